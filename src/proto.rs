@@ -1,0 +1,8 @@
+//! What bytes mean: lines, JSON-RPC envelopes, and the messages of both sides. No I/O, no clock.
+
+pub mod acp;
+pub mod chunk;
+pub mod frame;
+pub mod json;
+pub mod rpc;
+pub mod wire;

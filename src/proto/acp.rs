@@ -1,0 +1,195 @@
+//! The part of ACP v1 that agents send, read without losing a message over one odd field.
+//!
+//! What acpipe sends to agents is built from `agent-client-protocol-schema` types; what it reads goes
+//! through these, because the schema's closed enums refuse whole messages (an unknown update, content
+//! block, stop reason or option kind, a missing title).
+
+use super::json::raw_object;
+
+/// The protocol version that is spoken, exactly.
+pub const VERSION: u16 = 1;
+
+/// Error code: the agent wants its user to sign in.
+pub const AUTH_REQUIRED: i64 = -32000;
+
+/// Error code: the agent does not know the session.
+pub const NOT_FOUND: i64 = -32002;
+
+raw_object! {
+    /// `session/update` and everything else that names a session.
+    pub struct SessionParams {
+        session_id = "sessionId",
+        update = "update",
+    }
+}
+
+raw_object! {
+    /// The fields of every update kind; which of them count is told by `session_update`.
+    pub struct UpdateFields {
+        session_update = "sessionUpdate",
+        content = "content",
+        message_id = "messageId",
+        tool_call_id = "toolCallId",
+        title = "title",
+        name = "name",
+        kind = "kind",
+        status = "status",
+        raw_input = "rawInput",
+        raw_output = "rawOutput",
+        locations = "locations",
+        entries = "entries",
+        cost = "cost",
+        available_commands = "availableCommands",
+        current_mode_id = "currentModeId",
+        config_options = "configOptions",
+        updated_at = "updatedAt",
+        compaction_id = "compactionId",
+        plan_id = "planId",
+        meta = "_meta",
+    }
+}
+
+raw_object! {
+    /// A content block of any type.
+    pub struct Block {
+        kind = "type",
+        text = "text",
+        data = "data",
+        mime_type = "mimeType",
+        uri = "uri",
+        name = "name",
+        resource = "resource",
+        annotations = "annotations",
+        meta = "_meta",
+    }
+}
+
+raw_object! {
+    /// The contents of an embedded resource.
+    pub struct Resource {
+        uri = "uri",
+        mime_type = "mimeType",
+        text = "text",
+        blob = "blob",
+    }
+}
+
+raw_object! {
+    /// What a tool's `_meta` says of a terminal that the agent runs itself.
+    pub struct TerminalMeta {
+        info = "terminal_info",
+        output = "terminal_output",
+        exit = "terminal_exit",
+    }
+}
+
+raw_object! {
+    /// One of the three parts of [`TerminalMeta`].
+    pub struct TerminalPart {
+        id = "terminal_id",
+        data = "data",
+    }
+}
+
+raw_object! {
+    /// `session/request_permission`.
+    pub struct PermissionParams {
+        session_id = "sessionId",
+        tool_call = "toolCall",
+        options = "options",
+    }
+}
+
+raw_object! {
+    /// One of the options of a permission request.
+    pub struct OptionFields {
+        option_id = "optionId",
+        name = "name",
+        kind = "kind",
+    }
+}
+
+raw_object! {
+    /// The answer to `initialize`.
+    pub struct InitializeResult {
+        protocol_version = "protocolVersion",
+        agent_capabilities = "agentCapabilities",
+        agent_info = "agentInfo",
+        auth_methods = "authMethods",
+    }
+}
+
+raw_object! {
+    /// `agentInfo`, or one of `authMethods`.
+    pub struct Described {
+        id = "id",
+        name = "name",
+        title = "title",
+        version = "version",
+        description = "description",
+    }
+}
+
+raw_object! {
+    /// `agentCapabilities`.
+    pub struct AgentCapabilities {
+        load_session = "loadSession",
+        prompt = "promptCapabilities",
+        mcp = "mcpCapabilities",
+        session = "sessionCapabilities",
+    }
+}
+
+raw_object! {
+    /// The members of all nested capability objects.
+    pub struct Flags {
+        image = "image",
+        audio = "audio",
+        embedded_context = "embeddedContext",
+        http = "http",
+        sse = "sse",
+        resume = "resume",
+        list = "list",
+        close = "close",
+    }
+}
+
+raw_object! {
+    /// The answer to `session/new`.
+    pub struct NewSessionResult {
+        session_id = "sessionId",
+        modes = "modes",
+        models = "models",
+        config_options = "configOptions",
+    }
+}
+
+raw_object! {
+    /// The answer to `session/prompt`.
+    pub struct PromptResult {
+        stop_reason = "stopReason",
+        usage = "usage",
+        meta = "_meta",
+    }
+}
+
+raw_object! {
+    /// Token counts, in the spellings seen: ACP's `usage` and gemini's `_meta.quota.token_count`.
+    pub struct TokenCounts {
+        input = "inputTokens",
+        output = "outputTokens",
+        total = "totalTokens",
+        cached_read = "cachedReadTokens",
+        cached_write = "cachedWriteTokens",
+        thought = "thoughtTokens",
+        quota = "quota",
+        token_count = "token_count",
+        input_snake = "input_tokens",
+        output_snake = "output_tokens",
+    }
+}
+
+raw_object! {
+    /// `usage_update.cost`.
+    pub struct Cost { amount = "amount" }
+}

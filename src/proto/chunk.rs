@@ -1,0 +1,334 @@
+//! `UIMessageChunk`: one event of the AI SDK's UI message stream (`ai` 7), as acpipe emits it.
+//!
+//! Optional fields are absent, never `null`. All agent tools carry `dynamic: true` (their names are not
+//! known in advance) and `providerExecuted: true` (the client must not try to run them).
+
+use super::json::Raw;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// One event of the stream that builds an assistant `UIMessage`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Chunk<'a> {
+    /// The first chunk of a turn: an assistant message begins.
+    Start {
+        /// Id of the message, unique among all turns.
+        message_id: &'a str,
+        /// What is known about the agent and its session, by the dialect's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message_metadata: Option<Raw<'a>>,
+    },
+    /// A step of the message begins; acpipe makes one step a turn.
+    StartStep,
+    /// The step ended.
+    FinishStep,
+    /// The message is complete.
+    Finish {
+        /// Why the agent stopped.
+        finish_reason: FinishReason,
+        /// Usage, the agent's own stop reason and what else came with its answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message_metadata: Option<Raw<'a>>,
+    },
+    /// The turn was cancelled; everything that was open is closed.
+    Abort {
+        /// Why, for people.
+        reason: &'a str,
+    },
+    /// The turn failed; always the last chunk.
+    Error {
+        /// What happened and what to do, in one line.
+        error_text: &'a str,
+    },
+    /// Metadata merged deeply into the message's own.
+    MessageMetadata {
+        /// The part to merge.
+        message_metadata: Raw<'a>,
+    },
+    /// A text block begins.
+    TextStart {
+        /// Id of the block.
+        id: &'a str,
+        /// The agent's own message id, where it gave one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// More text for an open block.
+    TextDelta {
+        /// Id of the block.
+        id: &'a str,
+        /// The text to append.
+        #[schemars(with = "String")]
+        delta: Raw<'a>,
+        /// What the agent said of this piece; replaces what it said of the block.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// The text block ended.
+    TextEnd {
+        /// Id of the block.
+        id: &'a str,
+    },
+    /// A block of the agent's thoughts begins.
+    ReasoningStart {
+        /// Id of the block.
+        id: &'a str,
+        /// The agent's own message id, where it gave one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// More thought for an open block.
+    ReasoningDelta {
+        /// Id of the block.
+        id: &'a str,
+        /// The text to append.
+        #[schemars(with = "String")]
+        delta: Raw<'a>,
+        /// What the agent said of this piece; replaces what it said of the block.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// The block of thoughts ended.
+    ReasoningEnd {
+        /// Id of the block.
+        id: &'a str,
+    },
+    /// A tool call is announced; its input is not known yet.
+    ToolInputStart(ToolInput<'a>),
+    /// A tool call with its input; sent again whenever the call's state changes before its output.
+    ToolInputAvailable(ToolInput<'a>),
+    /// A tool's output, or with `preliminary` what there is of it so far (each replaces the last).
+    ToolOutputAvailable {
+        /// Id of the call.
+        tool_call_id: &'a str,
+        /// `{content?, rawOutput?}` as the agent gave them, or `null`.
+        output: Raw<'a>,
+        /// True while the tool still runs.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        preliminary: bool,
+        /// Always true.
+        dynamic: bool,
+        /// Always true.
+        provider_executed: bool,
+        /// The call's state apart from input and output, by the dialect's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_metadata: Option<Raw<'a>>,
+    },
+    /// The tool failed, or never came to an end.
+    ToolOutputError {
+        /// Id of the call.
+        tool_call_id: &'a str,
+        /// What the tool said, as text.
+        error_text: &'a str,
+        /// Always true.
+        dynamic: bool,
+        /// Always true.
+        provider_executed: bool,
+        /// The call's state apart from its input, by the dialect's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_metadata: Option<Raw<'a>>,
+    },
+    /// The tool was not run, because its permission was refused.
+    ToolOutputDenied {
+        /// Id of the call.
+        tool_call_id: &'a str,
+    },
+    /// The agent asked whether it may run a tool.
+    ToolApprovalRequest {
+        /// Id of the question.
+        approval_id: &'a str,
+        /// Id of the call.
+        tool_call_id: &'a str,
+        /// `{options}` as the agent offered them.
+        approval_descriptor: Raw<'a>,
+        /// True when a policy answers, not a person.
+        is_automatic: bool,
+    },
+    /// The answer to a permission question.
+    ToolApprovalResponse {
+        /// Id of the question.
+        approval_id: &'a str,
+        /// Whether the tool may run.
+        approved: bool,
+        /// Which option was chosen, and by whom.
+        reason: &'a str,
+    },
+    /// A link the agent showed.
+    SourceUrl {
+        /// Id of the source: its URL.
+        source_id: &'a str,
+        /// Where it leads.
+        url: &'a str,
+        /// Its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+        /// What else the agent said about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// A document the agent showed.
+    SourceDocument {
+        /// Id of the source: its URI.
+        source_id: &'a str,
+        /// Its media type.
+        media_type: &'a str,
+        /// Its name.
+        title: &'a str,
+        /// Its file name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<&'a str>,
+        /// What else the agent gave, the text of an embedded resource included.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// An image, a sound or another file.
+    File {
+        /// A data URL or an absolute URL.
+        url: &'a str,
+        /// Its media type.
+        media_type: &'a str,
+        /// What else the agent said about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// A file that belongs to the agent's thoughts.
+    ReasoningFile {
+        /// A data URL or an absolute URL.
+        url: &'a str,
+        /// Its media type.
+        media_type: &'a str,
+        /// What else the agent said about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
+    },
+    /// The agent's plan, whole; each replaces the last.
+    DataPlan {
+        /// `plan`, or the id of one of several plans.
+        id: &'a str,
+        /// `{entries: [{content, priority, status}]}`.
+        data: Raw<'a>,
+    },
+    /// A permission question with its options and, once decided, its outcome.
+    DataPermission {
+        /// Id of the question.
+        id: &'a str,
+        /// `{toolCallId, options, outcome?, decidedBy?}`.
+        data: Raw<'a>,
+    },
+    /// A terminal that a tool shows.
+    DataTerminal {
+        /// Id of the terminal.
+        id: &'a str,
+        /// `{toolCallId, output, cwd?, exitStatus?}`; each replaces the last.
+        data: Raw<'a>,
+    },
+    /// What became known about a call after its result or refusal.
+    DataToolCall {
+        /// Id of the call.
+        id: &'a str,
+        /// The whole state of the call.
+        data: Raw<'a>,
+    },
+    /// A message of the user that the agent repeated in the turn.
+    DataUserMessage {
+        /// `{content, messageId?}` as the agent sent it.
+        data: Raw<'a>,
+    },
+    /// Modes, models, options, commands and title of the session; not part of the message.
+    DataSession {
+        /// Always `session`.
+        id: &'a str,
+        /// The whole state.
+        data: Raw<'a>,
+        /// Always true.
+        transient: bool,
+    },
+    /// A notice of the agent to the user; not part of the message.
+    DataNotice {
+        /// `{severity, title, description?}`.
+        data: Raw<'a>,
+        /// Always true.
+        transient: bool,
+    },
+    /// The agent compacted its context.
+    DataCompaction {
+        /// Id of the compaction.
+        id: &'a str,
+        /// `{status, summary?, error?}`.
+        data: Raw<'a>,
+    },
+    /// An ACP message that has no chunk of its own.
+    DataAcp {
+        /// `{update}` as it came.
+        data: Raw<'a>,
+    },
+}
+
+/// A tool call as far as it is known before its output.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInput<'a> {
+    /// Id of the call.
+    pub tool_call_id: &'a str,
+    /// Name of the tool, or its kind where the agent names none.
+    pub tool_name: &'a str,
+    /// The input; absent in `tool-input-start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Raw<'a>>,
+    /// Always true.
+    pub dynamic: bool,
+    /// Always true.
+    pub provider_executed: bool,
+    /// One line for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a str>,
+    /// The call's state apart from its input, by the dialect's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_metadata: Option<Raw<'a>>,
+}
+
+/// Why a message ended, in the AI SDK's words (the six that all of its majors know).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FinishReason {
+    /// The agent was done.
+    Stop,
+    /// A limit of tokens or turns was reached.
+    Length,
+    /// The agent refused.
+    ContentFilter,
+    /// The turn failed.
+    Error,
+    /// Cancelled, or a reason that acpipe does not know.
+    Other,
+}
+
+/// `{name: value}`: provider and tool metadata stand under the name of the agent's dialect.
+pub struct Named<'a, T>(pub &'a str, pub T);
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(Some(1))?;
+        map.serialize_entry(self.0, &self.1)?;
+        map.end()
+    }
+}
+
+impl Chunk<'_> {
+    /// Appends the chunk as JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let before = out.len();
+        if self
+            .serialize(&mut serde_json::Serializer::new(&mut *out))
+            .is_err()
+        {
+            out.truncate(before);
+        }
+    }
+}

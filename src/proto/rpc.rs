@@ -1,0 +1,268 @@
+//! JSON-RPC 2.0 envelopes, told apart by which keys are present, written without intermediate values.
+
+use super::json::{self, JsonStr, raw_object};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The standard codes of JSON-RPC 2.0 (section 5.1 of its specification).
+pub mod code {
+    /// The text is not JSON.
+    pub const PARSE_ERROR: i32 = -32700;
+    /// The JSON is no request.
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// The method's parameters are wrong.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// Anything else.
+    pub const INTERNAL_ERROR: i32 = -32603;
+}
+
+raw_object! {
+    /// The keys of any message, each as raw JSON. `jsonrpc` is not looked at: agents forget it.
+    pub struct Envelope {
+        id = "id",
+        method = "method",
+        params = "params",
+        result = "result",
+        error = "error",
+    }
+}
+
+/// What a message is.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// `method` and `id` (of any form, `null` included): it must be answered.
+    Request {
+        id: &'a RawValue,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    /// `method` without `id`.
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    /// `result` or `error` without `method`; an error may come without id.
+    Response {
+        id: Option<&'a RawValue>,
+        outcome: Result<&'a RawValue, RpcError<'a>>,
+    },
+}
+
+/// The error object of a response, as far as it could be read.
+#[derive(Debug, Clone)]
+pub struct RpcError<'a> {
+    pub code: i64,
+    pub message: Cow<'a, str>,
+    pub data: Option<&'a RawValue>,
+    /// The whole error as it came.
+    pub raw: &'a RawValue,
+}
+
+/// Why a line is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAMessage {
+    #[error("not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("neither method, result nor error")]
+    Shape,
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// The text is not a JSON object, or an object that is neither request, notification nor response.
+pub fn parse(line: &str) -> Result<Message<'_>, NotAMessage> {
+    let e: Envelope<'_> = serde_json::from_str(line)?;
+    if let Some(method) = json::text(e.method) {
+        return Ok(match e.id {
+            Some(id) => Message::Request {
+                id,
+                method,
+                params: e.params,
+            },
+            None => Message::Notification {
+                method,
+                params: e.params,
+            },
+        });
+    }
+    // Some agents send `error: null` beside a result.
+    let outcome = match (json::non_null(e.error), e.result) {
+        (Some(error), _) => Err(RpcError::read(error)),
+        (None, Some(result)) => Ok(result),
+        (None, None) => return Err(NotAMessage::Shape),
+    };
+    Ok(Message::Response {
+        id: json::non_null(e.id),
+        outcome,
+    })
+}
+
+impl<'a> RpcError<'a> {
+    fn read(raw: &'a RawValue) -> Self {
+        raw_object! {
+            struct Fields { code = "code", message = "message", data = "data" }
+        }
+        let f: Fields<'a> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let code = f.code.and_then(|c| serde_json::from_str(c.get()).ok());
+        let message = json::text(f.message)
+            .or_else(|| JsonStr::new(raw).map(JsonStr::decode))
+            .unwrap_or(Cow::Borrowed(raw.get()));
+        Self {
+            code: code.unwrap_or(i64::from(code::INTERNAL_ERROR)),
+            message,
+            data: json::non_null(f.data),
+            raw,
+        }
+    }
+}
+
+/// Appends a request without newline.
+pub fn write_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+    write(
+        out,
+        &[
+            ("\"id\":", &id),
+            ("\"method\":", &method),
+            ("\"params\":", params),
+        ],
+    );
+}
+
+/// Appends a notification without newline.
+pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+    write(out, &[("\"method\":", &method), ("\"params\":", params)]);
+}
+
+/// Appends a result without newline.
+pub fn write_result(out: &mut Vec<u8>, id: &RawValue, result: &impl Serialize) {
+    write(
+        out,
+        &[("\"id\":", &id as &dyn Json), ("\"result\":", result)],
+    );
+}
+
+/// Appends an error without newline.
+pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &ErrorObject<'_>) {
+    write(out, &[("\"id\":", &id as &dyn Json), ("\"error\":", error)]);
+}
+
+/// An error object to be written.
+#[derive(Debug, Serialize)]
+pub struct ErrorObject<'a> {
+    pub code: i32,
+    pub message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<&'a RawValue>,
+}
+
+trait Json {
+    fn append(&self, out: &mut Vec<u8>);
+}
+
+impl<T: Serialize + ?Sized> Json for T {
+    fn append(&self, out: &mut Vec<u8>) {
+        let before = out.len();
+        if serde_json::to_writer(&mut *out, self).is_err() {
+            out.truncate(before);
+            out.extend_from_slice(b"null");
+        }
+    }
+}
+
+fn write(out: &mut Vec<u8>, fields: &[(&str, &dyn Json)]) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    for (key, value) in fields {
+        out.push(b',');
+        out.extend_from_slice(key.as_bytes());
+        value.append(out);
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(line: &str) -> String {
+        match parse(line) {
+            Ok(Message::Request { id, method, .. }) => format!("request {method} {id}"),
+            Ok(Message::Notification { method, .. }) => format!("notification {method}"),
+            Ok(Message::Response { id, outcome }) => {
+                let id = id.map_or("-", RawValue::get);
+                match outcome {
+                    Ok(r) => format!("result {id} {r}"),
+                    Err(e) => format!("error {id} {} {}", e.code, e.message),
+                }
+            }
+            Err(e) => format!("bad: {e}")
+                .split(" at ")
+                .next()
+                .unwrap_or("")
+                .to_owned(),
+        }
+    }
+
+    #[test]
+    fn envelopes_are_told_apart_by_their_keys() {
+        let cases = [
+            (r#"{"id":0,"method":"m"}"#, "request m 0"),
+            (r#"{"id":-1.5,"method":"m"}"#, "request m -1.5"),
+            (r#"{"id":null,"method":"m"}"#, "request m null"),
+            (r#"{"id":[1],"method":"m"}"#, "request m [1]"),
+            (
+                r#"{"id":"a\"b","method":"m","jsonrpc":"2.0"}"#,
+                r#"request m "a\"b""#,
+            ),
+            (r#"{"method":"m","params":[]}"#, "notification m"),
+            (r#"{"id":3,"result":null}"#, "result 3 null"),
+            (
+                r#"{"id":3,"result":{"a":1},"error":null}"#,
+                r#"result 3 {"a":1}"#,
+            ),
+            (
+                r#"{"id":3,"error":{"code":-32000,"message":"x"},"extra":1}"#,
+                "error 3 -32000 x",
+            ),
+            (
+                r#"{"error":{"code":-32700,"message":"parse"}}"#,
+                "error - -32700 parse",
+            ),
+            (
+                r#"{"id":3,"error":"just text"}"#,
+                "error 3 -32603 just text",
+            ),
+            (r#"{"id":3}"#, "bad: neither method, result nor error"),
+            (
+                r"[1,2,3]",
+                "bad: not JSON: invalid type: sequence, expected an object",
+            ),
+            ("nonsense", "bad: not JSON: expected ident"),
+        ];
+        for (line, want) in cases {
+            assert_eq!(kind(line), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut out = Vec::new();
+        let id = serde_json::value::to_raw_value(&-7).unwrap();
+        let error = ErrorObject {
+            code: 1,
+            message: "no\n",
+            data: None,
+        };
+        write_error(&mut out, &id, &error);
+        assert_eq!(kind(std::str::from_utf8(&out).unwrap()), "error -7 1 no\n");
+        out.clear();
+        write_request(&mut out, 4, "a/b", &serde_json::json!({"x": 1}));
+        assert_eq!(
+            out,
+            br#"{"jsonrpc":"2.0","id":4,"method":"a/b","params":{"x":1}}"#
+        );
+    }
+}
