@@ -1,0 +1,19 @@
+//! What happens: pure functions over input, state and time. No I/O, no clock, no runtime.
+//!
+//! ```text
+//! client command ─┐                                   ┌─► effects for the agents' processes
+//!                 ├─► Bridge ─► dialect ─► translator ─┤
+//! agent line ─────┘                                   └─► chunks, answers and notifications (Outlet)
+//! ```
+
+pub mod acp;
+pub mod bridge;
+pub mod client;
+pub mod dialect;
+pub mod error;
+pub mod event;
+pub mod permit;
+pub mod session;
+pub mod stop;
+pub mod summary;
+pub mod turn;

@@ -1,0 +1,342 @@
+//! The ACP v1 dialect: calls to an agent, and what its lines say.
+
+mod answers;
+mod overlong;
+mod updates;
+
+use super::dialect::{Dialect, Faults, PromptPart};
+use super::error::{Error, ErrorKind, clip};
+use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
+use crate::proto::acp::{self as wire, PermissionParams, SessionParams};
+use crate::proto::frame::Overlong;
+use crate::proto::json;
+use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
+use agent_client_protocol_schema::v1 as schema;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use tracing::{debug, warn};
+
+/// One ACP agent: the calls it owes an answer, and what it said of itself.
+#[derive(Debug, Default)]
+pub struct Acp {
+    last_id: u64,
+    pending: HashMap<u64, Pending>,
+    info: AgentInfo,
+    faults: Faults,
+}
+
+/// A request of ours that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+enum Pending {
+    Initialize,
+    NewSession(CallId),
+    Prompt(CallId),
+}
+
+impl Pending {
+    fn method(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::NewSession(_) => "session/new",
+            Self::Prompt(_) => "session/prompt",
+        }
+    }
+
+    fn failed(self, error: Error) -> AgentEvent<'static> {
+        match self {
+            Self::Initialize => AgentEvent::NotReady(error),
+            Self::NewSession(call) | Self::Prompt(call) => AgentEvent::Failed { call, error },
+        }
+    }
+}
+
+/// `session/new`, with MCP servers as the client gave them (ACP requires the field, `[]` included).
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSession<'a> {
+    cwd: &'a str,
+    mcp_servers: &'a [serde_json::Value],
+}
+
+impl Acp {
+    fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Vec<u8>) {
+        // Small positive integers: the one form of id that every agent echoes.
+        self.last_id += 1;
+        self.pending.insert(self.last_id, pending);
+        rpc::write_request(out, self.last_id, pending.method(), params);
+        out.push(b'\n');
+    }
+
+    fn blocks(&self, parts: &[PromptPart]) -> Vec<schema::ContentBlock> {
+        parts.iter().map(|part| self.block(part)).collect()
+    }
+
+    fn block(&self, part: &PromptPart) -> schema::ContentBlock {
+        match part {
+            PromptPart::Text(text) => schema::ContentBlock::Text(schema::TextContent::new(text)),
+            PromptPart::File {
+                url,
+                media_type,
+                name,
+            } => {
+                let image = url
+                    .strip_prefix("data:")
+                    .and_then(|rest| rest.split_once(";base64,"))
+                    .filter(|(mime, _)| self.info.capabilities.image && mime.starts_with("image/"));
+                if let Some((mime, data)) = image {
+                    return schema::ContentBlock::Image(schema::ImageContent::new(data, mime));
+                }
+                let link = schema::ResourceLink::new(name.as_deref().unwrap_or("file"), url)
+                    .mime_type(media_type.clone());
+                schema::ContentBlock::ResourceLink(link)
+            }
+        }
+    }
+
+    fn response<'a>(
+        &mut self,
+        id: Option<&'a RawValue>,
+        outcome: Result<&'a RawValue, RpcError<'a>>,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) {
+        let pending = id.and_then(our_id).and_then(|id| self.pending.remove(&id));
+        let Some(pending) = pending else {
+            // An answer that nobody waits for, or an error without id: for the log, not for the session.
+            warn!(id = ?id.map(RawValue::get), error = ?outcome.err().map(|e| e.message.into_owned()), "unasked answer");
+            return;
+        };
+        events.push(match outcome {
+            Err(e) => pending.failed(self.agent_error(pending, &e)),
+            Ok(result) => match pending {
+                Pending::Initialize => match answers::initialize(result) {
+                    Ok(info) => {
+                        self.info = info.clone();
+                        AgentEvent::Ready(Box::new(info))
+                    }
+                    Err(error) => AgentEvent::NotReady(error),
+                },
+                Pending::NewSession(call) => answers::new_session(call, result),
+                Pending::Prompt(call) => AgentEvent::TurnEnded {
+                    call,
+                    end: answers::prompt(result),
+                },
+            },
+        });
+    }
+
+    fn agent_error(&self, pending: Pending, e: &RpcError<'_>) -> Error {
+        if e.code == wire::AUTH_REQUIRED {
+            return Error::auth_required(&e.message, &self.info.auth_methods);
+        }
+        let kind = match pending {
+            Pending::Initialize => ErrorKind::Initialize,
+            _ if answers::is_network(e) => ErrorKind::Network,
+            _ => ErrorKind::Session,
+        };
+        let message = format!(
+            "the agent answered {} with an error: {} ({})",
+            pending.method(),
+            clip(&answers::error_text(e)),
+            e.code
+        );
+        Error::new(kind, message).with("raw", e.raw.get())
+    }
+
+    fn request<'a>(
+        &mut self,
+        id: &'a RawValue,
+        method: &str,
+        params: Option<&'a RawValue>,
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        if method != "session/request_permission" {
+            debug!(method, "the agent asked for a method that is not served");
+            let message = format!("acpipe does not serve {method}");
+            refuse(id, rpc::code::METHOD_NOT_FOUND, &message, out);
+            return;
+        }
+        match permission(id, params) {
+            Some(question) => events.push(AgentEvent::Permission(question)),
+            None => refuse(
+                id,
+                rpc::code::INVALID_PARAMS,
+                "session/request_permission needs sessionId and toolCall.toolCallId",
+                out,
+            ),
+        }
+    }
+
+    fn notification<'a>(
+        method: &str,
+        params: Option<&'a RawValue>,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) {
+        match method {
+            "session/update" => {
+                let p: Option<SessionParams<'_>> =
+                    params.and_then(|p| serde_json::from_str(p.get()).ok());
+                let named = p.and_then(|p| Some((json::text(p.session_id)?, p.update?)));
+                match named {
+                    Some((session, update)) => updates::read(session, update, events),
+                    None => warn!("session/update without sessionId or update"),
+                }
+            }
+            _ => debug!(method, "notification ignored"),
+        }
+    }
+}
+
+impl Dialect for Acp {
+    fn name(&self) -> &'static str {
+        "acp"
+    }
+
+    fn start(&mut self, out: &mut Vec<u8>) {
+        let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
+        // No file system, no terminals: only what is really served is advertised.
+        let params = schema::InitializeRequest::new(wire::VERSION.into())
+            .client_info(client.title("acpipe".to_owned()));
+        self.call(Pending::Initialize, &params, out);
+    }
+
+    fn new_session(
+        &mut self,
+        call: CallId,
+        cwd: &str,
+        mcp_servers: &[serde_json::Value],
+        out: &mut Vec<u8>,
+    ) {
+        let params = NewSession { cwd, mcp_servers };
+        self.call(Pending::NewSession(call), &params, out);
+    }
+
+    fn prompt(&mut self, call: CallId, session: &str, parts: &[PromptPart], out: &mut Vec<u8>) {
+        let params = schema::PromptRequest::new(session.to_owned(), self.blocks(parts));
+        self.call(Pending::Prompt(call), &params, out);
+    }
+
+    fn cancel(&mut self, session: &str, out: &mut Vec<u8>) {
+        let params = schema::CancelNotification::new(session.to_owned());
+        rpc::write_notification(out, "session/cancel", &params);
+        out.push(b'\n');
+    }
+
+    fn answer(
+        &mut self,
+        question: &RawValue,
+        choice: Option<&PermissionOption>,
+        out: &mut Vec<u8>,
+    ) {
+        let outcome = match choice {
+            Some(option) => schema::RequestPermissionOutcome::Selected(
+                schema::SelectedPermissionOutcome::new(option.id.clone()),
+            ),
+            None => schema::RequestPermissionOutcome::Cancelled,
+        };
+        rpc::write_result(
+            out,
+            question,
+            &schema::RequestPermissionResponse::new(outcome),
+        );
+        out.push(b'\n');
+    }
+
+    fn read<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>, out: &mut Vec<u8>) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            self.faults.invalid_utf8 += 1;
+            warn!(bytes = line.len(), "line skipped: not UTF-8");
+            return;
+        };
+        match rpc::parse(text) {
+            Ok(Message::Notification { method, params }) => {
+                Self::notification(&method, params, events);
+            }
+            Ok(Message::Request { id, method, params }) => {
+                self.request(id, &method, params, events, out);
+            }
+            Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
+            Err(_) if text.trim().is_empty() => self.faults.blank += 1,
+            Err(reason) => {
+                self.faults.malformed += 1;
+                warn!(%reason, "line skipped: no message");
+                debug!(line = clip(text), "the line skipped");
+            }
+        }
+    }
+
+    fn read_overlong(
+        &mut self,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Vec<u8>,
+    ) {
+        self.faults.too_long += 1;
+        let sniffed = overlong::sniff(&line.head, &line.tail);
+        warn!(
+            bytes = line.len,
+            id = sniffed.id,
+            method = sniffed.method,
+            "line skipped: over the cap"
+        );
+        let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
+            return;
+        };
+        if sniffed.method.is_some() {
+            let message = format!("the request was too long for acpipe ({} bytes)", line.len);
+            refuse(&id, rpc::code::INVALID_REQUEST, &message, out);
+            return;
+        }
+        if let Some(pending) = our_id(&id).and_then(|id| self.pending.remove(&id)) {
+            let message = format!(
+                "the agent's answer to {} was over the line cap ({} bytes): raise --max-line",
+                pending.method(),
+                line.len
+            );
+            let head = String::from_utf8_lossy(&line.head).into_owned();
+            let error = Error::new(ErrorKind::Malformed, message).with("raw", head);
+            events.push(pending.failed(error));
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        self.faults
+    }
+}
+
+/// One of our ids; some agents give them back as strings.
+fn our_id(id: &RawValue) -> Option<u64> {
+    id.get().trim_matches('"').parse().ok()
+}
+
+fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Vec<u8>) {
+    let error = ErrorObject {
+        code,
+        message,
+        data: None,
+    };
+    rpc::write_error(out, id, &error);
+    out.push(b'\n');
+}
+
+fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
+    let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
+    let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?)?;
+    let options: Vec<&RawValue> = p
+        .options
+        .and_then(|o| serde_json::from_str(o.get()).ok())
+        .unwrap_or_default();
+    Some(Permission {
+        session: json::text(p.session_id)?,
+        question: id.to_owned(),
+        tool,
+        options: options.into_iter().filter_map(answers::option).collect(),
+        raw_options: p.options,
+    })
+}
+
+/// The text of a field, borrowed where it needs no decoding.
+fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    json::text(raw)
+}

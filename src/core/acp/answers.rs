@@ -1,0 +1,249 @@
+//! What an agent's answers mean.
+
+use super::text;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{
+    AgentEvent, AgentInfo, AuthMethod, CallId, Capabilities, OptionKind, PermissionOption,
+    StopReason, TurnEnd, Usage,
+};
+use crate::proto::acp::{
+    AgentCapabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields,
+    PromptResult, TokenCounts, VERSION,
+};
+use crate::proto::json::non_null;
+use crate::proto::rpc::RpcError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.and_then(|r| serde_json::from_str(r.get()).ok())
+        .unwrap_or_default()
+}
+
+fn owned(raw: Option<&RawValue>) -> Option<String> {
+    text(raw).map(Cow::into_owned)
+}
+
+/// The answer to `initialize`: only version 1 can be spoken.
+pub fn initialize(result: &RawValue) -> Result<AgentInfo, Error> {
+    let r: InitializeResult<'_> = read(Some(result));
+    let version = r.protocol_version.map_or("none", RawValue::get);
+    if version != VERSION.to_string() {
+        let message = format!(
+            "the agent speaks ACP version {version}, acpipe speaks version {VERSION}: \
+             use a version of the agent that speaks {VERSION}"
+        );
+        return Err(Error::new(ErrorKind::Initialize, message).with("raw", result.get()));
+    }
+    let about: Described<'_> = read(r.agent_info);
+    let methods: Vec<&RawValue> = read(r.auth_methods);
+    Ok(AgentInfo {
+        name: owned(about.name),
+        title: owned(about.title),
+        version: owned(about.version),
+        capabilities: capabilities(r.agent_capabilities),
+        auth_methods: methods.into_iter().filter_map(auth_method).collect(),
+    })
+}
+
+fn auth_method(raw: &RawValue) -> Option<AuthMethod> {
+    let m: Described<'_> = read(Some(raw));
+    let id = owned(m.id)?;
+    Some(AuthMethod {
+        name: owned(m.name).unwrap_or_else(|| id.clone()),
+        description: owned(m.description),
+        id,
+    })
+}
+
+fn capabilities(raw: Option<&RawValue>) -> Capabilities {
+    let c: AgentCapabilities<'_> = read(raw);
+    let prompt: Flags<'_> = read(c.prompt);
+    let mcp: Flags<'_> = read(c.mcp);
+    let session: Flags<'_> = read(c.session);
+    // A capability is `true` or an object; `false`, `null` and absence mean no.
+    let on = |flag: Option<&RawValue>| flag.is_some_and(|f| !matches!(f.get(), "false" | "null"));
+    Capabilities {
+        load: on(c.load_session),
+        resume: on(session.resume),
+        list: on(session.list),
+        close: on(session.close),
+        image: on(prompt.image),
+        audio: on(prompt.audio),
+        embedded_context: on(prompt.embedded_context),
+        mcp_http: on(mcp.http),
+        mcp_sse: on(mcp.sse),
+    }
+}
+
+/// The answer to `session/new`.
+pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
+    let r: NewSessionResult<'_> = read(Some(result));
+    let Some(agent_session) = owned(r.session_id) else {
+        let message = "the agent answered session/new without a sessionId";
+        let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
+        return AgentEvent::Failed { call, error };
+    };
+    let state = [
+        ("modes", r.modes),
+        ("models", r.models),
+        ("configOptions", r.config_options),
+    ];
+    AgentEvent::SessionOpened {
+        call,
+        agent_session,
+        state: state
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, non_null(value)?)))
+            .collect(),
+    }
+}
+
+/// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came.
+pub fn prompt(result: &RawValue) -> TurnEnd {
+    let r: PromptResult<'_> = read(Some(result));
+    let reported = owned(r.stop_reason).unwrap_or_default();
+    TurnEnd {
+        stop_reason: match reported.as_str() {
+            "end_turn" => StopReason::EndTurn,
+            "max_tokens" => StopReason::MaxTokens,
+            "max_turn_requests" => StopReason::MaxTurns,
+            "refusal" => StopReason::Refusal,
+            "cancelled" => StopReason::Cancelled,
+            _ => StopReason::Unknown,
+        },
+        usage: usage(r.usage, r.meta),
+        details: non_null(r.meta).map(ToOwned::to_owned),
+        reported,
+    }
+}
+
+fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<Usage> {
+    let count =
+        |raw: Option<&RawValue>| raw.and_then(|r| serde_json::from_str::<u64>(r.get()).ok());
+    let given: TokenCounts<'_> = match non_null(usage) {
+        Some(u) => read(Some(u)),
+        None => {
+            let meta: TokenCounts<'_> = read(meta);
+            let quota: TokenCounts<'_> = read(meta.quota);
+            read(quota.token_count)
+        }
+    };
+    let input = count(given.input.or(given.input_snake));
+    let output = count(given.output.or(given.output_snake));
+    let total = count(given.total).or_else(|| Some(input? + output?));
+    let usage = Usage {
+        input,
+        output,
+        total,
+        cached_read: count(given.cached_read),
+        cached_write: count(given.cached_write),
+        thought: count(given.thought),
+    };
+    (usage != Usage::default()).then_some(usage)
+}
+
+/// One of the options of a permission request; one without an id cannot be chosen and is left out.
+pub fn option(raw: &RawValue) -> Option<PermissionOption> {
+    let o: OptionFields<'_> = read(Some(raw));
+    let id = owned(o.option_id)?;
+    Some(PermissionOption {
+        name: owned(o.name).unwrap_or_else(|| id.clone()),
+        kind: match text(o.kind).as_deref() {
+            Some("allow_once") => OptionKind::AllowOnce,
+            Some("allow_always") => OptionKind::AllowAlways,
+            Some("reject_once") => OptionKind::RejectOnce,
+            Some("reject_always") => OptionKind::RejectAlways,
+            _ => OptionKind::Unknown,
+        },
+        id,
+    })
+}
+
+/// The message of an agent's error with `data.details`, where the reason often hides.
+pub fn error_text(e: &RpcError<'_>) -> String {
+    crate::proto::json::raw_object! {
+        struct Data { details = "details", message = "message" }
+    }
+    let data: Data<'_> = read(e.data);
+    match text(data.details.or(data.message)).or_else(|| text(e.data)) {
+        Some(more) if !e.message.contains(more.as_ref()) => format!("{}: {more}", e.message),
+        _ => e.message.clone().into_owned(),
+    }
+}
+
+/// Whether the error is one of not reaching the model: the names that Node, Rust and Python stacks use.
+pub fn is_network(e: &RpcError<'_>) -> bool {
+    const SIGNS: &[&str] = &[
+        "ECONNREFUSED",
+        "ECONNRESET",
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ETIMEDOUT",
+        "ENETUNREACH",
+        "fetch failed",
+        "error sending request for url",
+        "Connection error",
+    ];
+    let raw = e.raw.get();
+    SIGNS.iter().any(|sign| raw.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn only_version_1_is_spoken() {
+        for (version, ok) in [
+            ("1", true),
+            ("2", false),
+            ("99", false),
+            ("\"1\"", false),
+            ("null", false),
+        ] {
+            let result = raw(&format!(r#"{{"protocolVersion":{version}}}"#));
+            assert_eq!(initialize(&result).is_ok(), ok, "{version}");
+        }
+        assert!(
+            initialize(&raw("{}"))
+                .unwrap_err()
+                .message
+                .contains("version none")
+        );
+    }
+
+    #[test]
+    fn one_odd_field_does_not_lose_the_rest() {
+        let info = initialize(&raw(
+            r#"{"protocolVersion":1,"agentInfo":{"name":7,"version":"2"},"authMethods":[{"id":"a"},5],
+               "agentCapabilities":{"loadSession":"yes","sessionCapabilities":{"resume":{},"close":null},"promptCapabilities":3}}"#,
+        ))
+        .unwrap();
+        assert_eq!((info.name, info.version), (None, Some("2".into())));
+        assert!(info.capabilities.load && info.capabilities.resume && !info.capabilities.close);
+        assert_eq!(info.auth_methods.len(), 1);
+    }
+
+    #[test]
+    fn stop_reasons_and_usage_in_all_spellings() {
+        let end = prompt(&raw(
+            r#"{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4}}"#,
+        ));
+        assert_eq!(end.usage.and_then(|u| u.total), Some(7));
+        let end = prompt(&raw(
+            r#"{"stopReason":"error","_meta":{"quota":{"token_count":{"input_tokens":1,"output_tokens":2}}}}"#,
+        ));
+        assert_eq!(
+            (end.stop_reason, end.reported.as_str()),
+            (StopReason::Unknown, "error")
+        );
+        assert_eq!(end.usage.and_then(|u| u.total), Some(3));
+        assert_eq!(prompt(&raw("null")).stop_reason, StopReason::Unknown);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a discarded line was: the id and method that its first and last bytes still show.
+
+/// What was found; an id as its JSON text.
+#[derive(Debug, Default, PartialEq)]
+pub struct Sniffed {
+    pub id: Option<String>,
+    pub method: Option<String>,
+}
+
+/// Looks for top-level `id` and `method`: from the front until the text breaks off, then at the end,
+/// since some agents write the id last.
+#[must_use]
+pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
+    let mut found = Sniffed::default();
+    let mut rest = head.trim_ascii_start();
+    let Some(after) = rest.strip_prefix(b"{") else {
+        return found;
+    };
+    rest = after;
+    while let Some((key, after)) = string(rest.trim_ascii_start()) {
+        let Some(after) = after.trim_ascii_start().strip_prefix(b":") else {
+            break;
+        };
+        let Some((value, after)) = value(after.trim_ascii_start()) else {
+            break;
+        };
+        note(&mut found, key, value);
+        match after.trim_ascii_start().strip_prefix(b",") {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    if found.id.is_none() && found.method.is_none() {
+        found.id = last_id(tail);
+    }
+    found
+}
+
+fn note(found: &mut Sniffed, key: &[u8], value: &[u8]) {
+    let value = String::from_utf8_lossy(value).into_owned();
+    match key {
+        b"\"id\"" => found.id = Some(value),
+        b"\"method\"" => found.method = Some(value.trim_matches('"').to_owned()),
+        _ => {}
+    }
+}
+
+/// A JSON string with its quotes, and what follows it.
+fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    text.strip_prefix(b"\"")?;
+    let mut at = 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(text.split_at(at + 1)),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Any complete JSON value, and what follows it.
+fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    match text.first()? {
+        b'"' => string(text),
+        b'{' | b'[' => {
+            let mut depth = 0_usize;
+            let mut at = 0;
+            loop {
+                match text.get(at)? {
+                    b'"' => {
+                        let (s, _) = string(&text[at..])?;
+                        at += s.len();
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                at += 1;
+                if depth == 0 {
+                    return Some(text.split_at(at));
+                }
+            }
+        }
+        _ => {
+            let end = text
+                .iter()
+                .position(|b| matches!(b, b',' | b'}' | b']') || b.is_ascii_whitespace())?;
+            Some(text.split_at(end))
+        }
+    }
+}
+
+/// `"id": <scalar>` as one of the last members of the object.
+fn last_id(tail: &[u8]) -> Option<String> {
+    let at = memchr::memmem::rfind(tail, b"\"id\"")?;
+    let after = tail[at + 4..].trim_ascii_start().strip_prefix(b":")?;
+    let (id, after) = value(after.trim_ascii_start())?;
+    let after = after.trim_ascii();
+    (after == b"}" || after == br#","jsonrpc":"2.0"}"#)
+        .then(|| String::from_utf8_lossy(id).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(head: &str, tail: &str) -> (Option<String>, Option<String>) {
+        let s = sniff(head.as_bytes(), tail.as_bytes());
+        (s.id, s.method)
+    }
+
+    #[test]
+    fn id_and_method_are_found_where_they_stand() {
+        let some = |s: &str| Some(s.to_owned());
+        assert_eq!(
+            seen(r#"{"jsonrpc":"2.0","id":7,"result":{"a":"xxx"#, "xxx\"}}"),
+            (some("7"), None)
+        );
+        assert_eq!(
+            seen(
+                r#"{"id":"a\"b","meta":{"id":1,"x":["}"]},"method":"fs/x","params":{"c"#,
+                ""
+            ),
+            (some(r#""a\"b""#), some("fs/x"))
+        );
+        assert_eq!(
+            seen(r#"{"result":{"id":9,"xxxx"#, r#"xx"},"id":3}"#),
+            (some("3"), None)
+        );
+        assert_eq!(
+            seen(r#"{"result":"xx"#, r#"xx","id" : "s" ,"jsonrpc":"2.0"}"#),
+            (some("\"s\""), None)
+        );
+        // A nested id in the tail is not the message's own.
+        assert_eq!(
+            seen(r#"{"method":"session/update","params":{"x"#, r#""id":3}}}"#),
+            (None, some("session/update"))
+        );
+        assert_eq!(
+            seen(r#"{"result":"xx"#, r#"{"id":3},{"b":1}}"#),
+            (None, None)
+        );
+        assert_eq!(seen("garbage", "more"), (None, None));
+    }
+}

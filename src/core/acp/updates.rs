@@ -1,0 +1,206 @@
+//! `session/update` in neutral words.
+
+use super::text;
+use crate::core::event::{
+    AgentEvent, Content, MessagePiece, TerminalUpdate, ToolStatus, ToolUpdate, Update, Voice,
+};
+use crate::proto::acp::{Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields};
+use crate::proto::json::{JsonStr, Raw, non_null, to_raw};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Reads one update; what cannot be told goes on as it came.
+pub fn read<'a>(session: Cow<'a, str>, raw: &'a RawValue, events: &mut Vec<AgentEvent<'a>>) {
+    let update = match serde_json::from_str::<UpdateFields<'a>>(raw.get()) {
+        Ok(fields) => {
+            if let Some(terminal) = terminal(&fields) {
+                let update = Update::Terminal(terminal);
+                let session = session.clone();
+                events.push(AgentEvent::Update {
+                    session,
+                    update,
+                    raw,
+                });
+            }
+            of_kind(&fields, raw)
+        }
+        Err(_) => Update::Other,
+    };
+    events.push(AgentEvent::Update {
+        session,
+        update,
+        raw,
+    });
+}
+
+fn of_kind<'a>(f: &UpdateFields<'a>, raw: &'a RawValue) -> Update<'a> {
+    let kind = text(f.session_update);
+    let kind = kind.as_deref().unwrap_or("");
+    let state = |pairs: &[(&'static str, Option<&'a RawValue>)]| {
+        Update::Session(pairs.iter().filter_map(|&(n, v)| Some((n, v?))).collect())
+    };
+    let known = match kind {
+        "agent_message_chunk" => message(Voice::Answer, f),
+        "agent_thought_chunk" => message(Voice::Thought, f),
+        "user_message_chunk" => message(Voice::User, f),
+        "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
+        "plan" | "plan_update" | "plan_removed" => Some(plan(kind, f, raw)),
+        "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
+        "available_commands_update" => Some(state(&[("availableCommands", f.available_commands)])),
+        "current_mode_update" => Some(state(&[("currentModeId", f.current_mode_id)])),
+        "config_option_update" => Some(state(&[("configOptions", f.config_options)])),
+        "session_info_update" => Some(state(&[
+            ("title", f.title),
+            ("updatedAt", f.updated_at),
+            ("_meta", f.meta),
+        ])),
+        "notice" => Some(Update::Notice),
+        "compaction_update" | "compaction_summary_chunk" => {
+            text(f.compaction_id).map(|id| Update::Compaction { id })
+        }
+        _ => None,
+    };
+    known.unwrap_or(Update::Other)
+}
+
+fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
+    let block = f.content?;
+    let b: Block<'a> = serde_json::from_str(block.get()).ok()?;
+    let content = match text(b.kind)?.as_ref() {
+        "text" => b.text.and_then(JsonStr::new).map(Content::Text),
+        "image" | "audio" => {
+            text(b.mime_type)
+                .zip(b.data.and_then(JsonStr::new))
+                .map(|(media_type, base64)| Content::Data {
+                    media_type,
+                    base64,
+                    details: block,
+                })
+        }
+        "resource_link" => text(b.uri).map(|uri| Content::Link {
+            uri,
+            name: text(b.name),
+            media_type: text(b.mime_type),
+            details: block,
+        }),
+        "resource" => resource(b.resource?, block),
+        _ => None,
+    };
+    Some(Update::Message(MessagePiece {
+        voice,
+        message_id: text(f.message_id),
+        content: content.unwrap_or(Content::Other),
+        // What a text block says of itself besides its text.
+        meta: non_null(f.meta)
+            .or(non_null(b.annotations))
+            .or(non_null(b.meta)),
+    }))
+}
+
+fn resource<'a>(resource: &'a RawValue, block: &'a RawValue) -> Option<Content<'a>> {
+    let r: Resource<'a> = serde_json::from_str(resource.get()).ok()?;
+    let uri = text(r.uri)?;
+    let media_type = text(r.mime_type);
+    if let Some(base64) = r.blob.and_then(JsonStr::new) {
+        return Some(Content::Data {
+            media_type: media_type.unwrap_or(Cow::Borrowed("application/octet-stream")),
+            base64,
+            details: block,
+        });
+    }
+    r.text?;
+    Some(Content::Document {
+        uri,
+        media_type,
+        details: block,
+    })
+}
+
+/// A tool call, as an update or a permission request tells of it; `None` without an id.
+pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
+    let array = |raw: Option<&'a RawValue>| raw.filter(|r| r.get().starts_with('['));
+    Some(ToolUpdate {
+        id: text(f.tool_call_id)?,
+        name: text(f.name).or_else(|| claude_tool_name(f.meta)),
+        title: text(f.title),
+        kind: text(f.kind),
+        status: match text(f.status).as_deref() {
+            Some("pending") => Some(ToolStatus::Pending),
+            Some("in_progress") => Some(ToolStatus::InProgress),
+            Some("completed") => Some(ToolStatus::Completed),
+            Some("failed") => Some(ToolStatus::Failed),
+            _ => None,
+        },
+        input: non_null(f.raw_input),
+        output: non_null(f.raw_output),
+        content: array(f.content),
+        locations: array(f.locations),
+        meta: non_null(f.meta),
+    })
+}
+
+/// `_meta.claudeCode.toolName`: where claude-agent-acp named its tools before ACP had `name`.
+fn claude_tool_name(meta: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    crate::proto::json::raw_object! {
+        struct Meta { claude_code = "claudeCode", tool_name = "toolName" }
+    }
+    let meta: Meta<'_> = serde_json::from_str(meta?.get()).ok()?;
+    let claude: Meta<'_> = serde_json::from_str(meta.claude_code?.get()).ok()?;
+    text(claude.tool_name)
+}
+
+fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
+    let meta = non_null(f.meta)?;
+    if !meta.get().contains("\"terminal_") {
+        return None;
+    }
+    let m: TerminalMeta<'a> = serde_json::from_str(meta.get()).ok()?;
+    let part = |raw: Option<&'a RawValue>| -> TerminalPart<'a> {
+        raw.and_then(|r| serde_json::from_str(r.get()).ok())
+            .unwrap_or_default()
+    };
+    let output = part(m.output);
+    let id = output.id.or(part(m.info).id).or(part(m.exit).id);
+    Some(TerminalUpdate {
+        id: text(id)?,
+        tool: text(f.tool_call_id)?,
+        output: output.data.and_then(JsonStr::new),
+        details: m.exit.or(m.info),
+    })
+}
+
+fn plan<'a>(kind: &str, f: &UpdateFields<'a>, raw: &'a RawValue) -> Update<'a> {
+    let data = match f.entries {
+        Some(entries) if kind == "plan" => to_raw(&Plan {
+            entries: Raw(entries),
+            meta: f.meta.map(Raw),
+        }),
+        // The draft's kinds: everything but the tag, which is the envelope's.
+        _ => {
+            let mut data: serde_json::Map<String, serde_json::Value> =
+                serde_json::from_str(raw.get()).unwrap_or_default();
+            data.remove("sessionUpdate");
+            if kind == "plan_removed" {
+                data.insert("removed".into(), true.into());
+            }
+            to_raw(&data)
+        }
+    };
+    Update::Plan {
+        id: text(f.plan_id).unwrap_or(Cow::Borrowed("plan")),
+        data,
+    }
+}
+
+/// What a `data-plan` chunk holds.
+#[derive(serde::Serialize)]
+struct Plan<'a> {
+    entries: Raw<'a>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Raw<'a>>,
+}
+
+fn cost(raw: Option<&RawValue>) -> Option<f64> {
+    let cost: Cost<'_> = serde_json::from_str(non_null(raw)?.get()).ok()?;
+    serde_json::from_str(cost.amount?.get()).ok()
+}

@@ -1,0 +1,263 @@
+//! The bridge: owns all state, turns what happens into effects for agents and news for the client.
+//!
+//! Everything comes in through four doors (`command`, `agent`, `tick`, `client_gone`), each of which runs
+//! to its end without waiting. What is to be done to agents' processes is collected as [`Effect`]s, in
+//! order; what concerns the client goes to the [`Outlet`] at once.
+
+mod agents;
+mod commands;
+mod news;
+mod turns;
+
+use super::client::{Outlet, Token};
+use super::dialect::Dialect;
+use super::error::Error;
+use super::event::{AgentInfo, CallId};
+use super::permit::Policy;
+use super::session::Session;
+use super::stop::Stop;
+use crate::proto::frame::Batch;
+use crate::proto::wire::AgentSource;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// How long an agent may take for its handshake; `npx` downloads count.
+pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long an agent may take to open a session.
+pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long an agent may take to end a turn that was cancelled.
+pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the bridge is told once.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The agent that is started when the client names none.
+    pub default_agent: AgentSpec,
+    /// What is done with permission questions.
+    pub policy: Policy,
+    /// acpipe's own working directory, absolute.
+    pub cwd: String,
+    /// Makes the ids of messages and turns unique over runs.
+    pub id_prefix: String,
+}
+
+/// A command line and its surroundings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentSpec {
+    pub command: String,
+    pub args: Vec<String>,
+    /// Absolute.
+    pub cwd: String,
+    /// Set, or with `None` unset, on top of acpipe's own environment.
+    pub env: BTreeMap<String, Option<String>>,
+    pub source: AgentSource,
+}
+
+/// Names an agent's process; a later one gets another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AgentId(pub u64);
+
+/// What is to be done to the world, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Start the process.
+    Spawn(AgentId, Box<AgentSpec>),
+    /// Write to its stdin.
+    Send(AgentId, Vec<u8>),
+    /// Close its stdin.
+    CloseInput(AgentId),
+    /// SIGTERM to its group.
+    Terminate(AgentId),
+    /// SIGKILL to its group.
+    Kill(AgentId),
+    /// All is done: the program may end.
+    Finished,
+}
+
+/// What the world says of an agent.
+#[derive(Debug)]
+pub enum AgentInput {
+    /// Its process runs.
+    Started { pid: u32 },
+    /// It could not be started.
+    StartFailed(Error),
+    /// Lines from its stdout.
+    Batch(Batch),
+    /// Its stdout was closed, but it lives.
+    OutputClosed,
+    /// It does not read its stdin, and too much waits there.
+    InputStuck,
+    /// It ended.
+    Exited(Exit),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    /// The last it wrote to stderr.
+    pub stderr: String,
+}
+
+/// The agent that is connected.
+struct Agent {
+    id: AgentId,
+    spec: AgentSpec,
+    dialect: Box<dyn Dialect>,
+    phase: Phase,
+    pid: Option<u32>,
+    /// Lines for its stdin that were not handed out yet.
+    out: Vec<u8>,
+}
+
+enum Phase {
+    Starting {
+        waiters: Vec<Token>,
+        deadline: Instant,
+    },
+    Ready(Box<AgentInfo>),
+    Stopping {
+        stop: Stop,
+        waiters: Vec<Token>,
+    },
+}
+
+/// What a call to the agent is about.
+#[derive(Debug, Clone)]
+enum Call {
+    Open { session: String },
+    Prompt { session: String },
+}
+
+/// All state of the program.
+pub struct Bridge {
+    settings: Settings,
+    initialized: bool,
+    chunks: bool,
+    agent: Option<Agent>,
+    agents_started: u64,
+    sessions: BTreeMap<String, Session>,
+    /// The agent's session ids → the client's.
+    routes: HashMap<String, String>,
+    calls: HashMap<CallId, Call>,
+    last_call: u64,
+    last_id: u64,
+    effects: Vec<Effect>,
+    /// Set once the program is to end: who asked for it.
+    ending: Option<Vec<Token>>,
+    /// Time spent waiting for agents, and since when it is waiting now.
+    waited: Duration,
+    waiting_since: Option<Instant>,
+}
+
+impl Bridge {
+    /// A bridge without agent and sessions.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            initialized: false,
+            chunks: true,
+            agent: None,
+            agents_started: 0,
+            sessions: BTreeMap::new(),
+            routes: HashMap::new(),
+            calls: HashMap::new(),
+            last_call: 0,
+            last_id: 0,
+            effects: Vec::new(),
+            ending: None,
+            waited: Duration::ZERO,
+            waiting_since: None,
+        }
+    }
+
+    /// The effects collected since the last time, in order.
+    pub fn effects(&mut self) -> Vec<Effect> {
+        if let Some(agent) = &mut self.agent
+            && !agent.out.is_empty()
+        {
+            let bytes = std::mem::take(&mut agent.out);
+            self.effects.push(Effect::Send(agent.id, bytes));
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The bridge has nothing to do until the next input.
+    pub fn rest(&mut self, now: Instant) {
+        self.waiting_since = Some(now);
+    }
+
+    /// The next input is there.
+    pub fn wake(&mut self, now: Instant) {
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += now.saturating_duration_since(since);
+        }
+    }
+
+    /// When [`Bridge::tick`] is due next, and why.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
+        let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
+            Phase::Starting { deadline, .. } => Some((*deadline, "initialize")),
+            Phase::Stopping { stop, .. } => stop.deadline().map(|at| (at, "stop")),
+            Phase::Ready(_) => None,
+        });
+        let sessions = self.sessions.values().filter_map(Session::deadline);
+        agent.into_iter().chain(sessions).min_by_key(|(at, _)| *at)
+    }
+
+    /// A time came: whatever is due is given up or goes on.
+    pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.tick_agent(now, outlet);
+        self.tick_sessions(now, outlet);
+    }
+
+    /// The client is gone (its stdin ended, or it closed our stdout): everything ends in order.
+    pub fn client_gone(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.end(None, now, outlet);
+    }
+
+    /// The user is in a hurry: the agent is killed, not asked.
+    pub fn hurry(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            if let Phase::Stopping { stop, .. } = &mut agent.phase {
+                stop.hurry();
+            }
+            self.effects.push(Effect::Kill(agent.id));
+        }
+    }
+
+    fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
+        self.ending.get_or_insert_default().extend(token);
+        self.stop_agent(now, outlet);
+        self.finish_if_done(outlet);
+    }
+
+    fn finish_if_done(&mut self, outlet: &mut impl Outlet) {
+        if self.agent.is_some() {
+            return;
+        }
+        if let Some(waiters) = self.ending.take() {
+            for token in waiters {
+                outlet.reply(token, Ok(super::client::Reply::Done(Default::default())));
+            }
+            self.effects.push(Effect::Finished);
+        }
+    }
+
+    fn next_call(&mut self, call: Call) -> CallId {
+        self.last_call += 1;
+        let id = CallId(self.last_call);
+        self.calls.insert(id, call);
+        id
+    }
+
+    fn next_id(&mut self, kind: &str) -> String {
+        self.last_id += 1;
+        format!("{kind}-{}-{}", self.settings.id_prefix, self.last_id)
+    }
+}

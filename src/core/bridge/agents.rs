@@ -1,0 +1,187 @@
+//! The agent's life: its end, wished or not, and the waits that are given up.
+
+use super::{Bridge, Effect, Exit, Phase};
+use crate::core::client::{Outlet, Reply};
+use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::session::Stage;
+use crate::core::stop::{Step, Stop};
+use crate::core::summary::Ending;
+use crate::proto::wire::{AgentState, CancelParams, Done};
+use std::time::Instant;
+
+impl Bridge {
+    /// Begins the orderly end of the agent: running turns are cancelled, its stdin is closed.
+    pub(super) fn stop_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let running: Vec<String> = self.sessions.values().map(|s| s.id.clone()).collect();
+        for id in running {
+            let cancel = CancelParams {
+                session_id: Some(id),
+                turn_id: None,
+            };
+            self.cancel(&cancel, now);
+        }
+        let Some(agent) = &mut self.agent else { return };
+        let waiters = match &mut agent.phase {
+            Phase::Stopping { .. } => return,
+            Phase::Starting { waiters, .. } => std::mem::take(waiters),
+            Phase::Ready(_) => Vec::new(),
+        };
+        for token in waiters {
+            let message = "the agent was disconnected before it was ready";
+            outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
+        }
+        let (stop, step) = Stop::begin(now);
+        agent.phase = Phase::Stopping {
+            stop,
+            waiters: Vec::new(),
+        };
+        self.do_step(step);
+        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+    }
+
+    fn do_step(&mut self, step: Step) {
+        let Some(agent) = &mut self.agent else { return };
+        if !agent.out.is_empty() {
+            let bytes = std::mem::take(&mut agent.out);
+            self.effects.push(Effect::Send(agent.id, bytes));
+        }
+        self.effects.push(match step {
+            Step::CloseInput => Effect::CloseInput(agent.id),
+            Step::Terminate => Effect::Terminate(agent.id),
+            Step::Kill => Effect::Kill(agent.id),
+        });
+    }
+
+    /// The agent cannot be used any more, though its process may live: everyone is told why, it is stopped.
+    pub(super) fn agent_broken(&mut self, error: Error, now: Instant, outlet: &mut impl Outlet) {
+        self.fail_everything(&error, now, outlet);
+        self.stop_agent(now, outlet);
+    }
+
+    pub(super) fn agent_exited(&mut self, exit: &Exit, now: Instant, outlet: &mut impl Outlet) {
+        let stopping = matches!(
+            self.agent.as_ref().map(|a| &a.phase),
+            Some(Phase::Stopping { .. })
+        );
+        let starting = matches!(
+            self.agent.as_ref().map(|a| &a.phase),
+            Some(Phase::Starting { .. })
+        );
+        let (kind, when) = match (stopping, starting) {
+            (true, _) => (ErrorKind::Cancelled, "the agent was stopped"),
+            (_, true) => (ErrorKind::AgentStart, "the agent ended before it was ready"),
+            (false, false) => (ErrorKind::AgentExited, "the agent ended unexpectedly"),
+        };
+        let mut error = Error::new(kind, format!("{when}: {}", describe(exit)));
+        if let Some(code) = exit.code {
+            error = error.with("exitCode", code);
+        }
+        if let Some(signal) = exit.signal {
+            error = error.with("signal", signal);
+        }
+        if !exit.stderr.is_empty() {
+            error = error.with("stderr", exit.stderr.as_str());
+        }
+        self.agent_gone(&error, now, outlet);
+    }
+
+    /// There is no agent any more.
+    pub(super) fn agent_gone(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
+        self.fail_everything(error, now, outlet);
+        let Some(agent) = self.agent.take() else {
+            return;
+        };
+        let reason = match agent.phase {
+            Phase::Stopping { waiters, .. } => {
+                for token in waiters {
+                    outlet.reply(token, Ok(Reply::Done(Done {})));
+                }
+                None
+            }
+            Phase::Starting { .. } | Phase::Ready(_) => Some(error.message.clone()),
+        };
+        Self::tell_agent_state(AgentState::Disconnected, reason, outlet);
+        self.finish_if_done(outlet);
+    }
+
+    /// Ends all turns and answers all calls that wait for the agent; its sessions are gone with it.
+    fn fail_everything(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
+        if let Some(agent) = &mut self.agent
+            && let Phase::Starting { waiters, .. } = &mut agent.phase
+        {
+            for token in std::mem::take(waiters) {
+                outlet.reply(token, Err(error.clone()));
+            }
+        }
+        let ids: Vec<String> = self.sessions.keys().cloned().collect();
+        for id in ids {
+            self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
+            self.open_failed(&id, error, outlet);
+        }
+        self.routes.clear();
+        self.calls.clear();
+    }
+
+    pub(super) fn tick_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let Some(agent) = &mut self.agent else { return };
+        match &mut agent.phase {
+            Phase::Starting { deadline, .. } if *deadline <= now => {
+                let message = format!(
+                    "{} did not answer initialize within {} s: is it an ACP agent, and does its command line start it as one?",
+                    agent.spec.command,
+                    super::INITIALIZE_LIMIT.as_secs()
+                );
+                let error = Error::new(ErrorKind::Timeout, message).with("stage", "initialize");
+                self.agent_broken(error, now, outlet);
+            }
+            Phase::Stopping { stop, .. } => {
+                if let Some(step) = stop.tick(now) {
+                    self.do_step(step);
+                }
+            }
+            Phase::Starting { .. } | Phase::Ready(_) => {}
+        }
+    }
+
+    pub(super) fn tick_sessions(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let due: Vec<String> = self
+            .sessions
+            .values()
+            .filter(|s| s.deadline().is_some_and(|(at, _)| at <= now))
+            .map(|s| s.id.clone())
+            .collect();
+        for id in due {
+            let opening = matches!(self.sessions[&id].stage, Stage::Opening { .. });
+            let (stage, limit) = if opening {
+                ("session/new", super::OPEN_LIMIT)
+            } else {
+                ("session/cancel", super::CANCEL_LIMIT)
+            };
+            let message = format!(
+                "the agent did not answer {stage} within {} s: the session is given up, call session/ensure again",
+                limit.as_secs()
+            );
+            let error = Error::new(ErrorKind::Timeout, message).with("stage", stage);
+            self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
+            self.open_failed(&id, &error, outlet);
+            self.routes.retain(|_, session| *session != id);
+        }
+    }
+}
+
+fn describe(exit: &Exit) -> String {
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "no exit code".to_owned(),
+    };
+    match exit
+        .stderr
+        .trim_end()
+        .rsplit('\n')
+        .find(|l| !l.trim().is_empty())
+    {
+        Some(last) => format!("{how}; the last it wrote to stderr: {}", clip(last.trim())),
+        None => how,
+    }
+}

@@ -1,0 +1,414 @@
+//! What the client asks.
+
+use super::{Agent, AgentId, AgentSpec, Bridge, Call, Effect, INITIALIZE_LIMIT, OPEN_LIMIT, Phase};
+use crate::core::acp::Acp;
+use crate::core::client::{Command, Outlet, Reply, Token};
+use crate::core::dialect::Dialect;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentInfo;
+use crate::core::session::{Session, Stage};
+use crate::proto::wire::{self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung};
+use serde_json::Value;
+use std::time::Instant;
+
+impl Bridge {
+    /// Does what the client asks; the answer comes at once or later, once.
+    pub fn command(
+        &mut self,
+        token: Token,
+        command: Command,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if let Err(error) = self.try_command(token, command, now, outlet) {
+            outlet.reply(token, Err(error));
+        }
+    }
+
+    fn try_command(
+        &mut self,
+        token: Token,
+        command: Command,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
+        if !first && !self.initialized {
+            return Err(out_of_order("call initialize first"));
+        }
+        if self.ending.is_some() && !matches!(command, Command::Shutdown) {
+            return Err(out_of_order("acpipe is shutting down"));
+        }
+        match command {
+            Command::Initialize(p) => {
+                let result = self.initialize(&p)?;
+                outlet.reply(token, Ok(Reply::Initialize(result)));
+            }
+            Command::Connect(p) => self.connect(token, p, now, outlet)?,
+            Command::Status => {
+                let status = self.status();
+                outlet.reply(token, Ok(Reply::Status(Box::new(status))));
+            }
+            Command::Disconnect => self.disconnect(token, now, outlet),
+            Command::Ensure(p) => {
+                let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
+                self.ensure(token, id, p.cwd, p.mcp_servers, now, outlet)?;
+            }
+            Command::Create(p) => {
+                if self.sessions.contains_key(&p.session_id) {
+                    let message = format!(
+                        "there is a session {:?} already: take another id, or session/ensure",
+                        p.session_id
+                    );
+                    return Err(Error::new(ErrorKind::SessionExists, message));
+                }
+                self.ensure(token, p.session_id, p.cwd, p.mcp_servers, now, outlet)?;
+            }
+            Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
+            Command::Cancel(p) => {
+                let cancelled = self.cancel(&p, now);
+                outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
+            }
+            Command::Subscribe(p) => {
+                self.subscribe(&p)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::Shutdown => self.end(Some(token), now, outlet),
+        }
+        Ok(())
+    }
+
+    fn initialize(&mut self, p: &wire::InitializeParams) -> Result<wire::InitializeResult, Error> {
+        if p.protocol_version != wire::PROTOCOL_VERSION {
+            let message = format!(
+                "protocolVersion {} is not spoken: acpipe speaks {}",
+                p.protocol_version,
+                wire::PROTOCOL_VERSION
+            );
+            return Err(Error::new(ErrorKind::InvalidParams, message));
+        }
+        self.initialized = true;
+        if let Some(chunks) = p.capabilities.chunks {
+            self.chunks = chunks;
+        }
+        let agent = &self.settings.default_agent;
+        Ok(wire::InitializeResult {
+            protocol_version: wire::PROTOCOL_VERSION,
+            server_info: wire::PeerInfo {
+                name: "acpipe".to_owned(),
+                title: None,
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            },
+            chunk_profile: 7,
+            default_agent: wire::DefaultAgent {
+                command: agent.command.clone(),
+                args: agent.args.clone(),
+                source: agent.source,
+            },
+        })
+    }
+
+    fn spec(&self, p: wire::ConnectParams) -> Result<AgentSpec, Error> {
+        let default = &self.settings.default_agent;
+        let base = std::path::Path::new(&self.settings.cwd);
+        let cwd = match &p.cwd {
+            Some(cwd) => base.join(cwd).to_string_lossy().into_owned(),
+            None => default.cwd.clone(),
+        };
+        let mut env = default.env.clone();
+        env.extend(p.env);
+        if let Some(name) = env.keys().find(|k| k.is_empty() || k.contains(['=', '\0'])) {
+            return Err(invalid(
+                "env",
+                &format!("{name:?} is no name of a variable"),
+            ));
+        }
+        match p.command {
+            Some(command) if command.is_empty() => Err(invalid("command", "it is empty")),
+            Some(command) => Ok(AgentSpec {
+                command,
+                args: p.args,
+                cwd,
+                env,
+                source: AgentSource::Client,
+            }),
+            None if !p.args.is_empty() => Err(invalid("args", "there is no command for them")),
+            None => Ok(AgentSpec {
+                cwd,
+                env,
+                ..default.clone()
+            }),
+        }
+    }
+
+    fn connect(
+        &mut self,
+        token: Token,
+        p: wire::ConnectParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let spec = self.spec(p)?;
+        match &mut self.agent {
+            None => self.start(spec, vec![token], now, outlet),
+            Some(agent) if agent.spec != spec => {
+                let message = format!(
+                    "the agent {:?} is connected: call agent/disconnect first",
+                    agent.spec.command
+                );
+                return Err(out_of_order(&message));
+            }
+            Some(agent) => match &mut agent.phase {
+                Phase::Starting { waiters, .. } => waiters.push(token),
+                Phase::Stopping { .. } => {
+                    return Err(out_of_order(
+                        "the agent is stopping: call again when it has",
+                    ));
+                }
+                Phase::Ready(_) => {
+                    let status = self.status();
+                    outlet.reply(token, Ok(Reply::Status(Box::new(status))));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        spec: AgentSpec,
+        waiters: Vec<Token>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.agents_started += 1;
+        let id = AgentId(self.agents_started);
+        self.effects.push(Effect::Spawn(id, Box::new(spec.clone())));
+        let mut dialect = Box::new(Acp::default());
+        let mut out = Vec::new();
+        dialect.start(&mut out);
+        self.agent = Some(Agent {
+            id,
+            spec,
+            dialect,
+            phase: Phase::Starting {
+                waiters,
+                deadline: now + INITIALIZE_LIMIT,
+            },
+            pid: None,
+            out,
+        });
+        Self::tell_agent_state(AgentState::Starting, None, outlet);
+    }
+
+    fn disconnect(&mut self, token: Token, now: Instant, outlet: &mut impl Outlet) {
+        self.stop_agent(now, outlet);
+        match self.agent.as_mut().map(|a| &mut a.phase) {
+            Some(Phase::Stopping { waiters, .. }) => waiters.push(token),
+            _ => outlet.reply(token, Ok(Reply::Done(wire::Done {}))),
+        }
+    }
+
+    pub(super) fn status(&self) -> wire::AgentStatus {
+        let Some(agent) = &self.agent else {
+            return wire::AgentStatus {
+                state: AgentState::Disconnected,
+                protocol: None,
+                command: None,
+                args: Vec::new(),
+                source: None,
+                pid: None,
+                agent_info: None,
+                capabilities: None,
+                auth_methods: Vec::new(),
+                faults: wire::LineFaults::default(),
+            };
+        };
+        let (state, info) = match &agent.phase {
+            Phase::Starting { .. } => (AgentState::Starting, None),
+            Phase::Ready(info) => (AgentState::Ready, Some(info.as_ref())),
+            Phase::Stopping { .. } => (AgentState::Stopping, None),
+        };
+        let faults = agent.dialect.faults();
+        wire::AgentStatus {
+            state,
+            protocol: Some(agent.dialect.name().to_owned()),
+            command: Some(agent.spec.command.clone()),
+            args: agent.spec.args.clone(),
+            source: Some(agent.spec.source),
+            pid: agent.pid,
+            agent_info: info.and_then(peer_info),
+            capabilities: info.map(capabilities),
+            auth_methods: info.map(auth_methods).unwrap_or_default(),
+            faults: wire::LineFaults {
+                malformed: faults.malformed,
+                blank: faults.blank,
+                invalid_utf8: faults.invalid_utf8,
+                too_long: faults.too_long,
+            },
+        }
+    }
+
+    fn ensure(
+        &mut self,
+        token: Token,
+        id: String,
+        cwd: Option<String>,
+        mcp_servers: Vec<Value>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        if id.is_empty() {
+            return Err(invalid("sessionId", "it is empty"));
+        }
+        if cwd
+            .as_ref()
+            .is_some_and(|c| !std::path::Path::new(c).is_absolute())
+        {
+            return Err(invalid("cwd", "it must be an absolute path"));
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            match &mut session.stage {
+                Stage::Opening { waiters, .. } => waiters.push(token),
+                Stage::Live { .. } => {
+                    let result = session_result(session, Rung::Live, Memory::Kept);
+                    outlet.reply(token, Ok(Reply::Session(Box::new(result))));
+                }
+            }
+            return Ok(());
+        }
+        self.need_agent(now, outlet)?;
+        let cwd = cwd.unwrap_or_else(|| match &self.agent {
+            Some(agent) => agent.spec.cwd.clone(),
+            None => self.settings.cwd.clone(),
+        });
+        let mut session = Session::new(id.clone(), cwd, mcp_servers, self.chunks);
+        session.await_open(token);
+        self.sessions.insert(id.clone(), session);
+        if matches!(
+            &self.agent,
+            Some(Agent {
+                phase: Phase::Ready(_),
+                ..
+            })
+        ) {
+            self.open(&id, now);
+        }
+        Ok(())
+    }
+
+    /// There is an agent or one is started, if the user named one: nobody gets the demo agent by mistake.
+    fn need_agent(&mut self, now: Instant, outlet: &mut impl Outlet) -> Result<(), Error> {
+        match &self.agent {
+            Some(Agent {
+                phase: Phase::Stopping { .. },
+                ..
+            }) => Err(out_of_order(
+                "the agent is stopping: call agent/connect when it has",
+            )),
+            Some(_) => Ok(()),
+            None if self.settings.default_agent.source == AgentSource::Demo => Err(out_of_order(
+                "no agent is connected: call agent/connect first",
+            )),
+            None => {
+                let spec = self.settings.default_agent.clone();
+                self.start(spec, Vec::new(), now, outlet);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the agent for a session.
+    pub(super) fn open(&mut self, id: &str, now: Instant) {
+        let call = self.next_call(Call::Open {
+            session: id.to_owned(),
+        });
+        let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) else {
+            return;
+        };
+        agent
+            .dialect
+            .new_session(call, &session.cwd, &session.mcp_servers, &mut agent.out);
+        session.opening(call, now + OPEN_LIMIT);
+    }
+
+    fn subscribe(&mut self, p: &wire::SubscribeParams) -> Result<(), Error> {
+        let Some(id) = &p.session_id else {
+            self.chunks = p.chunks;
+            for session in self.sessions.values_mut() {
+                session.chunks = p.chunks;
+            }
+            return Ok(());
+        };
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
+        session.chunks = p.chunks;
+        Ok(())
+    }
+
+    pub(super) fn tell_agent_state(
+        state: AgentState,
+        reason: Option<String>,
+        outlet: &mut impl Outlet,
+    ) {
+        let params = wire::AgentStateParams { state, reason };
+        outlet.notify(crate::core::client::Notice::AgentState(params));
+    }
+}
+
+/// The answer to a call for a session.
+pub(super) fn session_result(session: &Session, rung: Rung, memory: Memory) -> wire::SessionResult {
+    wire::SessionResult {
+        session_id: session.id.clone(),
+        agent_session_id: session.agent_session().unwrap_or_default().to_owned(),
+        cwd: session.cwd.clone(),
+        recovery: Recovery { rung, memory },
+        state: Value::Object(session.state.clone()),
+    }
+}
+
+pub(super) fn out_of_order(message: &str) -> Error {
+    Error::new(ErrorKind::OutOfOrder, message)
+}
+
+pub(super) fn invalid(field: &str, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidParams, format!("{field}: {why}")).with("field", field)
+}
+
+pub(super) fn no_session(id: &str) -> Error {
+    let message = format!("there is no session {id:?}: call session/ensure first");
+    Error::new(ErrorKind::SessionNotFound, message)
+}
+
+fn peer_info(info: &AgentInfo) -> Option<wire::PeerInfo> {
+    Some(wire::PeerInfo {
+        name: info.name.clone()?,
+        title: info.title.clone(),
+        version: info.version.clone(),
+    })
+}
+
+fn capabilities(info: &AgentInfo) -> wire::AgentCapabilities {
+    let c = info.capabilities;
+    wire::AgentCapabilities {
+        load: c.load,
+        resume: c.resume,
+        list: c.list,
+        close: c.close,
+        image: c.image,
+        audio: c.audio,
+        embedded_context: c.embedded_context,
+        mcp_http: c.mcp_http,
+        mcp_sse: c.mcp_sse,
+    }
+}
+
+fn auth_methods(info: &AgentInfo) -> Vec<wire::AuthMethod> {
+    let methods = info.auth_methods.iter();
+    methods
+        .map(|m| wire::AuthMethod {
+            id: m.id.clone(),
+            name: m.name.clone(),
+            description: m.description.clone(),
+        })
+        .collect()
+}

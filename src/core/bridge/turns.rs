@@ -1,0 +1,172 @@
+//! Turns: prompts, cancels, and how they end.
+
+use super::commands::{invalid, no_session, out_of_order};
+use super::{Bridge, CANCEL_LIMIT, Call};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialect::PromptPart;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{CallId, StopReason, TurnEnd};
+use crate::core::session::Running;
+use crate::core::summary::{Ending, Timing, summarize};
+use crate::core::turn::Turn;
+use crate::proto::wire::{self, DEFAULT_SESSION, UserMessage};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+impl Bridge {
+    pub(super) fn prompt(
+        &mut self,
+        token: Token,
+        p: wire::PromptParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let (parts, skipped) = prompt_parts(&p.message)?;
+        let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
+        let turn_id = match p.turn_id {
+            Some(given) => given,
+            None => self.next_id("turn"),
+        };
+        let message_id = self.next_id("msg");
+        let call = self.next_call(Call::Prompt {
+            session: id.clone(),
+        });
+        let waited = self.waited;
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
+        if let Some(running) = &session.running {
+            let message = format!(
+                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
+            );
+            return Err(
+                Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
+            );
+        }
+        let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
+            let message = format!("session {id:?} is not open yet: wait for session/ensure");
+            return Err(out_of_order(&message));
+        };
+        agent
+            .dialect
+            .prompt(call, agent_session, &parts, &mut agent.out);
+        let about = json!({ "sessionId": agent_session });
+        let dialect = agent.dialect.name();
+        let turn = Turn::start(
+            message_id,
+            dialect,
+            &about,
+            &mut session.sink(Some(&turn_id), outlet),
+        );
+        let mut running = Running::new(turn, turn_id, token, call, now);
+        running.skipped_parts = skipped;
+        running.waited_before = waited;
+        session.running = Some(running);
+        Ok(())
+    }
+
+    /// Sends the cancel of a running turn; true when there is one.
+    pub(super) fn cancel(&mut self, p: &wire::CancelParams, now: Instant) -> bool {
+        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return false;
+        };
+        let agent_session = session.agent_session().map(str::to_owned);
+        let (Some(running), Some(agent), Some(agent_session)) =
+            (&mut session.running, &mut self.agent, agent_session)
+        else {
+            return false;
+        };
+        if p.turn_id.as_ref().is_some_and(|t| *t != running.turn_id) {
+            return false;
+        }
+        if running.cancel_deadline.is_none() {
+            running.cancel_deadline = Some(now + CANCEL_LIMIT);
+            agent.dialect.cancel(&agent_session, &mut agent.out);
+        }
+        true
+    }
+
+    /// The agent answered a prompt.
+    pub(super) fn turn_ended(
+        &mut self,
+        call: CallId,
+        end: TurnEnd,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(Call::Prompt { session }) = self.calls.remove(&call) else {
+            return;
+        };
+        self.end_turn(&session, Ending::Answered(end), now, outlet);
+    }
+
+    /// The turn of a session is over; does nothing when there is none.
+    pub(super) fn end_turn(
+        &mut self,
+        id: &str,
+        ending: Ending,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Some(cancelled) = session.running.as_ref().map(Running::is_cancelled) else {
+            return;
+        };
+        // Some agents answer a cancel with an error: what was asked for is no failure.
+        let ending = match ending {
+            Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
+                Ending::Answered(TurnEnd {
+                    stop_reason: StopReason::Cancelled,
+                    reported: "cancelled".to_owned(),
+                    usage: None,
+                    details: Some(crate::proto::json::to_raw(&json!({
+                        "error": error.message,
+                    }))),
+                })
+            }
+            other => other,
+        };
+        session.with_turn(outlet, |turn, sink| match &ending {
+            Ending::Answered(end) => turn.finish(end, cancelled, sink),
+            Ending::Failed(error) => turn.fail(error, sink),
+        });
+        let Some(running) = session.running.take() else {
+            return;
+        };
+        self.calls.remove(&running.call);
+        let timing = Timing {
+            total: now.saturating_duration_since(running.started),
+            waited: self.waited.saturating_sub(running.waited_before),
+        };
+        let summary = summarize(id, &running, &ending, timing, session.cost);
+        session.cost = running.turn.cost().or(session.cost);
+        outlet.reply(running.token, Ok(Reply::Turn(Box::new(summary))));
+    }
+}
+
+/// The parts of a prompt that can be sent, and the types of those that cannot.
+fn prompt_parts(message: &UserMessage) -> Result<(Vec<PromptPart>, Vec<String>), Error> {
+    let mut parts = Vec::new();
+    let mut skipped = Vec::new();
+    for (n, part) in message.parts.iter().enumerate() {
+        let field = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+        let need = |name: &str| {
+            field(name)
+                .ok_or_else(|| invalid(&format!("message.parts[{n}].{name}"), "a string is needed"))
+        };
+        match need("type")?.as_str() {
+            "text" => parts.push(PromptPart::Text(need("text")?)),
+            "file" => parts.push(PromptPart::File {
+                url: need("url")?,
+                media_type: field("mediaType"),
+                name: field("filename"),
+            }),
+            other => skipped.push(other.to_owned()),
+        }
+    }
+    if parts.is_empty() {
+        return Err(invalid("message.parts", "there is no text or file part"));
+    }
+    Ok((parts, skipped))
+}

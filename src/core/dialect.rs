@@ -1,0 +1,74 @@
+//! The seam: what the bridge needs of any agent's protocol.
+//!
+//! A dialect is a pure state machine between neutral calls and events on one side and the agent's lines
+//! on the other. No type of an agent's protocol passes it.
+
+use super::event::{AgentEvent, CallId, PermissionOption};
+use crate::proto::frame::Overlong;
+use serde_json::value::RawValue;
+
+/// One agent's protocol.
+pub trait Dialect {
+    /// Name of the protocol; the key under which its own additions stand in chunks.
+    fn name(&self) -> &'static str;
+
+    /// Appends the handshake to `out`.
+    fn start(&mut self, out: &mut Vec<u8>);
+
+    /// Appends a call to open a new session in `cwd`.
+    fn new_session(
+        &mut self,
+        call: CallId,
+        cwd: &str,
+        mcp_servers: &[serde_json::Value],
+        out: &mut Vec<u8>,
+    );
+
+    /// Appends a prompt.
+    fn prompt(&mut self, call: CallId, session: &str, parts: &[PromptPart], out: &mut Vec<u8>);
+
+    /// Appends the cancel of the session's turn.
+    fn cancel(&mut self, session: &str, out: &mut Vec<u8>);
+
+    /// Appends the answer to a permission question: one of its options, or `None` for "cancelled".
+    fn answer(&mut self, question: &RawValue, choice: Option<&PermissionOption>, out: &mut Vec<u8>);
+
+    /// Reads one line: what it says goes to `events`, what must be answered at once to `out`.
+    fn read<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>, out: &mut Vec<u8>);
+
+    /// Takes what is left of a line over the cap: the call it answered fails, the request it asked is
+    /// answered.
+    fn read_overlong(
+        &mut self,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Vec<u8>,
+    );
+
+    /// Lines that could not be used so far.
+    fn faults(&self) -> Faults;
+}
+
+/// Lines that could not be used, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// No JSON, or JSON that is no message.
+    pub malformed: u64,
+    /// Nothing but white space.
+    pub blank: u64,
+    /// Not UTF-8.
+    pub invalid_utf8: u64,
+    /// Over the cap.
+    pub too_long: u64,
+}
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PromptPart {
+    Text(String),
+    File {
+        url: String,
+        media_type: Option<String>,
+        name: Option<String>,
+    },
+}

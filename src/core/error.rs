@@ -1,0 +1,190 @@
+//! Everything that can go wrong, and the one table of codes that clients see.
+
+use super::event::AuthMethod;
+use serde_json::{Map, Value, json};
+
+/// How much of a raw message or of stderr is shown in an error, in bytes.
+const RAW_LIMIT: usize = 2000;
+
+/// An error on its way to the client: what happened, what to do, and the raw facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Error {
+    pub kind: ErrorKind,
+    /// One line: what happened and what to do.
+    pub message: String,
+    /// Raw facts by name; bounded.
+    pub data: Map<String, Value>,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal, $rpc:literal, $exit:literal;)*) => {
+        /// The kind of an error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorKind { $($(#[doc = $doc])+ $kind,)* }
+
+        impl ErrorKind {
+            /// Every kind, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name in `data.kind` and in a summary's `errors`.
+            #[must_use]
+            pub fn name(self) -> &'static str { match self { $(Self::$kind => $name,)* } }
+
+            /// Its JSON-RPC code.
+            #[must_use]
+            pub fn rpc_code(self) -> i32 { match self { $(Self::$kind => $rpc,)* } }
+
+            /// The exit code of `acpipe run`.
+            #[must_use]
+            pub fn exit_code(self) -> u8 { match self { $(Self::$kind => $exit,)* } }
+
+            /// What it means, in a sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$kind => concat!($($doc),+),)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    // Kind = name, JSON-RPC code, exit code. Exit codes follow sysexits.h, `timeout` and the shell.
+    #[doc = "The agent's command was not found."]
+    AgentNotFound = "agentNotFound", -32010, 127;
+    #[doc = "The agent's command could not be started, or ended before it was ready."]
+    AgentStart = "agentStart", -32011, 126;
+    #[doc = "The agent's answer to the handshake cannot be used."]
+    Initialize = "initialize", -32012, 76;
+    #[doc = "The agent wants its user to sign in first."]
+    AuthRequired = "authRequired", -32000, 77;
+    #[doc = "The agent answered a call with an error."]
+    Session = "session", -32013, 1;
+    #[doc = "The agent's process ended while it was needed."]
+    AgentExited = "agentExited", -32024, 1;
+    #[doc = "The agent reached its limit of turns."]
+    MaxTurns = "maxTurns", -32025, 1;
+    #[doc = "A wait was given up."]
+    Timeout = "timeout", -32014, 124;
+    #[doc = "The agent could not reach its model over the network."]
+    Network = "network", -32015, 69;
+    #[doc = "The agent's answer could not be understood; `data.raw` holds it."]
+    Malformed = "malformed", -32016, 65;
+    #[doc = "The agent's stream broke off; what came before it was delivered."]
+    Streaming = "streaming", -32017, 74;
+    #[doc = "Too much is waiting already."]
+    Overloaded = "overloaded", -32001, 75;
+    #[doc = "The call was cancelled."]
+    Cancelled = "cancelled", -32800, 130;
+    #[doc = "A tool is named that does not exist."]
+    InvalidTool = "invalidTool", -32018, 2;
+    #[doc = "Two agents have the same name."]
+    DuplicateAgent = "duplicateAgent", -32019, 2;
+    #[doc = "The session is in a turn."]
+    Busy = "busy", -32020, 75;
+    #[doc = "A call came out of order: its precondition does not hold."]
+    OutOfOrder = "outOfOrder", -32021, 2;
+    #[doc = "There is no such session."]
+    SessionNotFound = "sessionNotFound", -32022, 1;
+    #[doc = "There is such a session already."]
+    SessionExists = "sessionExists", -32023, 1;
+    #[doc = "A parameter is wrong or missing."]
+    InvalidParams = "invalidParams", -32602, 2;
+    #[doc = "The message is no request."]
+    InvalidRequest = "invalidRequest", -32600, 2;
+    #[doc = "The message is not JSON."]
+    Parse = "parse", -32700, 2;
+    #[doc = "There is no such method."]
+    MethodNotFound = "methodNotFound", -32601, 2;
+    #[doc = "acpipe itself failed; please report it."]
+    Internal = "internal", -32603, 70;
+}
+
+impl Error {
+    /// An error without raw facts.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            data: Map::new(),
+        }
+    }
+
+    /// Adds a raw fact; long texts are cut.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let value = match value.into() {
+            Value::String(text) => Value::String(clip(&text)),
+            other => other,
+        };
+        self.data.insert(name.to_owned(), value);
+        self
+    }
+
+    /// The agent wants its user to sign in.
+    #[must_use]
+    pub fn auth_required(said: &str, methods: &[AuthMethod]) -> Self {
+        let ways = methods.iter().map(|m| m.name.as_str()).collect::<Vec<_>>();
+        let ways = if ways.is_empty() {
+            "sign in with the agent's own command line first".to_owned()
+        } else {
+            format!("sign in first ({})", ways.join("; "))
+        };
+        let methods: Value = methods
+            .iter()
+            .map(|m| json!({"id": m.id, "name": m.name, "description": m.description}))
+            .collect();
+        Self::new(ErrorKind::AuthRequired, format!("auth required: {ways}"))
+            .with("agentMessage", said)
+            .with("authMethods", methods)
+    }
+
+    /// `data` as clients get it: the kind and the raw facts.
+    #[must_use]
+    pub fn data(&self) -> Value {
+        let mut data = self.data.clone();
+        data.insert("kind".into(), self.kind.name().into());
+        Value::Object(data)
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// At most [`RAW_LIMIT`] bytes of `text`, cut between characters.
+#[must_use]
+pub fn clip(text: &str) -> String {
+    if text.len() <= RAW_LIMIT {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(RAW_LIMIT);
+    format!("{}… ({} bytes in all)", &text[..end], text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_codes_are_unique() {
+        let names: HashSet<_> = ErrorKind::ALL.iter().map(|k| k.name()).collect();
+        let codes: HashSet<_> = ErrorKind::ALL.iter().map(|k| k.rpc_code()).collect();
+        assert_eq!(names.len(), ErrorKind::ALL.len());
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+        assert!(ErrorKind::ALL.iter().all(|k| k.exit_code() != 0));
+    }
+
+    #[test]
+    fn raw_facts_are_bounded_between_characters() {
+        let e = Error::new(ErrorKind::Malformed, "x").with("raw", "é".repeat(5000));
+        let raw = e.data["raw"].as_str().unwrap();
+        assert!(raw.len() < RAW_LIMIT + 40, "{}", raw.len());
+        assert_eq!(e.data()["kind"], "malformed");
+    }
+}

@@ -1,0 +1,273 @@
+//! What an agent says, in words that every dialect shares.
+//!
+//! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it stands in
+//! the client's output.
+
+use super::error::Error;
+use crate::proto::json::JsonStr;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Names a call that the bridge made on an agent, until its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// One thing an agent said.
+#[derive(Debug)]
+pub enum AgentEvent<'a> {
+    /// The handshake is done.
+    Ready(Box<AgentInfo>),
+    /// The handshake failed; the agent cannot be used.
+    NotReady(Error),
+    /// The answer to a call to open a session.
+    SessionOpened {
+        call: CallId,
+        /// The agent's own name for the session.
+        agent_session: String,
+        /// Modes, models and options as `(name, value)`.
+        state: Vec<(&'static str, &'a RawValue)>,
+    },
+    /// News of a session.
+    Update {
+        session: Cow<'a, str>,
+        update: Update<'a>,
+        /// The update as it came.
+        raw: &'a RawValue,
+    },
+    /// The agent asks whether it may run a tool, and waits.
+    Permission(Permission<'a>),
+    /// The turn that the call began is over.
+    TurnEnded { call: CallId, end: TurnEnd },
+    /// A call failed.
+    Failed { call: CallId, error: Error },
+}
+
+/// News of a session.
+#[derive(Debug)]
+pub enum Update<'a> {
+    /// A piece of a message.
+    Message(MessagePiece<'a>),
+    /// A tool call was made or changed.
+    Tool(Box<ToolUpdate<'a>>),
+    /// Output or end of a terminal that the agent runs itself.
+    Terminal(TerminalUpdate<'a>),
+    /// The whole plan.
+    Plan {
+        id: Cow<'a, str>,
+        data: Box<RawValue>,
+    },
+    /// How full the context is, and what the session cost so far where the agent says so.
+    Context { cost: Option<f64> },
+    /// Modes, options, commands or titles changed: `(name, value)`.
+    Session(Vec<(&'static str, &'a RawValue)>),
+    /// A notice to the user.
+    Notice,
+    /// The agent compacts its context.
+    Compaction { id: Cow<'a, str> },
+    /// Something for which there is no better word.
+    Other,
+}
+
+/// Whose words a piece of a message holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// The agent's answer.
+    Answer,
+    /// The agent's thoughts.
+    Thought,
+    /// The user's, repeated by the agent.
+    User,
+}
+
+/// A piece of a message.
+#[derive(Debug)]
+pub struct MessagePiece<'a> {
+    pub voice: Voice,
+    /// The agent's id of the message; a new one begins a new block.
+    pub message_id: Option<Cow<'a, str>>,
+    pub content: Content<'a>,
+    /// The dialect's own additions.
+    pub meta: Option<&'a RawValue>,
+}
+
+/// What a piece of a message holds.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// Text to append.
+    Text(JsonStr<'a>),
+    /// Base64 data of an image or a sound, or a resource that came as data.
+    Data {
+        media_type: Cow<'a, str>,
+        base64: JsonStr<'a>,
+        /// Where it is from and what else is known.
+        details: &'a RawValue,
+    },
+    /// A link to a resource.
+    Link {
+        uri: Cow<'a, str>,
+        name: Option<Cow<'a, str>>,
+        media_type: Option<Cow<'a, str>>,
+        details: &'a RawValue,
+    },
+    /// A text resource, embedded.
+    Document {
+        uri: Cow<'a, str>,
+        media_type: Option<Cow<'a, str>>,
+        details: &'a RawValue,
+    },
+    /// Something for which there is no better word.
+    Other,
+}
+
+/// What is said of a tool call; absent fields say nothing.
+#[derive(Debug, Default)]
+pub struct ToolUpdate<'a> {
+    pub id: Cow<'a, str>,
+    pub name: Option<Cow<'a, str>>,
+    pub title: Option<Cow<'a, str>>,
+    pub kind: Option<Cow<'a, str>>,
+    pub status: Option<ToolStatus>,
+    pub input: Option<&'a RawValue>,
+    pub output: Option<&'a RawValue>,
+    /// Array of content, diffs and terminals.
+    pub content: Option<&'a RawValue>,
+    /// Array of places in files.
+    pub locations: Option<&'a RawValue>,
+    /// The dialect's own additions.
+    pub meta: Option<&'a RawValue>,
+}
+
+/// How far a tool call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl ToolStatus {
+    /// The word for it, as clients see it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Output or end of a terminal that the agent runs itself.
+#[derive(Debug)]
+pub struct TerminalUpdate<'a> {
+    pub id: Cow<'a, str>,
+    pub tool: Cow<'a, str>,
+    /// Text to append.
+    pub output: Option<JsonStr<'a>>,
+    /// What else is said: working directory, exit status.
+    pub details: Option<&'a RawValue>,
+}
+
+/// A permission question.
+#[derive(Debug)]
+pub struct Permission<'a> {
+    pub session: Cow<'a, str>,
+    /// The key under which the dialect expects the answer.
+    pub question: Box<RawValue>,
+    pub tool: ToolUpdate<'a>,
+    pub options: Vec<PermissionOption>,
+    /// The options as they came.
+    pub raw_options: Option<&'a RawValue>,
+}
+
+/// One of the answers an agent offers to its question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionOption {
+    pub id: String,
+    pub name: String,
+    pub kind: OptionKind,
+}
+
+/// What an answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionKind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
+    /// A kind that the protocol does not have: never chosen by a policy.
+    Unknown,
+}
+
+/// How a turn ended.
+#[derive(Debug, Default)]
+pub struct TurnEnd {
+    pub stop_reason: StopReason,
+    /// The agent's own word for it.
+    pub reported: String,
+    pub usage: Option<Usage>,
+    /// What else came with the answer.
+    pub details: Option<Box<RawValue>>,
+}
+
+/// Why an agent stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StopReason {
+    #[default]
+    EndTurn,
+    MaxTokens,
+    MaxTurns,
+    Refusal,
+    Cancelled,
+    /// A reason that the protocol does not have.
+    Unknown,
+}
+
+/// Tokens of one turn; unknown is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    pub input: Option<u64>,
+    pub output: Option<u64>,
+    pub total: Option<u64>,
+    pub cached_read: Option<u64>,
+    pub cached_write: Option<u64>,
+    pub thought: Option<u64>,
+}
+
+/// What an agent is and can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentInfo {
+    pub name: Option<String>,
+    pub title: Option<String>,
+    pub version: Option<String>,
+    pub capabilities: Capabilities,
+    pub auth_methods: Vec<AuthMethod>,
+}
+
+/// What an agent can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent capability"
+)]
+pub struct Capabilities {
+    pub load: bool,
+    pub resume: bool,
+    pub list: bool,
+    pub close: bool,
+    pub image: bool,
+    pub audio: bool,
+    pub embedded_context: bool,
+    pub mcp_http: bool,
+    pub mcp_sse: bool,
+}
+
+/// A way to sign in to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthMethod {
+    pub id: String,
+    pub name: String,
+    pub description: Option<String>,
+}

@@ -1,0 +1,81 @@
+//! Ending an agent in order: close its stdin, then SIGTERM, then SIGKILL to its group.
+
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to end after its stdin was closed.
+pub const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may take after SIGTERM.
+pub const TERM_GRACE: Duration = Duration::from_secs(3);
+
+/// A step of the ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    CloseInput,
+    Terminate,
+    Kill,
+}
+
+/// How far an ending is.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop {
+    last: Step,
+    since: Instant,
+}
+
+impl Stop {
+    /// The first step is to be done now.
+    #[must_use]
+    pub fn begin(now: Instant) -> (Self, Step) {
+        let last = Step::CloseInput;
+        (Self { last, since: now }, last)
+    }
+
+    /// When the next step is due; `None` after the last.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.last {
+            Step::CloseInput => Some(self.since + CLOSE_GRACE),
+            Step::Terminate => Some(self.since + TERM_GRACE),
+            Step::Kill => None,
+        }
+    }
+
+    /// The step that is due, if one is.
+    pub fn tick(&mut self, now: Instant) -> Option<Step> {
+        if self.deadline()? > now {
+            return None;
+        }
+        self.since = now;
+        self.last = match self.last {
+            Step::CloseInput => Step::Terminate,
+            Step::Terminate | Step::Kill => Step::Kill,
+        };
+        Some(self.last)
+    }
+
+    /// Skips the graces: the agent is killed now.
+    pub fn hurry(&mut self) -> Step {
+        self.last = Step::Kill;
+        Step::Kill
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_waits_for_its_grace() {
+        let t0 = Instant::now();
+        let at = |s: u64| t0 + Duration::from_secs(s);
+        let (mut stop, first) = Stop::begin(t0);
+        assert_eq!(first, Step::CloseInput);
+        assert_eq!(stop.tick(at(1)), None);
+        assert_eq!(stop.tick(at(2)), Some(Step::Terminate));
+        assert_eq!(stop.tick(at(4)), None);
+        assert_eq!(stop.tick(at(5)), Some(Step::Kill));
+        assert_eq!(stop.deadline(), None);
+        assert_eq!(stop.tick(at(99)), None);
+    }
+}

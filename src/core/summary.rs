@@ -1,0 +1,191 @@
+//! The summary of a turn, for every way it can end.
+
+use super::error::{Error, ErrorKind};
+use super::event::{StopReason, TurnEnd, Usage};
+use super::session::Running;
+use super::turn::{self, Turn};
+use crate::proto::wire::{TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// The agent answered.
+    Answered(TurnEnd),
+    /// It did not, or with an error.
+    Failed(Error),
+}
+
+/// What the clock says of a turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// From the call to its end.
+    pub total: Duration,
+    /// Of that, waiting for the agent.
+    pub waited: Duration,
+}
+
+/// Builds the summary; `cost_before` is what the session had cost when the turn began.
+#[must_use]
+pub fn summarize(
+    session: &str,
+    running: &Running,
+    ending: &Ending,
+    timing: Timing,
+    cost_before: Option<f64>,
+) -> TurnSummary {
+    let turn = &running.turn;
+    let errors = errors(ending);
+    let tool_calls = tool_calls(turn);
+    let mut tools_used: Vec<String> = Vec::new();
+    for call in &tool_calls {
+        if !tools_used.contains(&call.name) {
+            tools_used.push(call.name.clone());
+        }
+    }
+    let usage = match ending {
+        Ending::Answered(end) => end.usage,
+        Ending::Failed(_) => None,
+    };
+    let overhead = timing.total.saturating_sub(timing.waited);
+    TurnSummary {
+        session_id: session.to_owned(),
+        turn_id: running.turn_id.clone(),
+        message_id: Some(turn.message_id().to_owned()),
+        text: turn.text_so_far().to_owned(),
+        stop_reason: stop_reason(ending),
+        finish_reason: finish_reason(ending),
+        is_error: !errors.is_empty(),
+        error_reason: error_reason(ending, turn),
+        errors,
+        tool_calls,
+        tool_results: tool_results(turn),
+        tools_used,
+        usage: usage.map(token_usage),
+        cost: turn
+            .cost()
+            .zip(cost_before)
+            .map(|(after, before)| after - before),
+        num_turns: None,
+        duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
+        overhead_ms: overhead.as_secs_f64() * 1000.0,
+        attempts: 1,
+        metadata: metadata(running, ending),
+    }
+}
+
+fn tool_calls(turn: &Turn) -> Vec<ToolCall> {
+    let calls = turn.tool_calls().into_iter();
+    calls
+        .map(|c| ToolCall {
+            name: c.name,
+            arguments: c.arguments,
+            call_id: c.call_id,
+        })
+        .collect()
+}
+
+fn tool_results(turn: &Turn) -> Vec<ToolResult> {
+    let results = turn.tool_results().into_iter();
+    results
+        .map(|r| ToolResult {
+            call_id: r.call_id,
+            result: r.result,
+            is_error: r.is_error,
+        })
+        .collect()
+}
+
+fn token_usage(u: Usage) -> TokenUsage {
+    TokenUsage {
+        input_tokens: u.input,
+        output_tokens: u.output,
+        total_tokens: u.total,
+        cached_read_tokens: u.cached_read,
+        cached_write_tokens: u.cached_write,
+        thought_tokens: u.thought,
+    }
+}
+
+fn stop_reason(ending: &Ending) -> String {
+    match ending {
+        Ending::Answered(end) => end.reported.clone(),
+        Ending::Failed(_) => "error".to_owned(),
+    }
+}
+
+fn finish_reason(ending: &Ending) -> String {
+    let reason = match ending {
+        Ending::Answered(end) => turn::finish_reason(end.stop_reason),
+        Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
+    };
+    match serde_json::to_value(reason) {
+        Ok(Value::String(word)) => word,
+        _ => "other".to_owned(),
+    }
+}
+
+fn errors(ending: &Ending) -> Vec<TurnError> {
+    let of = |e: &Error| TurnError {
+        kind: e.kind.name().to_owned(),
+        message: e.message.clone(),
+        data: Value::Object(e.data.clone()),
+    };
+    match ending {
+        Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
+            let message =
+                "the agent reached its limit of turns: raise it, or prompt again to go on";
+            vec![of(&Error::new(ErrorKind::MaxTurns, message))]
+        }
+        Ending::Answered(_) => Vec::new(),
+        Ending::Failed(error) => vec![of(error)],
+    }
+}
+
+/// The fixed texts that HoloDeck's callers match (rows H-12 to H-15 of the demands).
+fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
+    match ending {
+        Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
+            Some("max_turns limit reached".to_owned())
+        }
+        Ending::Answered(_) => None,
+        Ending::Failed(e) => match e.kind {
+            ErrorKind::AgentExited | ErrorKind::Streaming => {
+                Some("subprocess terminated unexpectedly".to_owned())
+            }
+            ErrorKind::Timeout => Some("timeout exceeded".to_owned()),
+            _ => turn
+                .failed_tool()
+                .map(|name| format!("tool execution failed: {name}")),
+        },
+    }
+}
+
+fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
+    if let Some(context) = running.turn.context_figures() {
+        let mut context: Map<String, Value> =
+            serde_json::from_str(context.get()).unwrap_or_default();
+        context.remove("sessionUpdate");
+        put("context", Value::Object(context));
+    }
+    if !running.skipped_parts.is_empty() {
+        put("skippedParts", json!(running.skipped_parts));
+    }
+    if running.is_cancelled() {
+        put("cancelRequested", true.into());
+    }
+    if let Ending::Answered(TurnEnd {
+        details: Some(details),
+        ..
+    }) = ending
+    {
+        put(
+            "agent",
+            serde_json::from_str(details.get()).unwrap_or_default(),
+        );
+    }
+    metadata
+}

@@ -1,0 +1,192 @@
+//! The tool calls of one turn: partial updates are merged, and what is shown never goes back.
+//!
+//! A call is made at first sight, be it a call, an update or a permission question. The AI SDK's rules
+//! decide which chunk may show a change (notes on the emitter, rules 4 to 9): before an answer to a
+//! permission question or an output the input is shown again, afterwards only outputs may follow, and
+//! after a failure or refusal nothing but `data-tool-call`.
+
+mod call;
+
+use super::ChunkSink;
+use crate::core::event::{Permission, ToolUpdate};
+use crate::core::permit::Decision;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use call::{Call, Stage};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The tool that runs now, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity<'a> {
+    pub tool_name: &'a str,
+    pub description: &'a str,
+}
+
+/// One call for the turn's summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    pub name: String,
+    pub arguments: Value,
+    pub call_id: String,
+}
+
+/// One result for the turn's summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    pub call_id: String,
+    pub result: String,
+    pub is_error: bool,
+}
+
+/// Why calls that are still open are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settle {
+    TurnEnded,
+    Cancelled,
+    Failed,
+}
+
+impl Settle {
+    fn text(self) -> &'static str {
+        match self {
+            Self::TurnEnded => "The turn ended before this tool reported a result",
+            Self::Cancelled => "Cancelled before it finished",
+            Self::Failed => "The turn failed before this tool reported a result",
+        }
+    }
+}
+
+/// All calls of a turn.
+#[derive(Debug)]
+pub struct Tools {
+    dialect: &'static str,
+    message_id: String,
+    calls: Vec<Call>,
+    by_id: HashMap<Box<str>, usize>,
+    /// The calls that are not settled, in the order of their first sight.
+    open: Vec<usize>,
+    asked: u32,
+    failed_last: Option<usize>,
+}
+
+impl Tools {
+    pub fn new(dialect: &'static str, message_id: String) -> Self {
+        Self {
+            dialect,
+            message_id,
+            calls: Vec::new(),
+            by_id: HashMap::new(),
+            open: Vec::new(),
+            asked: 0,
+            failed_last: None,
+        }
+    }
+
+    fn call(&mut self, update: &ToolUpdate<'_>) -> usize {
+        if let Some(&at) = self.by_id.get(update.id.as_ref()) {
+            return at;
+        }
+        self.calls.push(Call::new(self.dialect, update));
+        let at = self.calls.len() - 1;
+        self.by_id.insert(update.id.as_ref().into(), at);
+        self.open.push(at);
+        at
+    }
+
+    fn note_settled(&mut self, at: usize) {
+        if !self.calls[at].is_open() {
+            self.open.retain(|&open| open != at);
+        }
+    }
+
+    pub fn update(&mut self, update: &ToolUpdate<'_>, sink: &mut impl ChunkSink) {
+        let at = self.call(update);
+        let call = &mut self.calls[at];
+        let changed = call.merge(update);
+        call.show(changed, sink);
+        self.failed_last = (call.stage() == Stage::Failed).then_some(at);
+        self.note_settled(at);
+    }
+
+    /// Shows a permission question and the policy's answer to it.
+    pub fn permission(
+        &mut self,
+        permission: &Permission<'_>,
+        decision: &Decision,
+        sink: &mut impl ChunkSink,
+    ) {
+        let at = self.call(&permission.tool);
+        let call = &mut self.calls[at];
+        call.merge_question(&permission.tool);
+        call.show_input(sink);
+        self.asked += 1;
+        let approval = format!("{}.ask{}", self.message_id, self.asked);
+        let options = permission.raw_options.map(Raw);
+        let mut data = json!({ "toolCallId": call.id(), "options": options });
+        show_question(&approval, &data, sink);
+        if call.begin_question() {
+            let descriptor = to_raw(&json!({ "options": options }));
+            sink.chunk(&Chunk::ToolApprovalRequest {
+                approval_id: &approval,
+                tool_call_id: call.id(),
+                approval_descriptor: Raw(&descriptor),
+                is_automatic: true,
+            });
+            sink.chunk(&Chunk::ToolApprovalResponse {
+                approval_id: &approval,
+                approved: decision.approved(),
+                reason: &decision.reason,
+            });
+            call.end_question(decision.approved(), sink);
+        }
+        data["outcome"] = match &decision.choice {
+            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        data["approved"] = decision.approved().into();
+        data["reason"] = decision.reason.as_str().into();
+        show_question(&approval, &data, sink);
+        self.note_settled(at);
+    }
+
+    /// Settles every call that is still open.
+    pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
+        for at in std::mem::take(&mut self.open) {
+            self.calls[at].settle(why, sink);
+        }
+    }
+
+    pub fn activity(&self) -> Option<Activity<'_>> {
+        let call = &self.calls[*self.open.last()?];
+        Some(Activity {
+            tool_name: call.name(),
+            description: call.title().unwrap_or(call.name()),
+        })
+    }
+
+    pub fn calls(&self) -> Vec<ToolCall> {
+        self.calls.iter().map(Call::summary).collect()
+    }
+
+    pub fn results(&self) -> Vec<ToolResult> {
+        self.calls.iter().filter_map(Call::result).collect()
+    }
+
+    pub fn failed_last(&self) -> Option<&str> {
+        self.failed_last.map(|at| self.calls[at].name())
+    }
+
+    /// Something other than a tool happened: the last failure did not end the turn.
+    pub fn went_on(&mut self) {
+        self.failed_last = None;
+    }
+}
+
+fn show_question(approval: &str, data: &Value, sink: &mut impl ChunkSink) {
+    let data = to_raw(data);
+    sink.chunk(&Chunk::DataPermission {
+        id: approval,
+        data: Raw(&data),
+    });
+}

@@ -1,0 +1,465 @@
+//! One tool call: its merged state, and the chunks that show it.
+
+use super::{Settle, ToolCall, ToolResult};
+use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::core::turn::ChunkSink;
+use crate::proto::chunk::{Chunk, Named, ToolInput};
+use crate::proto::json::{Raw, raw_object, text, to_raw};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What the client was shown of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    New,
+    Announced,
+    Available,
+    Preliminary,
+    Completed,
+    Failed,
+    Denied,
+}
+
+/// One tool call.
+#[derive(Debug)]
+pub struct Call {
+    dialect: &'static str,
+    id: String,
+    name: String,
+    title: Option<String>,
+    shown_title: Option<String>,
+    kind: Option<String>,
+    status: Option<ToolStatus>,
+    input: Option<Box<RawValue>>,
+    /// True while the input shown is the input known.
+    input_shown: bool,
+    output: Option<Box<RawValue>>,
+    content: Option<Box<RawValue>>,
+    locations: Option<Box<RawValue>>,
+    meta: Option<Value>,
+    stage: Stage,
+    /// Whether a permission question was shown: after it the input may not be shown again.
+    asked: bool,
+    settled: Option<&'static str>,
+}
+
+/// A call's state as `toolMetadata` and `data-tool-call` hold it: what no other field shows.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Raw<'a>>,
+    /// The agent gave no input: the `{}` shown is acpipe's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    no_input: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Raw<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Raw<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locations: Option<Raw<'a>>,
+    /// Why acpipe settled the call, where the agent did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<&'static str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Value>,
+}
+
+/// A tool's output as `tool-output-available` holds it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Raw<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Raw<'a>>,
+}
+
+/// Which of a call's large fields a chunk shows elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Nothing: content and raw output stand in the metadata.
+    Nothing,
+    /// Both stand in the chunk's output.
+    Output,
+}
+
+impl Call {
+    pub fn new(dialect: &'static str, first: &ToolUpdate<'_>) -> Self {
+        // The name cannot change afterwards: a part keeps the one it began with.
+        let name = first.name.as_deref().or(first.kind.as_deref());
+        Self {
+            dialect,
+            id: first.id.clone().into_owned(),
+            name: name.unwrap_or("other").to_owned(),
+            title: None,
+            shown_title: None,
+            kind: None,
+            status: None,
+            input: None,
+            input_shown: false,
+            output: None,
+            content: None,
+            locations: None,
+            meta: None,
+            stage: Stage::New,
+            asked: false,
+            settled: None,
+        }
+    }
+
+    /// Takes over what an update says; true when that changes anything.
+    pub fn merge(&mut self, u: &ToolUpdate<'_>) -> bool {
+        let mut changed = set_text(&mut self.title, u.title.as_deref());
+        changed |= set_text(&mut self.kind, u.kind.as_deref());
+        if set_raw(&mut self.input, u.input) {
+            self.input_shown = false;
+            changed = true;
+        }
+        changed |= set_raw(&mut self.output, u.output);
+        changed |= set_raw(&mut self.content, u.content);
+        changed |= set_raw(&mut self.locations, u.locations);
+        if let Some(meta) = u.meta.and_then(|m| serde_json::from_str(m.get()).ok()) {
+            changed |= merge_json(self.meta.get_or_insert_default(), meta);
+        }
+        let ended = matches!(
+            self.status,
+            Some(ToolStatus::Completed | ToolStatus::Failed)
+        );
+        let ends = matches!(u.status, Some(ToolStatus::Completed | ToolStatus::Failed));
+        // What has ended does not begin again.
+        if u.status.is_some() && u.status != self.status && (ends || !ended) {
+            self.status = u.status;
+            changed = true;
+        }
+        changed
+    }
+
+    /// Takes over what a permission question says: it repeats the call, often with less than is known.
+    pub fn merge_question(&mut self, u: &ToolUpdate<'_>) {
+        let filled = |raw: &&RawValue| raw.get() != "[]";
+        self.merge(&ToolUpdate {
+            id: u.id.clone(),
+            name: None,
+            title: u.title.clone(),
+            kind: u.kind.clone(),
+            status: u.status.filter(|_| self.status.is_none()),
+            input: u.input,
+            output: u.output,
+            content: u.content.filter(filled),
+            locations: u.locations.filter(filled),
+            meta: u.meta,
+        });
+    }
+
+    /// Shows the call after an update.
+    pub fn show(&mut self, changed: bool, sink: &mut impl ChunkSink) {
+        match (self.stage, self.status) {
+            (Stage::Denied | Stage::Failed, _) => {
+                if changed {
+                    self.show_late(sink);
+                }
+            }
+            (Stage::Completed, Some(ToolStatus::Failed)) => self.show_error(sink),
+            (Stage::Completed, _) => {
+                if changed {
+                    self.show_output(false, sink);
+                }
+            }
+            (_, Some(ToolStatus::Completed)) => {
+                self.show_input(sink);
+                self.show_output(false, sink);
+            }
+            (_, Some(ToolStatus::Failed)) => {
+                self.show_input(sink);
+                self.show_error(sink);
+            }
+            (Stage::New, _) if self.is_only_announced() => self.announce(sink),
+            (Stage::New, _) => self.available(sink),
+            (Stage::Announced | Stage::Available, _) if !self.asked => {
+                if changed {
+                    self.available(sink);
+                }
+            }
+            (Stage::Announced | Stage::Available | Stage::Preliminary, _) => {
+                if changed {
+                    self.show_output(true, sink);
+                }
+            }
+        }
+    }
+
+    /// Some agents announce a call with an empty object before they know its input.
+    fn is_only_announced(&self) -> bool {
+        matches!(self.status, None | Some(ToolStatus::Pending))
+            && self.input.as_ref().is_none_or(|i| i.get() == "{}")
+            && self.output.is_none()
+    }
+
+    fn announce(&mut self, sink: &mut impl ChunkSink) {
+        self.stage = Stage::Announced;
+        self.shown_title.clone_from(&self.title);
+        let metadata = self.metadata(Beside::Nothing);
+        sink.chunk(&Chunk::ToolInputStart(ToolInput {
+            tool_call_id: &self.id,
+            tool_name: &self.name,
+            input: None,
+            dynamic: true,
+            provider_executed: true,
+            title: self.title.as_deref(),
+            tool_metadata: Some(Raw(&metadata)),
+        }));
+    }
+
+    /// Shows the input, unless it stands there or the stage does not allow it any more.
+    pub fn show_input(&mut self, sink: &mut impl ChunkSink) {
+        let stale = self.stage == Stage::Available && !self.asked && !self.input_shown;
+        if stale || matches!(self.stage, Stage::New | Stage::Announced) {
+            self.available(sink);
+        }
+    }
+
+    fn available(&mut self, sink: &mut impl ChunkSink) {
+        self.stage = Stage::Available;
+        self.shown_title.clone_from(&self.title);
+        self.input_shown = self.input.is_some();
+        let metadata = self.metadata(Beside::Nothing);
+        let input = self.input.as_deref().unwrap_or(empty_object());
+        sink.chunk(&Chunk::ToolInputAvailable(ToolInput {
+            tool_call_id: &self.id,
+            tool_name: &self.name,
+            input: Some(Raw(input)),
+            dynamic: true,
+            provider_executed: true,
+            title: self.title.as_deref(),
+            tool_metadata: Some(Raw(&metadata)),
+        }));
+    }
+
+    fn show_output(&mut self, preliminary: bool, sink: &mut impl ChunkSink) {
+        self.stage = if preliminary {
+            Stage::Preliminary
+        } else {
+            Stage::Completed
+        };
+        let output = (self.content.is_some() || self.output.is_some()).then(|| Output {
+            content: self.content.as_deref().map(Raw),
+            raw_output: self.output.as_deref().map(Raw),
+        });
+        let (output, metadata) = (to_raw(&output), self.metadata(Beside::Output));
+        sink.chunk(&Chunk::ToolOutputAvailable {
+            tool_call_id: &self.id,
+            output: Raw(&output),
+            preliminary,
+            dynamic: true,
+            provider_executed: true,
+            tool_metadata: Some(Raw(&metadata)),
+        });
+    }
+
+    fn show_error(&mut self, sink: &mut impl ChunkSink) {
+        self.stage = Stage::Failed;
+        let error_text = self.error_text();
+        let metadata = self.metadata(Beside::Nothing);
+        sink.chunk(&Chunk::ToolOutputError {
+            tool_call_id: &self.id,
+            error_text: &error_text,
+            dynamic: true,
+            provider_executed: true,
+            tool_metadata: Some(Raw(&metadata)),
+        });
+    }
+
+    fn error_text(&self) -> String {
+        let said = || self.output_text().filter(|text| !text.is_empty());
+        self.settled
+            .map(str::to_owned)
+            .or_else(said)
+            .unwrap_or_else(|| "Tool call failed".to_owned())
+    }
+
+    /// The whole state: the call's own chunks may not show it any more.
+    fn show_late(&self, sink: &mut impl ChunkSink) {
+        let data = to_raw(&State {
+            tool_name: Some(&self.name),
+            title: self.title.as_deref(),
+            raw_input: self.input.as_deref().map(Raw),
+            ..self.state(Beside::Nothing)
+        });
+        sink.chunk(&Chunk::DataToolCall {
+            id: &self.id,
+            data: Raw(&data),
+        });
+    }
+
+    fn state(&self, beside: Beside) -> State<'_> {
+        let own = beside == Beside::Nothing;
+        let title_shown = self.shown_title == self.title;
+        let input_hidden = !self.input_shown && self.stage != Stage::Announced;
+        State {
+            tool_name: None,
+            title: self.title.as_deref().filter(|_| !title_shown),
+            kind: self.kind.as_deref(),
+            status: self.status.map(ToolStatus::as_str),
+            raw_input: self.input.as_deref().filter(|_| input_hidden).map(Raw),
+            no_input: self.input.is_none() && self.stage != Stage::Announced,
+            raw_output: self.output.as_deref().filter(|_| own).map(Raw),
+            content: self.content.as_deref().filter(|_| own).map(Raw),
+            locations: self.locations.as_deref().map(Raw),
+            settled: self.settled,
+            meta: self.meta.as_ref(),
+        }
+    }
+
+    fn metadata(&self, beside: Beside) -> Box<RawValue> {
+        to_raw(&Named(self.dialect, self.state(beside)))
+    }
+
+    /// Whether the call can show a question: one at most, and before any output.
+    pub fn begin_question(&mut self) -> bool {
+        let can = self.stage == Stage::Available && !self.asked;
+        self.asked |= can;
+        can
+    }
+
+    /// Shows what followed from the answer.
+    pub fn end_question(&mut self, approved: bool, sink: &mut impl ChunkSink) {
+        if !approved {
+            self.stage = Stage::Denied;
+            sink.chunk(&Chunk::ToolOutputDenied {
+                tool_call_id: &self.id,
+            });
+        }
+    }
+
+    /// Ends the call if the agent did not.
+    pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
+        if self.is_open() {
+            self.show_input(sink);
+            self.settled = Some(why.text());
+            self.show_error(sink);
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        !matches!(self.stage, Stage::Completed | Stage::Failed | Stage::Denied)
+    }
+
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The call for the turn's summary.
+    pub fn summary(&self) -> ToolCall {
+        let arguments = self.input.as_ref().map(|i| serde_json::from_str(i.get()));
+        ToolCall {
+            name: self.name.clone(),
+            arguments: match arguments {
+                Some(Ok(value)) => value,
+                _ => Value::Object(serde_json::Map::new()),
+            },
+            call_id: self.id.clone(),
+        }
+    }
+
+    /// The result for the turn's summary; `None` while there is none.
+    pub fn result(&self) -> Option<ToolResult> {
+        let (result, is_error) = match self.stage {
+            Stage::Completed => (self.output_text().unwrap_or_default(), false),
+            Stage::Failed => (self.error_text(), true),
+            Stage::Denied => ("Permission refused".to_owned(), true),
+            Stage::New | Stage::Announced | Stage::Available | Stage::Preliminary => return None,
+        };
+        Some(ToolResult {
+            call_id: self.id.clone(),
+            result,
+            is_error,
+        })
+    }
+
+    /// What the tool said, as text: its text content, else its raw output.
+    fn output_text(&self) -> Option<String> {
+        content_text(self.content.as_deref()).or_else(|| {
+            let raw = self.output.as_deref()?;
+            Some(text(Some(raw)).map_or_else(|| raw.get().to_owned(), Into::into))
+        })
+    }
+}
+
+fn content_text(content: Option<&RawValue>) -> Option<String> {
+    raw_object! {
+        struct Item { content = "content", text = "text" }
+    }
+    let items: Vec<Item<'_>> = serde_json::from_str(content?.get()).ok()?;
+    let texts: Vec<String> = items
+        .iter()
+        .filter_map(|item| {
+            let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
+            text(inner.text).map(Into::into)
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+fn empty_object() -> &'static RawValue {
+    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
+}
+
+fn set_text(slot: &mut Option<String>, value: Option<&str>) -> bool {
+    match value {
+        Some(value) if slot.as_deref() != Some(value) => {
+            *slot = Some(value.to_owned());
+            true
+        }
+        _ => false,
+    }
+}
+
+fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> bool {
+    match value {
+        Some(value) if slot.as_ref().is_none_or(|s| s.get() != value.get()) => {
+            *slot = Some(value.to_owned());
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Merges objects deeply, replaces everything else; true when that changes anything.
+fn merge_json(into: &mut Value, from: Value) -> bool {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            let mut changed = false;
+            for (key, value) in from {
+                changed |= merge_json(into.entry(key).or_insert(Value::Null), value);
+            }
+            changed
+        }
+        (into, from) if *into != from => {
+            *into = from;
+            true
+        }
+        _ => false,
+    }
+}
