@@ -1,0 +1,12 @@
+//! The only room that touches the world: processes, standard streams, signals, the clock.
+//!
+//! Every task and thread owns one handle and talks to the one loop ([`drive`]) through bounded channels.
+
+mod agent;
+mod drive;
+mod input;
+mod output;
+mod path;
+
+pub use drive::{Client, Interrupt, Limits, Wish, drive};
+pub use input::{ClientInput, read_stdin};

@@ -1,0 +1,164 @@
+//! The client's stdout: whole batches, written so that a client that does not read never stops the loop.
+//!
+//! A small batch that a pipe or socket surely takes at once is written directly, which spares a paced
+//! stream the hop to another thread; everything else goes to a writer thread, one batch at a time, while
+//! the next one gathers. The descriptor's flags are never touched: they are the client's too.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, write};
+use std::sync::mpsc as thread;
+use tokio::sync::mpsc;
+
+/// What a pipe takes without blocking once it is writable (POSIX `PIPE_BUF`; Linux has 4096).
+const DIRECT: usize = 4096;
+
+/// How much may gather while the writer is busy before agents are slowed.
+pub const FULL: usize = 256 * 1024;
+
+/// The client's stdout.
+pub struct Output {
+    /// What gathers for the next batch.
+    pub buffer: Vec<u8>,
+    spare: Vec<u8>,
+    batches: thread::SyncSender<Vec<u8>>,
+    written: mpsc::Receiver<Written>,
+    busy: bool,
+    direct: bool,
+    closed: bool,
+}
+
+/// A batch that was written, or the news that nobody reads any more.
+type Written = Result<Vec<u8>, Errno>;
+
+impl Output {
+    /// Takes stdout over.
+    pub fn new() -> std::io::Result<Self> {
+        let (batches, receiver) = thread::sync_channel::<Vec<u8>>(1);
+        let (sender, written) = mpsc::channel(1);
+        std::thread::Builder::new()
+            .name("stdout".into())
+            .spawn(move || {
+                while let Ok(mut batch) = receiver.recv() {
+                    let result = write_all(&batch).map(|()| {
+                        batch.clear();
+                        batch
+                    });
+                    if sender.blocking_send(result).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        let kind = fstat(rustix::stdio::stdout()).map(|s| FileType::from_raw_mode(s.st_mode));
+        Ok(Self {
+            buffer: Vec::new(),
+            spare: Vec::new(),
+            batches,
+            written,
+            busy: false,
+            direct: matches!(kind, Ok(FileType::Fifo | FileType::Socket)),
+            closed: false,
+        })
+    }
+
+    /// Hands over what gathered, unless the writer is still busy with the last batch.
+    pub fn flush(&mut self) {
+        if self.busy || self.closed || self.buffer.is_empty() {
+            if self.closed {
+                self.buffer.clear();
+            }
+            return;
+        }
+        if self.direct && self.buffer.len() <= DIRECT && writable() {
+            match write(rustix::stdio::stdout(), &self.buffer) {
+                Ok(n) if n == self.buffer.len() => {
+                    self.buffer.clear();
+                    return;
+                }
+                Ok(n) => {
+                    self.buffer.drain(..n);
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => {
+                    self.close();
+                    return;
+                }
+            }
+        }
+        let next = std::mem::take(&mut self.spare);
+        let batch = std::mem::replace(&mut self.buffer, next);
+        if self.batches.send(batch).is_err() {
+            self.close();
+        } else {
+            self.busy = true;
+        }
+    }
+
+    /// Waits until the writer is done with a batch, and hands over the next. Never ends while it is idle.
+    pub async fn progress(&mut self) {
+        if !self.busy {
+            std::future::pending::<()>().await;
+        }
+        match self.written.recv().await {
+            Some(Ok(mut empty)) => {
+                self.busy = false;
+                if empty.capacity() > 2 * FULL {
+                    empty = Vec::new();
+                }
+                self.spare = empty;
+                self.flush();
+            }
+            Some(Err(_)) | None => self.close(),
+        }
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.busy = false;
+        self.buffer.clear();
+    }
+
+    /// True while agents should wait for the client.
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() > FULL
+    }
+
+    /// True while even the client's own requests should wait for it.
+    pub fn is_overfull(&self) -> bool {
+        self.buffer.len() > 16 * FULL
+    }
+
+    /// True once nobody reads any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// True while something is not written yet.
+    pub fn is_pending(&self) -> bool {
+        !self.closed && (self.busy || !self.buffer.is_empty())
+    }
+}
+
+fn writable() -> bool {
+    let stdout = rustix::stdio::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
+    let now = rustix::event::Timespec::default();
+    matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents() == PollFlags::OUT
+}
+
+fn write_all(mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match write(rustix::stdio::stdout(), bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                // The client made its end non-blocking: wait without spinning.
+                let stdout = rustix::stdio::stdout();
+                let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
+                poll(&mut fds, None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
