@@ -1,0 +1,113 @@
+//! Arguments → configuration → run → exit code.
+
+mod args;
+mod rpc;
+mod run;
+mod schema;
+mod serve;
+
+use crate::core::bridge::{AgentSpec, Settings};
+use crate::proto::wire::AgentSource;
+use anyhow::Context as _;
+use args::{AgentArgs, Cli, Verb};
+use clap::Parser as _;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+pub use schema::{FILES, render};
+
+/// Runs the program and gives its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
+    log_to_stderr(cli.verbose, quiet);
+    match dispatch(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::from(70)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<u8> {
+    match cli.verb {
+        Verb::Run(args) => on_runtime(run::run(args)),
+        Verb::Serve(args) => on_runtime(serve::serve(args)),
+        Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
+        Verb::Schema(args) => schema::print(&args).map(|()| 0),
+    }
+}
+
+/// One thread for everything that is not a standard stream: fewest wake-ups, fewest surprises.
+fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime could not be made")?
+        .block_on(task)
+}
+
+fn log_to_stderr(verbose: u8, quiet: bool) {
+    use tracing::level_filters::LevelFilter;
+    let level = match (verbose, quiet) {
+        (_, true) => LevelFilter::ERROR,
+        (0, _) => LevelFilter::WARN,
+        (1, _) => LevelFilter::INFO,
+        (2, _) => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+/// What the bridge is told, from the arguments and the environment.
+fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
+    let here = std::env::current_dir().context("the working directory cannot be read")?;
+    let cwd = match &agent.cwd {
+        Some(cwd) => here.join(cwd),
+        None => here,
+    };
+    let cwd = cwd.to_string_lossy().into_owned();
+    let (command, source) = command_line(agent)?;
+    let (command, args) = command
+        .split_first()
+        .context("the agent's command is empty")?;
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let started = started.map_or(0, |d| d.as_millis());
+    Ok(Settings {
+        default_agent: AgentSpec {
+            command: command.clone(),
+            args: args.to_vec(),
+            cwd: cwd.clone(),
+            env: agent.env.iter().cloned().collect(),
+            source,
+        },
+        policy: agent.permissions.into(),
+        cwd,
+        id_prefix: format!("{started:x}{:x}", std::process::id()),
+    })
+}
+
+/// The agent's command line and who named it: after `--`, else `ACPIPE_AGENT`, else the demo agent.
+fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource)> {
+    if !agent.command.is_empty() {
+        return Ok((agent.command.clone(), AgentSource::CommandLine));
+    }
+    if let Ok(line) = std::env::var("ACPIPE_AGENT")
+        && !line.trim().is_empty()
+    {
+        let words = shlex::split(&line)
+            .with_context(|| format!("ACPIPE_AGENT has an unclosed quote: {line}"))?;
+        return Ok((words, AgentSource::Environment));
+    }
+    let me = std::env::current_exe().context("acpipe cannot find its own program")?;
+    let me = me.to_string_lossy().into_owned();
+    Ok((vec![me, "demo-agent".to_owned()], AgentSource::Demo))
+}

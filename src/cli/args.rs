@@ -1,0 +1,204 @@
+//! The command line.
+
+use crate::core::permit::Policy;
+use crate::proto::frame::DEFAULT_MAX_LINE;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// One small native binary between an app and any coding agent.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    about,
+    long_about = "One small native binary between an app and any coding agent.\n\n\
+        acpipe starts an agent that speaks ACP (the Agent Client Protocol), prompts it, approves what it \
+        asks, and streams what it does as AI SDK UIMessageChunks.",
+    after_help = "Agents are named by their command line, after --:\n  \
+        acpipe run \"fix the tests\" -- opencode acp\n  \
+        acpipe serve -- npx -y @agentclientprotocol/claude-agent-acp\n\n\
+        ACPIPE_AGENT holds the command line of the agent to use when none is given."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Say more on stderr; repeat for more still
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run one turn: a prompt in, the answer out
+    Run(RunArgs),
+    /// Serve an editor or app: JSON-RPC on stdin and stdout
+    Serve(ServeArgs),
+    /// Be the built-in demo agent: ACP on stdin and stdout, no model, no network
+    #[command(
+        long_about = "Be the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\
+        It answers where no agent is configured, and shows how an ACP agent works."
+    )]
+    DemoAgent,
+    /// Print the schemas of the protocol
+    Schema(SchemaArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        acpipe run \"hello\"                                    the demo agent answers\n  \
+        acpipe run \"what is this project?\" -- opencode acp     an agent of your own\n  \
+        git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
+        acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n\n\
+        Ctrl-C cancels the turn; a second one kills the agent.\n\n\
+        Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
+        126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]
+pub struct RunArgs {
+    /// The prompt; several words are joined, piped stdin is added after an empty line
+    pub prompt: Vec<String>,
+    /// What goes to stdout
+    #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub output: Format,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The protocol is in docs/protocol.md and schemas/; examples/ has clients to read.\n\n\
+        Try it:\n  \
+        printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
+)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// Working directory of the agent and its sessions
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Set a variable of the agent's environment; without = it is unset
+    #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    pub env: Vec<(String, Option<String>)>,
+    /// What is done when the agent asks whether it may run a tool
+    #[arg(long, value_enum, default_value_t = Permissions::Approve, value_name = "POLICY")]
+    pub permissions: Permissions,
+    /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub max_line: usize,
+    /// The agent's command line
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Write the files into this directory instead of printing the OpenRPC document
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The answer as it comes, for people and pipes
+    Text,
+    /// AI SDK chunks, one JSON object a line
+    Chunks,
+    /// The same as server-sent events, as the AI SDK's HTTP stream has them
+    Sse,
+    /// The summary of the turn as one JSON object
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Permissions {
+    /// Allow it
+    Approve,
+    /// Refuse it
+    Deny,
+}
+
+impl From<Permissions> for Policy {
+    fn from(p: Permissions) -> Self {
+        match p {
+            Permissions::Approve => Self::Approve,
+            Permissions::Deny => Self::Deny,
+        }
+    }
+}
+
+fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("a name is needed before =".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let shift = match unit
+        .to_ascii_uppercase()
+        .trim_end_matches("IB")
+        .trim_end_matches('B')
+    {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(format!("{unit:?} is no unit: use K, M or G")),
+    };
+    let number: usize = number
+        .parse()
+        .map_err(|_| "a number is needed".to_owned())?;
+    match number
+        .checked_shl(shift)
+        .filter(|n| n >> shift == number && *n > 0)
+    {
+        Some(size) if size <= DEFAULT_MAX_LINE * 64 => Ok(size),
+        _ => Err("it must be between 1 byte and 4G".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let cases = [
+            ("64M", Some(64 << 20)),
+            ("100", Some(100)),
+            ("2KiB", Some(2048)),
+            ("1g", Some(1 << 30)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(size(text).ok(), want, "{text}");
+        }
+        for bad in ["", "M", "0", "5X", "99999999999999999999", "99G"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn variables_are_set_or_unset() {
+        assert_eq!(variable("A=b=c"), Ok(("A".into(), Some("b=c".into()))));
+        assert_eq!(variable("A"), Ok(("A".into(), None)));
+        assert!(variable("=x").is_err());
+    }
+}

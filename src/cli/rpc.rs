@@ -1,0 +1,312 @@
+//! The client as a JSON-RPC 2.0 peer: messages to commands, answers and news to messages.
+//!
+//! jsonrpsee's method table refuses notifications, batches and odd ids, so they are told apart before it.
+
+mod batch;
+mod methods;
+
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::{ClientFrame, Framing, write_framed};
+use crate::proto::json::{JsonStr, to_raw};
+use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
+use crate::shell::{Client, ClientInput, Interrupt, Wish};
+use batch::{BatchId, Batches};
+use methods::{Called, Methods};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, VecDeque};
+use std::io::Write as _;
+use tracing::debug;
+
+/// The JSON-RPC side of `acpipe serve`.
+pub struct RpcClient {
+    methods: Methods,
+    framing: Framing,
+    out: Vec<u8>,
+    wishes: VecDeque<Wish>,
+    last_token: u64,
+    calls: HashMap<Token, Caller>,
+    batches: Batches,
+    prefix: ChunkPrefix,
+}
+
+/// Who waits for an answer.
+struct Caller {
+    /// Absent for notifications: what they cause is not answered.
+    id: Option<Box<RawValue>>,
+    batch: Option<BatchId>,
+}
+
+/// The beginning of a `session/chunk` notification, kept while session and turn stay the same.
+#[derive(Default)]
+struct ChunkPrefix {
+    session: String,
+    turn: Option<String>,
+    bytes: Vec<u8>,
+}
+
+impl RpcClient {
+    pub fn new() -> Self {
+        Self {
+            methods: Methods::new(),
+            framing: Framing::Lines,
+            out: Vec::new(),
+            wishes: VecDeque::new(),
+            last_token: 0,
+            calls: HashMap::new(),
+            batches: Batches::default(),
+            prefix: ChunkPrefix::default(),
+        }
+    }
+
+    fn message(&mut self, bytes: &[u8]) {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            let error = Error::new(ErrorKind::Parse, "parse error: the message is not UTF-8");
+            self.answer(None, None, Err(error));
+            return;
+        };
+        if text.trim_start().starts_with('[') {
+            match serde_json::from_str::<Vec<&RawValue>>(text) {
+                Ok(messages) if messages.is_empty() => {
+                    let error =
+                        Error::new(ErrorKind::InvalidRequest, "invalid request: empty batch");
+                    self.answer(None, None, Err(error));
+                }
+                Ok(messages) => {
+                    let batch = self.batches.begin();
+                    for message in messages {
+                        self.single(message.get(), Some(batch));
+                    }
+                    self.batch_progress(batch);
+                }
+                Err(e) => self.answer(None, None, Err(parse_error(&e))),
+            }
+        } else {
+            self.single(text, None);
+        }
+    }
+
+    fn single(&mut self, text: &str, batch: Option<BatchId>) {
+        match rpc::parse(text) {
+            Ok(Message::Request { id, method, params }) => match usable_id(id) {
+                Ok(()) => self.request(Some(id), &method, params, batch),
+                Err(error) => self.answer(None, batch, Err(error)),
+            },
+            Ok(Message::Notification { method, params }) => {
+                self.request(None, &method, params, batch);
+            }
+            Ok(Message::Response { id, .. }) => {
+                debug!(
+                    id = id.map(RawValue::get),
+                    "an answer that nobody waits for"
+                );
+            }
+            Err(NotAMessage::Json(e)) => {
+                let error = if e.is_data() {
+                    Error::new(
+                        ErrorKind::InvalidRequest,
+                        "invalid request: an object is needed",
+                    )
+                } else {
+                    parse_error(&e)
+                };
+                self.answer(None, batch, Err(error));
+            }
+            Err(NotAMessage::Shape) => {
+                let message = "invalid request: method is needed, and must be a string";
+                let id = serde_json::from_str::<rpc::Envelope<'_>>(text).ok();
+                let id = id.and_then(|e| e.id).filter(|id| usable_id(id).is_ok());
+                let error = Error::new(ErrorKind::InvalidRequest, message);
+                self.answer(id, batch, Err(error));
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: Option<&RawValue>,
+        method: &str,
+        params: Option<&RawValue>,
+        batch: Option<BatchId>,
+    ) {
+        let called = self.methods.call(method, params);
+        if id.is_none() {
+            // Notifications are never answered, not even wrong ones.
+            match called {
+                Called::Command(command) => self.want(command, None, None),
+                Called::Answer(Err(error)) => debug!(method, %error, "notification ignored"),
+                Called::Answer(Ok(_)) => {}
+            }
+            return;
+        }
+        match called {
+            Called::Command(command) => {
+                if let Some(batch) = batch {
+                    self.batches.expect(batch);
+                }
+                self.want(command, id.map(ToOwned::to_owned), batch);
+            }
+            Called::Answer(Ok(result)) => self.result(id, batch, &result),
+            Called::Answer(Err(error)) => self.answer(id, batch, Err(error)),
+        }
+    }
+
+    fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
+        self.last_token += 1;
+        let token = Token(self.last_token);
+        self.calls.insert(token, Caller { id, batch });
+        self.wishes.push_back(Wish::Command(token, command));
+    }
+
+    fn result(&mut self, id: Option<&RawValue>, batch: Option<BatchId>, result: &impl Serialize) {
+        let id = id.unwrap_or(RawValue::NULL);
+        self.write(batch, |out| rpc::write_result(out, id, result));
+    }
+
+    fn answer(
+        &mut self,
+        id: Option<&RawValue>,
+        batch: Option<BatchId>,
+        answer: Result<Reply, Error>,
+    ) {
+        match answer {
+            Ok(reply) => self.result(id, batch, &reply),
+            Err(error) => {
+                let data = to_raw(&error.data());
+                let object = ErrorObject {
+                    code: error.kind.rpc_code(),
+                    message: &error.message,
+                    data: Some(&data),
+                };
+                let id = id.unwrap_or(RawValue::NULL);
+                self.write(batch, |out| rpc::write_error(out, id, &object));
+            }
+        }
+    }
+
+    fn write(&mut self, batch: Option<BatchId>, write: impl FnOnce(&mut Vec<u8>)) {
+        match batch {
+            None => write_framed(&mut self.out, self.framing, write),
+            Some(batch) => self.batches.add(batch, write),
+        }
+    }
+
+    fn batch_progress(&mut self, batch: BatchId) {
+        if let Some(answers) = self.batches.take_complete(batch) {
+            write_framed(&mut self.out, self.framing, |out| {
+                out.extend_from_slice(&answers)
+            });
+        }
+    }
+}
+
+impl Outlet for RpcClient {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let Some(Caller { id, batch }) = self.calls.remove(&token) else {
+            return;
+        };
+        let Some(id) = id else {
+            if let Err(error) = answer {
+                debug!(%error, "notification failed");
+            }
+            return;
+        };
+        self.answer(Some(&id), batch, answer);
+        if let Some(batch) = batch {
+            self.batches.fulfil(batch);
+            self.batch_progress(batch);
+        }
+    }
+
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        let prefix = &mut self.prefix;
+        if prefix.bytes.is_empty()
+            || prefix.session != place.session
+            || prefix.turn.as_deref() != place.turn
+        {
+            place.session.clone_into(&mut prefix.session);
+            prefix.turn = place.turn.map(str::to_owned);
+            let session = to_raw(&place.session);
+            let turn = to_raw(&place.turn);
+            prefix.bytes = format!(
+                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
+            )
+            .into_bytes();
+        }
+        let bytes = &prefix.bytes;
+        write_framed(&mut self.out, self.framing, |out| {
+            out.extend_from_slice(bytes);
+            // Writing into memory cannot fail.
+            let _ = write!(out, "{},\"chunk\":", place.seq);
+            chunk.write(out);
+            out.extend_from_slice(b"}}");
+        });
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        write_framed(&mut self.out, self.framing, |out| match &notice {
+            Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
+            Notice::SessionState(p) => rpc::write_notification(out, "session/state", p),
+            Notice::AgentState(p) => rpc::write_notification(out, "agent/state", p),
+        });
+    }
+}
+
+impl Client for RpcClient {
+    fn input(&mut self, input: ClientInput) {
+        match input {
+            ClientInput::End => self.wishes.push_back(Wish::End),
+            ClientInput::Frame(framing, frame) => {
+                self.framing = framing;
+                match frame {
+                    ClientFrame::Message(bytes) => self.message(&bytes),
+                    ClientFrame::TooLong(len) => {
+                        let message =
+                            format!("parse error: {len} bytes are over the cap: raise --max-line");
+                        let error = Error::new(ErrorKind::Parse, message);
+                        self.answer(None, None, Err(error));
+                    }
+                    ClientFrame::BadHeader(header) => {
+                        let message = "parse error: a header block without a usable Content-Length";
+                        let error = Error::new(ErrorKind::Parse, message).with("raw", header);
+                        self.answer(None, None, Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn interrupted(&mut self, first: bool, _: Interrupt) {
+        self.wishes
+            .push_back(if first { Wish::End } else { Wish::Hurry });
+    }
+
+    fn next_wish(&mut self) -> Option<Wish> {
+        self.wishes.pop_front()
+    }
+
+    fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        if buffer.is_empty() {
+            std::mem::swap(buffer, &mut self.out);
+        } else {
+            buffer.append(&mut self.out);
+        }
+    }
+}
+
+/// JSON-RPC ids are strings, numbers or null.
+fn usable_id(id: &RawValue) -> Result<(), Error> {
+    let first = id.get().as_bytes().first();
+    let scalar = matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
+    if scalar || JsonStr::new(id).is_some() {
+        return Ok(());
+    }
+    let message = "invalid request: id must be a string, a number or null";
+    Err(Error::new(ErrorKind::InvalidRequest, message))
+}
+
+fn parse_error(e: &serde_json::Error) -> Error {
+    Error::new(ErrorKind::Parse, format!("parse error: {e}"))
+}

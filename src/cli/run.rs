@@ -1,0 +1,190 @@
+//! `acpipe run`: one turn, a prompt in, the answer out.
+
+mod view;
+
+use super::args::RunArgs;
+use crate::core::bridge::Bridge;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::chunk::Chunk;
+use crate::proto::wire::{self, AgentSource};
+use crate::shell::{Client, ClientInput, Interrupt, Limits, Wish, drive};
+use anyhow::Context as _;
+use std::collections::VecDeque;
+use std::io::{IsTerminal as _, Read as _};
+use view::View;
+
+pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
+    let prompt = match prompt(&args.prompt)? {
+        Some(prompt) => prompt,
+        None => {
+            tracing::error!(
+                "no prompt: give it as an argument, or pipe it in; see acpipe run --help"
+            );
+            return Ok(2);
+        }
+    };
+    let settings = super::settings(&args.agent)?;
+    let view = View::new(args.output, args.quiet);
+    if settings.default_agent.source == AgentSource::Demo && !args.quiet {
+        view.note(
+            "no agent was named: the built-in demo agent answers. \
+             To use another: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND",
+        );
+    }
+    let max_line = args.agent.max_line;
+    let mut client = RunClient::new(prompt, view);
+    drive(
+        Bridge::new(settings),
+        &mut client,
+        None,
+        Limits { max_line },
+    )
+    .await?;
+    Ok(client.exit_code())
+}
+
+/// The prompt from arguments and piped stdin, an empty line between them; `None` when both are empty.
+fn prompt(words: &[String]) -> anyhow::Result<Option<String>> {
+    let said = words.join(" ");
+    let mut piped = String::new();
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        stdin
+            .lock()
+            .read_to_string(&mut piped)
+            .context("stdin cannot be read as text")?;
+    }
+    let parts = [said.trim_end(), piped.trim_end()];
+    let given: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    Ok((!given.is_empty()).then(|| given.join("\n\n")))
+}
+
+/// What the run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Initialize,
+    Connect,
+    Ensure,
+    Prompt,
+    Over,
+}
+
+/// The client of one turn: each answer leads to the next call.
+struct RunClient {
+    prompt: String,
+    view: View,
+    step: Step,
+    wishes: VecDeque<Wish>,
+    interrupted: bool,
+    exit_code: Option<u8>,
+}
+
+impl RunClient {
+    fn new(prompt: String, view: View) -> Self {
+        let mut client = Self {
+            prompt,
+            view,
+            step: Step::Initialize,
+            wishes: VecDeque::new(),
+            interrupted: false,
+            exit_code: None,
+        };
+        client.go(Step::Initialize);
+        client
+    }
+
+    fn go(&mut self, step: Step) {
+        self.step = step;
+        let command = match step {
+            Step::Initialize => Command::Initialize(wire::InitializeParams {
+                protocol_version: wire::PROTOCOL_VERSION,
+                client_info: None,
+                capabilities: wire::ClientCapabilities::default(),
+            }),
+            Step::Connect => Command::Connect(wire::ConnectParams::default()),
+            Step::Ensure => Command::Ensure(wire::EnsureParams::default()),
+            Step::Prompt => Command::Prompt(wire::PromptParams {
+                session_id: None,
+                message: wire::UserMessage::text(&self.prompt),
+                turn_id: None,
+            }),
+            Step::Over => {
+                self.wishes.push_back(Wish::End);
+                return;
+            }
+        };
+        self.wishes.push_back(Wish::Command(Token(0), command));
+    }
+
+    fn finish(&mut self, code: u8) {
+        self.exit_code.get_or_insert(code);
+        self.go(Step::Over);
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.exit_code {
+            _ if self.interrupted => ErrorKind::Cancelled.exit_code(),
+            Some(code) => code,
+            // The reader of stdout left before the end: nothing is wrong with that.
+            None => 0,
+        }
+    }
+}
+
+impl Outlet for RunClient {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        match (self.step, answer) {
+            (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
+            (_, Err(error)) => {
+                if !self.interrupted {
+                    self.view.error(&error);
+                }
+                self.finish(error.kind.exit_code());
+            }
+            (Step::Initialize, Ok(_)) => self.go(Step::Connect),
+            (Step::Connect, Ok(_)) => self.go(Step::Ensure),
+            (Step::Ensure, Ok(_)) => self.go(Step::Prompt),
+            (Step::Prompt, Ok(Reply::Turn(summary))) => {
+                self.view.summary(&summary);
+                self.finish(view::exit_code(&summary));
+            }
+            (Step::Prompt, Ok(_)) => {}
+        }
+    }
+
+    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
+        self.view.chunk(chunk);
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::Activity(activity) = notice {
+            self.view.activity(activity.activity.as_ref());
+        }
+    }
+}
+
+impl Client for RunClient {
+    fn input(&mut self, _: ClientInput) {}
+
+    fn interrupted(&mut self, first: bool, signal: Interrupt) {
+        self.interrupted = true;
+        match (first, signal, self.step) {
+            (true, Interrupt::Int, Step::Prompt) => {
+                let cancel = wire::CancelParams::default();
+                self.wishes
+                    .push_back(Wish::Command(Token(1), Command::Cancel(cancel)));
+            }
+            (true, _, _) => self.wishes.push_back(Wish::End),
+            (false, _, _) => self.wishes.push_back(Wish::Hurry),
+        }
+    }
+
+    fn next_wish(&mut self) -> Option<Wish> {
+        self.wishes.pop_front()
+    }
+
+    fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        self.view.take_output(buffer);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a run shows: the answer on stdout in the chosen format, everything else on stderr.
+
+use crate::cli::args::Format;
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::chunk::Chunk;
+use crate::proto::json::JsonStr;
+use crate::proto::wire::{Activity, TurnSummary};
+use std::io::{IsTerminal as _, Write as _};
+
+/// The formatted output of one run.
+pub struct View {
+    format: Format,
+    quiet: bool,
+    /// Whether tool activity is shown: only to a person at a terminal.
+    lively: bool,
+    out: Vec<u8>,
+    text: String,
+    /// Text blocks after the first are set apart.
+    blocks: u32,
+    ends_with_newline: bool,
+}
+
+impl View {
+    pub fn new(format: Format, quiet: bool) -> Self {
+        Self {
+            format,
+            quiet,
+            lively: !quiet && format == Format::Text && std::io::stderr().is_terminal(),
+            out: Vec::new(),
+            text: String::new(),
+            blocks: 0,
+            ends_with_newline: true,
+        }
+    }
+
+    /// A line on stderr, for people.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            // Nobody may be there to read it: that is no failure of the run.
+            let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
+        }
+    }
+
+    pub fn error(&mut self, error: &Error) {
+        if self.format == Format::Json {
+            let mut data = error.data();
+            data["message"] = error.message.as_str().into();
+            let failure = serde_json::json!({ "isError": true, "errors": [data] });
+            self.line(&failure);
+        }
+        let _ = writeln!(std::io::stderr().lock(), "acpipe: {}", error.message);
+    }
+
+    pub fn chunk(&mut self, chunk: &Chunk<'_>) {
+        match self.format {
+            Format::Text => self.text(chunk),
+            Format::Chunks => {
+                chunk.write(&mut self.out);
+                self.out.push(b'\n');
+            }
+            Format::Sse => {
+                self.out.extend_from_slice(b"data: ");
+                chunk.write(&mut self.out);
+                self.out.extend_from_slice(b"\n\n");
+            }
+            Format::Json => {}
+        }
+    }
+
+    fn text(&mut self, chunk: &Chunk<'_>) {
+        match chunk {
+            Chunk::TextStart { .. } => {
+                if self.blocks > 0 {
+                    let gap: &[u8] = if self.ends_with_newline {
+                        b"\n"
+                    } else {
+                        b"\n\n"
+                    };
+                    self.out.extend_from_slice(gap);
+                    self.ends_with_newline = true;
+                }
+                self.blocks += 1;
+            }
+            Chunk::TextDelta { delta, .. } => {
+                self.text.clear();
+                if let Some(text) = JsonStr::new(delta.0) {
+                    text.decode_into(&mut self.text);
+                }
+                self.out.extend_from_slice(self.text.as_bytes());
+                if !self.text.is_empty() {
+                    self.ends_with_newline = self.text.ends_with('\n');
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows which tool runs; only to a person at a terminal.
+    pub fn activity(&self, activity: Option<&Activity>) {
+        if let (true, Some(tool)) = (self.lively, activity) {
+            let what = tool.description.lines().next().unwrap_or_default();
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "\x1b[2m[{}] {what}\x1b[0m",
+                tool.tool_name
+            );
+        }
+    }
+
+    /// The end of the turn.
+    pub fn summary(&mut self, summary: &TurnSummary) {
+        match self.format {
+            Format::Json => self.line(summary),
+            Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
+            Format::Text if !self.ends_with_newline => self.out.push(b'\n'),
+            Format::Text | Format::Chunks => {}
+        }
+        for error in &summary.errors {
+            let _ = writeln!(std::io::stderr().lock(), "acpipe: {}", error.message);
+        }
+        match summary.stop_reason.as_str() {
+            "end_turn" | "error" => {}
+            "cancelled" => self.note("the turn was cancelled"),
+            "refusal" => self.note("the agent refused"),
+            "max_tokens" => self.note("the answer is cut: the agent's token limit was reached"),
+            other if summary.errors.is_empty() => self.note(&format!("the agent stopped: {other}")),
+            _ => {}
+        }
+    }
+
+    fn line(&mut self, value: &impl serde::Serialize) {
+        if serde_json::to_writer(&mut self.out, value).is_ok() {
+            self.out.push(b'\n');
+        }
+    }
+
+    pub fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        if buffer.is_empty() {
+            std::mem::swap(buffer, &mut self.out);
+        } else {
+            buffer.append(&mut self.out);
+        }
+    }
+}
+
+/// The exit code that a summary stands for.
+pub fn exit_code(summary: &TurnSummary) -> u8 {
+    let kind = |name: &str| ErrorKind::ALL.iter().find(|k| k.name() == name);
+    match summary.errors.first() {
+        Some(error) => kind(&error.kind).map_or(1, |k| k.exit_code()),
+        None if summary.stop_reason == "cancelled" => ErrorKind::Cancelled.exit_code(),
+        None => 0,
+    }
+}

@@ -1,0 +1,200 @@
+//! `acpipe schema`, `rpc.discover` and the files of `schemas/`: all from the types of `proto::wire`.
+
+use super::args::SchemaArgs;
+use crate::core::error::ErrorKind;
+use crate::proto::{chunk::Chunk, wire};
+use anyhow::Context as _;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+use std::io::Write as _;
+
+/// Prints the OpenRPC document, or writes all files into a directory.
+pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
+    let Some(dir) = &args.dir else {
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{:#}", openrpc()).context("stdout cannot be written")?;
+        return Ok(());
+    };
+    std::fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+    for name in FILES {
+        let path = dir.join(name);
+        let text = render(name).unwrap_or_default();
+        std::fs::write(&path, text)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The files of `schemas/`.
+pub const FILES: &[&str] = &[
+    "openrpc.json",
+    "chunk.schema.json",
+    "turn-summary.schema.json",
+];
+
+/// The text of one of [`FILES`].
+#[must_use]
+pub fn render(file: &str) -> Option<String> {
+    let document = match file {
+        "openrpc.json" => openrpc(),
+        "chunk.schema.json" => standalone::<Chunk<'static>>(),
+        "turn-summary.schema.json" => standalone::<wire::TurnSummary>(),
+        _ => return None,
+    };
+    Some(format!("{document:#}\n"))
+}
+
+fn standalone<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>().into()
+}
+
+/// The whole protocol as an OpenRPC 1.3 document.
+#[must_use]
+pub fn openrpc() -> Value {
+    let mut doc = Document::new();
+    doc.call::<wire::InitializeParams, wire::InitializeResult>(
+        "initialize",
+        "The first call: who speaks, and what the client wants to get.",
+    );
+    doc.call::<wire::ConnectParams, wire::AgentStatus>(
+        "agent/connect",
+        "Starts an agent, the default one where no command is given; answers when it is ready.",
+    );
+    doc.call::<Empty, wire::Done>(
+        "agent/disconnect",
+        "Ends the agent in order; answers when it has ended.",
+    );
+    doc.call::<Empty, wire::AgentStatus>("agent/status", "What the agent is, can, and how it is.");
+    doc.call::<wire::EnsureParams, wire::SessionResult>(
+        "session/ensure",
+        "Gives a live session, new where there is none.",
+    );
+    doc.call::<wire::CreateParams, wire::SessionResult>(
+        "session/create",
+        "As session/ensure, but the id must be new.",
+    );
+    doc.call::<wire::PromptParams, wire::TurnSummary>(
+        "session/prompt",
+        "One turn: chunks stream meanwhile, the answer is its summary.",
+    );
+    doc.call::<wire::CancelParams, wire::CancelResult>(
+        "session/cancel",
+        "Ends the session's turn; answered once the cancel is on its way.",
+    );
+    doc.call::<wire::SubscribeParams, wire::Done>(
+        "session/subscribe",
+        "Switches session/chunk notifications on or off.",
+    );
+    doc.call::<Empty, wire::Done>(
+        "shutdown",
+        "Ends everything in order; answers when the agent has ended.",
+    );
+    doc.call::<Empty, Anything>("rpc.discover", "This document.");
+    doc.notification::<wire::ChunkParams<'static>>("session/chunk", "The next chunk of a session.");
+    doc.notification::<wire::ActivityParams>(
+        "session/activity",
+        "Which tool runs now, whenever that changes.",
+    );
+    doc.notification::<wire::StateParams>(
+        "session/state",
+        "Modes, models, options, commands and title, whenever they change.",
+    );
+    doc.notification::<wire::AgentStateParams>(
+        "agent/state",
+        "How far the agent is, whenever that changes.",
+    );
+    doc.finish()
+}
+
+/// Parameters of methods that have none.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+struct Empty {}
+
+/// Any JSON value.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Anything(Value);
+
+struct Document {
+    inputs: SchemaGenerator,
+    outputs: SchemaGenerator,
+    methods: Vec<Value>,
+    notifications: Vec<Value>,
+}
+
+impl Document {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12()
+            .with(|s| s.definitions_path = "/components/schemas".into());
+        Self {
+            inputs: settings.clone().into_generator(),
+            outputs: settings.for_serialize().into_generator(),
+            methods: Vec::new(),
+            notifications: Vec::new(),
+        }
+    }
+
+    fn call<P: JsonSchema, R: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let params = params(&mut self.inputs, P::json_schema);
+        let result = self.outputs.subschema_for::<R>();
+        self.methods.push(json!({
+            "name": name,
+            "summary": summary,
+            "paramStructure": "by-name",
+            "params": params,
+            "result": { "name": "result", "schema": result },
+        }));
+    }
+
+    fn notification<P: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let params = params(&mut self.outputs, P::json_schema);
+        self.notifications.push(json!({
+            "name": name,
+            "summary": summary,
+            "paramStructure": "by-name",
+            "params": params,
+        }));
+    }
+
+    fn finish(mut self) -> Value {
+        let mut schemas: Map<String, Value> = self.inputs.take_definitions(true);
+        schemas.append(&mut self.outputs.take_definitions(true));
+        let errors = ErrorKind::ALL.iter().map(|k| {
+            let data = json!({ "kind": k.name() });
+            json!({ "code": k.rpc_code(), "message": k.meaning(), "data": data })
+        });
+        json!({
+            "openrpc": "1.3.2",
+            "info": {
+                "title": "acpipe",
+                "version": wire::PROTOCOL_VERSION.to_string(),
+                "description": "The neutral protocol of acpipe: JSON-RPC 2.0 on stdin and stdout, one message a line or with Content-Length headers.",
+            },
+            "methods": self.methods,
+            "x-notifications": self.notifications,
+            "x-errors": errors.collect::<Vec<_>>(),
+            "components": { "schemas": schemas },
+        })
+    }
+}
+
+/// An object's properties as OpenRPC content descriptors.
+fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Vec<Value> {
+    let schema: Value = schema(g).into();
+    let required = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|n| n == name))
+    };
+    let Some(properties) = schema["properties"].as_object() else {
+        return Vec::new();
+    };
+    properties
+        .iter()
+        .map(|(name, schema)| json!({ "name": name, "required": required(name), "schema": schema }))
+        .collect()
+}

@@ -1,0 +1,5 @@
+//! The program: see `acpipe --help`.
+
+fn main() -> std::process::ExitCode {
+    acpipe::cli::main()
+}
