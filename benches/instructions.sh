@@ -1,0 +1,67 @@
+#!/bin/sh
+# Instructions per update of the whole `acpipe run` process, a figure that no noise on the machine moves.
+#
+#   benches/instructions.sh           builds, measures, prints a table; exits 1 where a budget is exceeded
+#   ACPIPE_BIN=PATH AGENT_BIN=PATH    measures these instead of building
+#
+# It is (Ir of 22,000 updates - Ir of 2,000) / 20,000 under callgrind, so that start-up and shut-down cancel out.
+# Only acpipe is counted: valgrind does not follow the exec of the agent.
+set -eu
+
+text_budget=8000
+mixed_budget=10000
+
+cd "$(dirname "$0")/.."
+if ! command -v valgrind >/dev/null; then
+    echo "instructions.sh: valgrind is missing" >&2
+    exit 2
+fi
+if [ -z "${ACPIPE_BIN:-}" ] || [ -z "${AGENT_BIN:-}" ]; then
+    cargo build --quiet --release --features fake-agent --bin acpipe --bin fake-agent
+fi
+target=${CARGO_TARGET_DIR:-target}
+acpipe=${ACPIPE_BIN:-$target/release/acpipe}
+agent=${AGENT_BIN:-$target/release/fake-agent}
+
+# No user's sessions or settings are touched or used.
+home=$(mktemp -d)
+trap 'rm -rf "$home"' EXIT
+export HOME="$home"
+unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
+
+# instructions MIX UPDATES
+instructions() {
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$home/log" --child-silent-after-fork=yes \
+        "$acpipe" run -o chunks go -- "$agent" --flood --mix "$1" --updates "$2" \
+        </dev/null >"$home/out" 2>"$home/err" || {
+        cat "$home/log" "$home/err" >&2
+        echo "instructions.sh: the run of $2 $1 updates failed" >&2
+        exit 2
+    }
+    # The last delta of a mixed flood is the sixth of ten updates.
+    last=$(($2 - 1))
+    [ "$1" = text ] || last=$(($2 - 5))
+    if ! grep -q "$(printf '%08d' "$last")" "$home/out"; then
+        echo "instructions.sh: of $2 $1 updates the last delta did not come" >&2
+        exit 2
+    fi
+    sed -n 's/.*Collected *: *//p' "$home/log"
+}
+
+over=0
+echo "| flood | instructions/update | budget |"
+echo "|-|-:|-:|"
+for mix in text mixed; do
+    few=$(instructions "$mix" 2000)
+    many=$(instructions "$mix" 22000)
+    each=$(((many - few) / 20000))
+    budget=$text_budget
+    [ "$mix" = text ] || budget=$mixed_budget
+    verdict=
+    if [ "$each" -gt "$budget" ]; then
+        verdict=' (exceeded)'
+        over=1
+    fi
+    echo "| $mix | $each | $budget$verdict |"
+done
+exit "$over"

@@ -1,0 +1,273 @@
+//! A scriptable fake ACP agent for tests, and with `--flood` a fast one for benchmarks.
+//!
+//! `fake-agent [SCRIPT]`: SCRIPT is JSON text (if it starts with `{`) or the path of a file of it. It maps a
+//! method's name to a list of runs, a run being a list of steps: the n-th call of the method performs the n-th
+//! run, and the last run repeats. `"start"` and `"eof"` hold one list of steps each, performed before anything is
+//! read and at the end of stdin, after which the agent exits with 0. What the script does not name behaves
+//! sensibly (see `default`). A call is answered only by its own `reply`, `error` or `default` step.
+//!
+//! | step | does |
+//! |-|-|
+//! | `{"update": {…}}` | a `session/update` for the call's session |
+//! | `{"notify": {"method", "params"?}}` | any notification |
+//! | `{"ask": {"method", "params"?, "id"?}}` | a request, and waits for its answer; `params.sessionId` is filled in when missing |
+//! | `{"echoAnswer": true}` | the last answer's `{"result": …}` or `{"error": …}` as the text of a message chunk |
+//! | `{"reply": result}`, `{"error": {…}}` | answers the call (again, if it already was) |
+//! | `{"default": true}` | what the agent does for this call without a script |
+//! | `{"frame": any}` | this JSON value as a line |
+//! | `{"line": "…"}`, `{"partial": "…"}`, `{"bytes": [0-255, …]}` | raw text with or without a newline, raw bytes |
+//! | `{"huge": {"bytes": N, "prefix"?: "…", "suffix"?: "…"}}` | one line with N times `x` in the middle |
+//! | `{"wait": "method"}` | until such a message has come since the call; each `wait` takes one, and one that names another session (or request) does not count |
+//! | `{"sleep": ms}`, `{"stderr": "…"}` | as named; stderr gets a newline |
+//! | `{"repeat": {"times": N, "steps": […]}}` | the steps N times |
+//! | `{"once": {"mark": "path", "steps": […]}}` | the steps, unless the file exists, which is then made: to behave otherwise after a restart |
+//! | `{"exit": code}` | ends the process |
+//! | `{"hang": true}` | ends the run unanswered; in `start` and `eof`: sleeps for ever |
+//! | `{"closeStdout": true}` | closes stdout and lives on |
+//! | `{"spawn": {"command": […], "setsid"?: bool}}` | a grandchild that holds stdout and stderr; its pid goes to the log |
+//! | `{"ignoreTerm": true}` | only in `start`: ignores SIGTERM from the first line on, and so do grandchildren (but not under `env --default-signal=TERM`) |
+//!
+//! In every text of a step `{session}`, `{id}` and `{i}` stand for the call's session, its request id and the
+//! round of the innermost `repeat`; a text that is just `"{id}"` becomes the id itself, number or string.
+//!
+//! Calls of `session/prompt` and calls whose run may wait have a thread each; all others run in the order of
+//! arrival. Environment: `FAKE_AGENT_LOG=FILE` gets every line received, `{"spawned":PID}` and, at the end of
+//! stdin, `{"eof":true}`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the agent is no part of acpipe: it makes processes of its own"
+)]
+
+#[path = "fake_agent/flood.rs"]
+mod flood;
+#[path = "fake_agent/run.rs"]
+mod run;
+#[path = "fake_agent/script.rs"]
+mod script;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use flood::Options;
+use run::Run;
+use script::{Script, Step, ignores_term, names_session, waits};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--flood", ..] => Options::parse(&args[1..]).map(flood::serve),
+        [] => Ok(serve(Script::default())),
+        [script] if !script.starts_with('-') => Script::load(script).map(serve),
+        _ => Err("usage: fake-agent [SCRIPT] | fake-agent --flood [OPTIONS]".to_owned()),
+    };
+    match outcome {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+        Err(usage) => {
+            complain(&usage);
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(clippy::exit, reason = "runs end the process from their threads")]
+fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// A line on stderr; that nobody reads it is no reason to fail.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "fake-agent: {text}");
+}
+
+struct Agent {
+    script: Script,
+    inbox: Mutex<Inbox>,
+    news: Condvar,
+    asked: AtomicU64,
+    log: Option<File>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    /// Every request and notification so far.
+    calls: Vec<Arrival>,
+    /// Answers that nobody has taken yet.
+    answers: Vec<Value>,
+}
+
+struct Arrival {
+    method: String,
+    session: Option<Value>,
+    request: Option<Value>,
+}
+
+fn serve(script: Script) -> io::Result<()> {
+    const IGNORED: &str = "FAKE_AGENT_TERM_IGNORED";
+    let ignore_term = ignores_term(&script.start);
+    if ignore_term && std::env::var_os(IGNORED).is_none() {
+        // Setting a signal's disposition takes `unsafe` in Rust. A shell can do it, and exec keeps it and the pid.
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", r#"trap "" TERM; exec "$0" "$@""#])
+            .arg(std::env::current_exe()?);
+        return Err(shell
+            .args(std::env::args_os().skip(1))
+            .env(IGNORED, "1")
+            .exec());
+    }
+
+    let log = match std::env::var_os("FAKE_AGENT_LOG") {
+        Some(path) => Some(File::options().append(true).create(true).open(path)?),
+        None => None,
+    };
+    let agent = Arc::new(Agent {
+        script,
+        inbox: Mutex::default(),
+        news: Condvar::new(),
+        asked: AtomicU64::new(0),
+        log,
+    });
+    agent.edge(&agent.script.start);
+
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut stdin = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // A stdin that cannot be read any more has ended.
+        if !matches!(stdin.read_until(b'\n', &mut line), Ok(1..)) {
+            break;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        agent.log(line);
+        let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
+            complain(&format!(
+                "ignored, as it is no JSON object: {}",
+                String::from_utf8_lossy(line)
+            ));
+            continue;
+        };
+        if let Some(method) = message.get("method").and_then(Value::as_str) {
+            let count = counts.entry(method.to_owned()).or_default();
+            agent.dispatch(method, &message, *count);
+            *count += 1;
+        } else {
+            agent.inbox().answers.push(Value::Object(message));
+            agent.news.notify_all();
+        }
+    }
+    agent.log(br#"{"eof":true}"#);
+    agent.edge(&agent.script.eof);
+    // Not by returning: prompts may still be under way.
+    exit(0)
+}
+
+impl Agent {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, line: &[u8]) {
+        if let Some(mut log) = self.log.as_ref() {
+            // One write a line, so that agents sharing a log do not tear each other's.
+            if let Err(error) = log.write_all(&[line, b"\n"].concat()) {
+                complain(&format!("log: {error}"));
+            }
+        }
+    }
+
+    /// Performs `start` or `eof`, which belong to no call.
+    fn edge(self: &Arc<Self>, steps: &[Step]) {
+        let session = "fake-1".to_owned();
+        let mut run = Run::new(self, "", &Map::new(), session, 0);
+        if run.perform(steps).is_break() {
+            loop {
+                thread::sleep(Duration::MAX);
+            }
+        }
+    }
+
+    /// Notes a call and performs its run, the `count`-th of this method counted from 0.
+    fn dispatch(self: &Arc<Self>, method: &str, message: &Map<String, Value>, count: usize) {
+        let param = |name: &str| {
+            message
+                .get("params")
+                .and_then(|params| params.get(name))
+                .cloned()
+        };
+        let since = {
+            let mut inbox = self.inbox();
+            inbox.calls.push(Arrival {
+                method: method.to_owned(),
+                session: param("sessionId"),
+                request: param("requestId"),
+            });
+            inbox.calls.len()
+        };
+        self.news.notify_all();
+
+        let nth = self
+            .script
+            .runs
+            .get(method)
+            .map_or(0, |runs| count.min(runs.len() - 1));
+        let session = if method == "session/new" {
+            let own = format!("fake-{}", count + 1);
+            names_session(self.run(method, nth)).map_or(own, str::to_owned)
+        } else {
+            let session = param("sessionId");
+            session
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or("fake-1")
+                .to_owned()
+        };
+        let mut run = Run::new(self, method, message, session, since);
+        let threaded = method == "session/prompt" || waits(self.run(method, nth));
+        let (agent, method) = (Arc::clone(self), method.to_owned());
+        let mut perform = move || {
+            // A run that hangs leaves its call unanswered, and the agent to the others.
+            let _ = run.perform(agent.run(&method, nth));
+        };
+        if threaded {
+            thread::spawn(perform);
+        } else {
+            perform();
+        }
+    }
+
+    fn run(&self, method: &str, nth: usize) -> &[Step] {
+        self.script
+            .runs
+            .get(method)
+            .map_or(&[Step::Default], |runs| &runs[nth])
+    }
+
+    /// Blocks until `look` finds in the inbox what it looks for.
+    fn await_news<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
+        let mut inbox = self.inbox();
+        loop {
+            if let Some(found) = look(&mut inbox) {
+                return found;
+            }
+            inbox = self
+                .news
+                .wait(inbox)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
