@@ -2,17 +2,19 @@
 
 mod answers;
 mod overlong;
+mod shortcut;
 mod updates;
 
 use super::dialect::{Dialect, Faults, PromptPart};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
-use crate::proto::acp::{self as wire, PermissionParams, SessionParams};
+use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
 use crate::proto::json;
 use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
 use agent_client_protocol_schema::v1 as schema;
 use serde_json::value::RawValue;
+use shortcut::Shortcuts;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use tracing::{debug, warn};
@@ -24,6 +26,7 @@ pub struct Acp {
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
     faults: Faults,
+    shortcuts: Shortcuts,
 }
 
 /// A request of ours that waits for its answer.
@@ -167,25 +170,6 @@ impl Acp {
             ),
         }
     }
-
-    fn notification<'a>(
-        method: &str,
-        params: Option<&'a RawValue>,
-        events: &mut Vec<AgentEvent<'a>>,
-    ) {
-        match method {
-            "session/update" => {
-                let p: Option<SessionParams<'_>> =
-                    params.and_then(|p| serde_json::from_str(p.get()).ok());
-                let named = p.and_then(|p| Some((json::text(p.session_id)?, p.update?)));
-                match named {
-                    Some((session, update)) => updates::read(session, update, events),
-                    None => warn!("session/update without sessionId or update"),
-                }
-            }
-            _ => debug!(method, "notification ignored"),
-        }
-    }
 }
 
 impl Dialect for Acp {
@@ -249,9 +233,25 @@ impl Dialect for Acp {
             warn!(bytes = line.len(), "line skipped: not UTF-8");
             return;
         };
+        if let Some(event) = self.shortcuts.read(text) {
+            events.push(event);
+            return;
+        }
+        if updates::read_line(text, events).is_some() {
+            if let Some(event) = events.last() {
+                self.shortcuts.learn(text, event);
+            }
+            return;
+        }
         match rpc::parse(text) {
-            Ok(Message::Notification { method, params }) => {
-                Self::notification(&method, params, events);
+            Ok(Message::Notification { method, .. }) if method == "session/update" => {
+                if updates::read_odd(text, events).is_none() {
+                    self.faults.malformed += 1;
+                    warn!("line skipped: session/update without sessionId or update");
+                }
+            }
+            Ok(Message::Notification { method, .. }) => {
+                debug!(%method, "notification ignored");
             }
             Ok(Message::Request { id, method, params }) => {
                 self.request(id, &method, params, events, out);

@@ -31,8 +31,7 @@ pub enum AgentEvent<'a> {
     Update {
         session: Cow<'a, str>,
         update: Update<'a>,
-        /// The update as it came.
-        raw: &'a RawValue,
+        original: Original<'a>,
     },
     /// The agent asks whether it may run a tool, and waits.
     Permission(Permission<'a>),
@@ -40,6 +39,29 @@ pub enum AgentEvent<'a> {
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
     Failed { call: CallId, error: Error },
+}
+
+/// An update as it came, cut out of its line only where somebody needs it.
+#[derive(Clone, Copy)]
+pub struct Original<'a> {
+    /// The whole line.
+    pub line: &'a str,
+    /// Finds the update in the line.
+    pub cut: fn(&str) -> Option<&RawValue>,
+}
+
+impl<'a> Original<'a> {
+    /// The update as JSON.
+    #[must_use]
+    pub fn json(self) -> &'a RawValue {
+        (self.cut)(self.line).unwrap_or(RawValue::NULL)
+    }
+}
+
+impl std::fmt::Debug for Original<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.line)
+    }
 }
 
 /// News of a session.
@@ -52,10 +74,7 @@ pub enum Update<'a> {
     /// Output or end of a terminal that the agent runs itself.
     Terminal(TerminalUpdate<'a>),
     /// The whole plan.
-    Plan {
-        id: Cow<'a, str>,
-        data: Box<RawValue>,
-    },
+    Plan { data: Box<RawValue> },
     /// How full the context is, and what the session cost so far where the agent says so.
     Context { cost: Option<f64> },
     /// Modes, options, commands or titles changed: `(name, value)`.

@@ -166,8 +166,7 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     if let Some(context) = running.turn.context_figures() {
-        let mut context: Map<String, Value> =
-            serde_json::from_str(context.get()).unwrap_or_default();
+        let mut context: Map<String, Value> = serde_json::from_str(context).unwrap_or_default();
         context.remove("sessionUpdate");
         put("context", Value::Object(context));
     }

@@ -7,7 +7,8 @@ mod tools;
 
 use super::error::Error;
 use super::event::{
-    Content, MessagePiece, Permission, StopReason, TerminalUpdate, TurnEnd, Update, Usage, Voice,
+    Content, MessagePiece, Original, Permission, StopReason, TerminalUpdate, TurnEnd, Update,
+    Usage, Voice,
 };
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
@@ -34,7 +35,8 @@ pub struct Turn {
     tools: Tools,
     terminals: Vec<Terminal>,
     text: String,
-    context: Option<Box<RawValue>>,
+    /// The context figures as they came last.
+    context: Option<String>,
     cost: Option<f64>,
 }
 
@@ -83,34 +85,49 @@ impl Turn {
     }
 
     /// Translates one update.
-    pub fn update(&mut self, update: &Update<'_>, raw: &RawValue, sink: &mut impl ChunkSink) {
+    pub fn update(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        sink: &mut impl ChunkSink,
+    ) {
         match update {
-            Update::Message(piece) => self.piece(piece, raw, sink),
+            Update::Message(piece) => self.piece(piece, original, sink),
             Update::Tool(tool) => {
                 self.close_block(sink);
                 self.tools.update(tool, sink);
             }
             Update::Terminal(terminal) => self.terminal(terminal, sink),
-            Update::Plan { id, data } => sink.chunk(&Chunk::DataPlan {
-                id,
+            Update::Plan { data } => sink.chunk(&Chunk::DataPlan {
+                id: "plan",
                 data: Raw(data),
             }),
-            Update::Context { cost } => self.context(raw, *cost, sink),
+            Update::Context { cost } => self.context(original.json(), *cost, sink),
             // The session's state is the session's to tell.
             Update::Session(_) => {}
             Update::Notice => sink.chunk(&Chunk::DataNotice {
-                data: Raw(raw),
+                data: Raw(original.json()),
                 transient: true,
             }),
-            Update::Compaction { id } => sink.chunk(&Chunk::DataCompaction { id, data: Raw(raw) }),
-            Update::Other => other(raw, sink),
+            Update::Compaction { id } => sink.chunk(&Chunk::DataCompaction {
+                id,
+                data: Raw(original.json()),
+            }),
+            Update::Other => other(original.json(), sink),
         }
     }
 
-    fn piece(&mut self, piece: &MessagePiece<'_>, raw: &RawValue, sink: &mut impl ChunkSink) {
+    fn piece(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        original: Original<'_>,
+        sink: &mut impl ChunkSink,
+    ) {
         self.tools.went_on();
         if piece.voice == Voice::User {
-            sink.chunk(&Chunk::DataUserMessage { data: Raw(raw) });
+            sink.chunk(&Chunk::DataUserMessage {
+                data: Raw(original.json()),
+            });
             return;
         }
         match &piece.content {
@@ -167,7 +184,7 @@ impl Turn {
             }
             Content::Other => {
                 self.close_block(sink);
-                other(raw, sink);
+                other(original.json(), sink);
             }
         }
     }
@@ -292,10 +309,10 @@ impl Turn {
 
     fn context(&mut self, data: &RawValue, cost: Option<f64>, sink: &mut impl ChunkSink) {
         self.cost = cost.or(self.cost);
-        if self.context.as_ref().is_some_and(|c| c.get() == data.get()) {
+        if self.context.as_deref() == Some(data.get()) {
             return;
         }
-        self.context = Some(data.to_owned());
+        self.context = Some(data.get().to_owned());
         let mut context: Map<String, Value> = serde_json::from_str(data.get()).unwrap_or_default();
         context.remove("sessionUpdate");
         self.metadata(&json!({ "context": context }), sink);
@@ -405,7 +422,7 @@ impl Turn {
 
     /// The context figures as last told in this turn.
     #[must_use]
-    pub fn context_figures(&self) -> Option<&RawValue> {
+    pub fn context_figures(&self) -> Option<&str> {
         self.context.as_deref()
     }
 

@@ -5,6 +5,10 @@
 //! block, stop reason or option kind, a missing title).
 
 use super::json::raw_object;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// The protocol version that is spoken, exactly.
 pub const VERSION: u16 = 1;
@@ -15,12 +19,37 @@ pub const AUTH_REQUIRED: i64 = -32000;
 /// Error code: the agent does not know the session.
 pub const NOT_FOUND: i64 = -32002;
 
+/// A `session/update` line, read in one pass.
+#[derive(Debug, Default, Deserialize)]
+pub struct UpdateLine<'a> {
+    /// A request has one; an update must not.
+    #[serde(default)]
+    pub id: Option<IgnoredAny>,
+    /// `session/update`.
+    #[serde(borrow, default)]
+    pub method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub params: UpdateParams<'a>,
+}
+
+/// The parameters of `session/update`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateParams<'a> {
+    #[serde(borrow, default)]
+    pub session_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub update: Option<UpdateFields<'a>>,
+}
+
 raw_object! {
-    /// `session/update` and everything else that names a session.
-    pub struct SessionParams {
-        session_id = "sessionId",
-        update = "update",
-    }
+    /// A `session/update` line whose update stays whole.
+    pub struct WholeLine { params = "params" }
+}
+
+raw_object! {
+    /// Its parameters.
+    pub struct WholeParams { session_id = "sessionId", update = "update" }
 }
 
 raw_object! {
@@ -44,7 +73,6 @@ raw_object! {
         config_options = "configOptions",
         updated_at = "updatedAt",
         compaction_id = "compactionId",
-        plan_id = "planId",
         meta = "_meta",
     }
 }

@@ -7,6 +7,7 @@ use super::json::Raw;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::borrow::Cow;
 
 /// One event of the stream that builds an assistant `UIMessage`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -107,8 +108,8 @@ pub enum Chunk<'a> {
     ToolOutputAvailable {
         /// Id of the call.
         tool_call_id: &'a str,
-        /// `{content?, rawOutput?}` as the agent gave them, or `null`.
-        output: Raw<'a>,
+        /// What the tool gave; `null` where that is nothing.
+        output: Option<ToolOutput<'a>>,
         /// True while the tool still runs.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         preliminary: bool,
@@ -118,7 +119,7 @@ pub enum Chunk<'a> {
         provider_executed: bool,
         /// The call's state apart from input and output, by the dialect's name.
         #[serde(skip_serializing_if = "Option::is_none")]
-        tool_metadata: Option<Raw<'a>>,
+        tool_metadata: Option<Named<'a, ToolState<'a>>>,
     },
     /// The tool failed, or never came to an end.
     ToolOutputError {
@@ -132,7 +133,7 @@ pub enum Chunk<'a> {
         provider_executed: bool,
         /// The call's state apart from its input, by the dialect's name.
         #[serde(skip_serializing_if = "Option::is_none")]
-        tool_metadata: Option<Raw<'a>>,
+        tool_metadata: Option<Named<'a, ToolState<'a>>>,
     },
     /// The tool was not run, because its permission was refused.
     ToolOutputDenied {
@@ -233,7 +234,7 @@ pub enum Chunk<'a> {
         /// Id of the call.
         id: &'a str,
         /// The whole state of the call.
-        data: Raw<'a>,
+        data: ToolState<'a>,
     },
     /// A message of the user that the agent repeated in the turn.
     DataUserMessage {
@@ -290,7 +291,7 @@ pub struct ToolInput<'a> {
     pub title: Option<&'a str>,
     /// The call's state apart from its input, by the dialect's name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_metadata: Option<Raw<'a>>,
+    pub tool_metadata: Option<Named<'a, ToolState<'a>>>,
 }
 
 /// Why a message ended, in the AI SDK's words (the six that all of its majors know).
@@ -309,7 +310,59 @@ pub enum FinishReason {
     Other,
 }
 
+/// A tool's output, as the agent gave it.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutput<'a> {
+    /// Content, diffs and terminals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Raw<'a>>,
+    /// The raw output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_output: Option<Raw<'a>>,
+}
+
+/// A tool call's state: what no other field of its chunk shows.
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolState<'a> {
+    /// Name of the tool, where the chunk has no field for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<&'a str>,
+    /// The title, where it changed after the chunks that can show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a str>,
+    /// What kind of tool it is: read, edit, delete, move, search, execute, think, fetch, other …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'a str>,
+    /// pending, `in_progress`, completed or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'a str>,
+    /// The input, where it changed after the chunks that can show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_input: Option<Raw<'a>>,
+    /// True where the agent gave no input: the `{}` shown is acpipe's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_input: bool,
+    /// The raw output, where the chunk shows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_output: Option<Raw<'a>>,
+    /// Content, diffs and terminals, where the chunk shows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Raw<'a>>,
+    /// Places in files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locations: Option<Raw<'a>>,
+    /// Why acpipe settled the call, where the agent did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<&'a str>,
+    /// The agent's own additions, merged.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<&'a serde_json::Value>,
+}
+
 /// `{name: value}`: provider and tool metadata stand under the name of the agent's dialect.
+#[derive(Debug, Clone, Copy)]
 pub struct Named<'a, T>(pub &'a str, pub T);
 
 impl<T: Serialize> Serialize for Named<'_, T> {
@@ -317,6 +370,21 @@ impl<T: Serialize> Serialize for Named<'_, T> {
         let mut map = s.serialize_map(Some(1))?;
         map.serialize_entry(self.0, &self.1)?;
         map.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<'_, T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Named{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(g: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let value = g.subschema_for::<T>();
+        schemars::json_schema!({ "type": "object", "additionalProperties": value })
     }
 }
 

@@ -2,38 +2,66 @@
 
 use super::text;
 use crate::core::event::{
-    AgentEvent, Content, MessagePiece, TerminalUpdate, ToolStatus, ToolUpdate, Update, Voice,
+    AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolStatus, ToolUpdate, Update,
+    Voice,
 };
-use crate::proto::acp::{Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields};
+use crate::proto::acp::{
+    Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
+    WholeParams,
+};
 use crate::proto::json::{JsonStr, Raw, non_null, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Reads one update; what cannot be told goes on as it came.
-pub fn read<'a>(session: Cow<'a, str>, raw: &'a RawValue, events: &mut Vec<AgentEvent<'a>>) {
-    let update = match serde_json::from_str::<UpdateFields<'a>>(raw.get()) {
-        Ok(fields) => {
-            if let Some(terminal) = terminal(&fields) {
-                let update = Update::Terminal(terminal);
-                let session = session.clone();
-                events.push(AgentEvent::Update {
-                    session,
-                    update,
-                    raw,
-                });
-            }
-            of_kind(&fields, raw)
-        }
-        Err(_) => Update::Other,
-    };
+/// Reads a `session/update` line in one pass; `None` when it is none, or an odd one.
+pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
+    let l: UpdateLine<'a> = serde_json::from_str(line).ok()?;
+    if l.id.is_some() || l.method != "session/update" {
+        return None;
+    }
+    let session = text(l.params.session_id)?;
+    let fields = l.params.update?;
+    if let Some(terminal) = terminal(&fields) {
+        let session = session.clone();
+        push(session, Update::Terminal(terminal), line, events);
+    }
+    push(session, of_kind(&fields), line, events);
+    Some(())
+}
+
+/// Reads an odd `session/update`: whatever it is, it goes on as it came.
+pub fn read_odd<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
+    let l: WholeLine<'a> = serde_json::from_str(line).ok()?;
+    let p: WholeParams<'a> = serde_json::from_str(l.params?.get()).ok()?;
+    p.update?;
+    push(text(p.session_id)?, Update::Other, line, events);
+    Some(())
+}
+
+fn push<'a>(
+    session: Cow<'a, str>,
+    update: Update<'a>,
+    line: &'a str,
+    events: &mut Vec<AgentEvent<'a>>,
+) {
     events.push(AgentEvent::Update {
         session,
         update,
-        raw,
+        original: original(line),
     });
 }
 
-fn of_kind<'a>(f: &UpdateFields<'a>, raw: &'a RawValue) -> Update<'a> {
+/// The update of a `session/update` line.
+pub fn original(line: &str) -> Original<'_> {
+    fn cut(line: &str) -> Option<&RawValue> {
+        let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
+        let p: WholeParams<'_> = serde_json::from_str(l.params?.get()).ok()?;
+        p.update
+    }
+    Original { line, cut }
+}
+
+fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
     let state = |pairs: &[(&'static str, Option<&'a RawValue>)]| {
@@ -44,7 +72,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>, raw: &'a RawValue) -> Update<'a> {
         "agent_thought_chunk" => message(Voice::Thought, f),
         "user_message_chunk" => message(Voice::User, f),
         "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
-        "plan" | "plan_update" | "plan_removed" => Some(plan(kind, f, raw)),
+        "plan" => plan(f),
         "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
         "available_commands_update" => Some(state(&[("availableCommands", f.available_commands)])),
         "current_mode_update" => Some(state(&[("currentModeId", f.current_mode_id)])),
@@ -169,27 +197,12 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
     })
 }
 
-fn plan<'a>(kind: &str, f: &UpdateFields<'a>, raw: &'a RawValue) -> Update<'a> {
-    let data = match f.entries {
-        Some(entries) if kind == "plan" => to_raw(&Plan {
-            entries: Raw(entries),
-            meta: f.meta.map(Raw),
-        }),
-        // The draft's kinds: everything but the tag, which is the envelope's.
-        _ => {
-            let mut data: serde_json::Map<String, serde_json::Value> =
-                serde_json::from_str(raw.get()).unwrap_or_default();
-            data.remove("sessionUpdate");
-            if kind == "plan_removed" {
-                data.insert("removed".into(), true.into());
-            }
-            to_raw(&data)
-        }
-    };
-    Update::Plan {
-        id: text(f.plan_id).unwrap_or(Cow::Borrowed("plan")),
-        data,
-    }
+fn plan<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
+    let data = to_raw(&Plan {
+        entries: Raw(f.entries?),
+        meta: f.meta.map(Raw),
+    });
+    Some(Update::Plan { data })
 }
 
 /// What a `data-plan` chunk holds.

@@ -4,7 +4,7 @@ use super::commands::session_result;
 use super::{AgentId, AgentInput, Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, AgentInfo, CallId, Permission, Update};
+use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
 use crate::core::session::Stage;
 use crate::core::summary::Ending;
@@ -67,8 +67,8 @@ impl Bridge {
             AgentEvent::Update {
                 session,
                 update,
-                raw,
-            } => self.update(&session, &update, raw, outlet),
+                original,
+            } => self.update(&session, &update, original, outlet),
             AgentEvent::Permission(permission) => self.permission(&permission, outlet),
             AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
             AgentEvent::SessionOpened {
@@ -86,7 +86,7 @@ impl Bridge {
         &mut self,
         agent_session: &str,
         update: &Update<'_>,
-        raw: &RawValue,
+        original: Original<'_>,
         outlet: &mut impl Outlet,
     ) {
         let route = self.routes.get(agent_session);
@@ -97,9 +97,9 @@ impl Bridge {
         if let Update::Session(news) = update {
             session.set_state(news, outlet);
         } else if session.running.is_some() {
-            session.with_turn(outlet, |turn, sink| turn.update(update, raw, sink));
+            session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
         } else {
-            session.stray(raw, outlet);
+            session.stray(original.json(), outlet);
         }
     }
 

@@ -3,9 +3,8 @@
 use super::{Settle, ToolCall, ToolResult};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::turn::ChunkSink;
-use crate::proto::chunk::{Chunk, Named, ToolInput};
-use crate::proto::json::{Raw, raw_object, text, to_raw};
-use serde::Serialize;
+use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
+use crate::proto::json::{Raw, raw_object, text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -42,46 +41,6 @@ pub struct Call {
     /// Whether a permission question was shown: after it the input may not be shown again.
     asked: bool,
     settled: Option<&'static str>,
-}
-
-/// A call's state as `toolMetadata` and `data-tool-call` hold it: what no other field shows.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct State<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<Raw<'a>>,
-    /// The agent gave no input: the `{}` shown is acpipe's.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    no_input: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Raw<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Raw<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locations: Option<Raw<'a>>,
-    /// Why acpipe settled the call, where the agent did not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    settled: Option<&'static str>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a Value>,
-}
-
-/// A tool's output as `tool-output-available` holds it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Output<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Raw<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_output: Option<Raw<'a>>,
 }
 
 /// Which of a call's large fields a chunk shows elsewhere.
@@ -208,7 +167,6 @@ impl Call {
     fn announce(&mut self, sink: &mut impl ChunkSink) {
         self.stage = Stage::Announced;
         self.shown_title.clone_from(&self.title);
-        let metadata = self.metadata(Beside::Nothing);
         sink.chunk(&Chunk::ToolInputStart(ToolInput {
             tool_call_id: &self.id,
             tool_name: &self.name,
@@ -216,7 +174,7 @@ impl Call {
             dynamic: true,
             provider_executed: true,
             title: self.title.as_deref(),
-            tool_metadata: Some(Raw(&metadata)),
+            tool_metadata: Some(self.metadata(Beside::Nothing)),
         }));
     }
 
@@ -232,7 +190,6 @@ impl Call {
         self.stage = Stage::Available;
         self.shown_title.clone_from(&self.title);
         self.input_shown = self.input.is_some();
-        let metadata = self.metadata(Beside::Nothing);
         let input = self.input.as_deref().unwrap_or(empty_object());
         sink.chunk(&Chunk::ToolInputAvailable(ToolInput {
             tool_call_id: &self.id,
@@ -241,7 +198,7 @@ impl Call {
             dynamic: true,
             provider_executed: true,
             title: self.title.as_deref(),
-            tool_metadata: Some(Raw(&metadata)),
+            tool_metadata: Some(self.metadata(Beside::Nothing)),
         }));
     }
 
@@ -251,31 +208,29 @@ impl Call {
         } else {
             Stage::Completed
         };
-        let output = (self.content.is_some() || self.output.is_some()).then(|| Output {
-            content: self.content.as_deref().map(Raw),
-            raw_output: self.output.as_deref().map(Raw),
-        });
-        let (output, metadata) = (to_raw(&output), self.metadata(Beside::Output));
+        let given = self.content.is_some() || self.output.is_some();
         sink.chunk(&Chunk::ToolOutputAvailable {
             tool_call_id: &self.id,
-            output: Raw(&output),
+            output: given.then(|| ToolOutput {
+                content: self.content.as_deref().map(Raw),
+                raw_output: self.output.as_deref().map(Raw),
+            }),
             preliminary,
             dynamic: true,
             provider_executed: true,
-            tool_metadata: Some(Raw(&metadata)),
+            tool_metadata: Some(self.metadata(Beside::Output)),
         });
     }
 
     fn show_error(&mut self, sink: &mut impl ChunkSink) {
         self.stage = Stage::Failed;
         let error_text = self.error_text();
-        let metadata = self.metadata(Beside::Nothing);
         sink.chunk(&Chunk::ToolOutputError {
             tool_call_id: &self.id,
             error_text: &error_text,
             dynamic: true,
             provider_executed: true,
-            tool_metadata: Some(Raw(&metadata)),
+            tool_metadata: Some(self.metadata(Beside::Nothing)),
         });
     }
 
@@ -289,23 +244,20 @@ impl Call {
 
     /// The whole state: the call's own chunks may not show it any more.
     fn show_late(&self, sink: &mut impl ChunkSink) {
-        let data = to_raw(&State {
+        let data = ToolState {
             tool_name: Some(&self.name),
             title: self.title.as_deref(),
             raw_input: self.input.as_deref().map(Raw),
             ..self.state(Beside::Nothing)
-        });
-        sink.chunk(&Chunk::DataToolCall {
-            id: &self.id,
-            data: Raw(&data),
-        });
+        };
+        sink.chunk(&Chunk::DataToolCall { id: &self.id, data });
     }
 
-    fn state(&self, beside: Beside) -> State<'_> {
+    fn state(&self, beside: Beside) -> ToolState<'_> {
         let own = beside == Beside::Nothing;
         let title_shown = self.shown_title == self.title;
         let input_hidden = !self.input_shown && self.stage != Stage::Announced;
-        State {
+        ToolState {
             tool_name: None,
             title: self.title.as_deref().filter(|_| !title_shown),
             kind: self.kind.as_deref(),
@@ -320,8 +272,8 @@ impl Call {
         }
     }
 
-    fn metadata(&self, beside: Beside) -> Box<RawValue> {
-        to_raw(&Named(self.dialect, self.state(beside)))
+    fn metadata(&self, beside: Beside) -> Named<'_, ToolState<'_>> {
+        Named(self.dialect, self.state(beside))
     }
 
     /// Whether the call can show a question: one at most, and before any output.
