@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""A model on loopback that answers by script, in the four dialects agents speak.
+
+    mock_model.py [PORT]        default 8500; Ctrl-C ends it
+
+The last user message chooses the answer, by a line that is nothing but a keyword:
+
+    say hello      a text in four pieces
+    run bash       one call of the agent's own shell tool; a text once its result is back
+    run forever    the same with a command that never ends
+    slow           a text of 120 pieces in 30 seconds
+
+A request that offers no tools is the agent's own side business (titles, routing) and gets a word or the JSON it wants.
+"""
+import json
+import re
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HELLO = "Hello, world! ✓"
+DONE = "The tool is done."
+PROOF = "ran.txt"       # the file a shell command leaves in the agent's working directory
+COMMANDS = {"run bash": f"echo out && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
+SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command")
+KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow)\W*$", re.M)
+
+
+# ---- what is asked, what is answered: the same in every dialect
+
+class Ask:
+    def __init__(self, text, tools, answered, schema=None):
+        self.text = text            # of the last user message
+        self.tools = tools          # name -> schema of its parameters
+        self.answered = answered    # the conversation ends in a tool's result
+        self.schema = schema        # of the JSON wanted in place of text
+
+    def keyword(self):
+        found = KEYWORD.findall(self.text)
+        return found[-1] if found else None
+
+
+class Text:
+    def __init__(self, *pieces, pause=0.0):
+        self.whole, self._pieces, self._pause = "".join(pieces), pieces, pause
+
+    def __iter__(self):
+        for piece in self._pieces:
+            yield piece
+            time.sleep(self._pause)
+
+
+class Call:
+    def __init__(self, name, arguments):
+        self.name, self.arguments, self.json = name, arguments, json.dumps(arguments)
+
+
+def script(ask):
+    """The blocks of the answer."""
+    if ask.schema:
+        return [Text(json.dumps(example(ask.schema)))]
+    if not ask.tools:
+        return [Text("ok")]
+    if ask.answered:
+        return [Text(*re.findall(r"\S+\s*", DONE))]
+    keyword = ask.keyword()
+    if keyword == "slow":
+        return [Text(*(f"tick {n} " for n in range(120)), pause=0.25)]
+    if keyword in COMMANDS:
+        return [Text("I will ", "run it."), shell(ask.tools, COMMANDS[keyword])]
+    if keyword == "say hello":
+        return [Text("Hello", ", ", "world", "! ✓")]
+    return [Text("No keyword.")]
+
+
+def shell(tools, command):
+    """A call of whichever shell tool is offered, its arguments fitted to that tool's schema."""
+    name = next((name for name in SHELLS if name in tools), None)
+    if not name:
+        return Text(f"No shell tool among {sorted(tools)}.")
+    known = tools[name].get("properties", {})
+    key = "cmd" if "cmd" in known else "command"
+    listed = str(known.get(key, {}).get("type")).lower() == "array"
+    others = {other: example(known.get(other, {})) for other in tools[name].get("required", []) if other != key}
+    return Call(name, {**others, key: ["bash", "-lc", command] if listed else command})
+
+
+def example(schema):
+    """The smallest value a JSON schema allows."""
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    kind = str(kind[0] if isinstance(kind, list) else kind).lower()
+    if kind == "object":
+        return {name: example(inner) for name, inner in schema.get("properties", {}).items()}
+    return {"array": [], "boolean": False, "integer": 0, "number": 0}.get(kind, "mock")
+
+
+def text_of(content):
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content or [] if isinstance(part.get("text"), str))
+
+
+def last(messages, wanted):
+    return next((message for message in reversed(messages) if wanted(message)), {})
+
+
+# ---- the dialects: read a request, write the answer as server-sent events (name or None, data)
+
+class Anthropic:
+    path = re.compile(r"/messages$")
+    usage = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+
+    def read(self, body):
+        user = last(body["messages"], lambda message: message["role"] == "user").get("content", "")
+        results = [part for part in user if isinstance(part, dict) and part["type"] == "tool_result"]
+        tools = {tool["name"]: tool.get("input_schema", {}) for tool in body.get("tools", [])}
+        return Ask(text_of(user), tools, bool(results), body.get("output_config", {}).get("format", {}).get("schema"))
+
+    def message(self, number, body, **more):
+        return {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"], "content": [],
+                "stop_reason": None, "stop_sequence": None, "usage": self.usage, **more}
+
+    def whole(self, number, body, blocks):
+        content = [{"type": "text", "text": block.whole} for block in blocks if isinstance(block, Text)]
+        return self.message(number, body, content=content, stop_reason="end_turn")
+
+    def events(self, number, body, blocks):
+        def event(kind, **fields):
+            return kind, {"type": kind, **fields}
+
+        yield event("message_start", message=self.message(number, body))
+        stop = "end_turn"
+        for index, block in enumerate(blocks):
+            if isinstance(block, Call):
+                stop = "tool_use"
+                yield event("content_block_start", index=index, content_block={
+                    "type": "tool_use", "id": f"toolu_{number}_{index}", "name": block.name, "input": {}})
+                yield event("content_block_delta", index=index, delta={
+                    "type": "input_json_delta", "partial_json": block.json})
+            else:
+                yield event("content_block_start", index=index, content_block={"type": "text", "text": ""})
+                for piece in block:
+                    yield event("content_block_delta", index=index, delta={"type": "text_delta", "text": piece})
+            yield event("content_block_stop", index=index)
+        yield event("message_delta", delta={"stop_reason": stop, "stop_sequence": None}, usage=self.usage)
+        yield event("message_stop")
+
+
+class ChatCompletions:
+    path = re.compile(r"/chat/completions$")
+
+    def read(self, body):
+        messages = body["messages"]
+        tools = {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in body.get("tools", [])}
+        user = last(messages, lambda message: message["role"] == "user")
+        return Ask(text_of(user.get("content")), tools, messages[-1]["role"] == "tool")
+
+    def events(self, number, body, blocks):
+        def chunk(delta, finish=None, **more):
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            return None, {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 0,
+                          "model": body["model"], "choices": [choice], **more}
+
+        finish = "stop"
+        for block in blocks:
+            if isinstance(block, Call):
+                finish = "tool_calls"
+                function = {"name": block.name, "arguments": block.json}
+                call = {"index": 0, "id": f"call_{number}", "type": "function", "function": function}
+                yield chunk({"role": "assistant", "tool_calls": [call]})
+            else:
+                for piece in block:
+                    yield chunk({"role": "assistant", "content": piece})
+        yield chunk({}, finish, usage={"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110})
+        yield None, "[DONE]"
+
+
+class Responses:
+    path = re.compile(r"/responses$")
+
+    def read(self, body):
+        items = body["input"]
+        tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools", []) if tool.get("name")}
+        user = last(items, lambda item: item.get("role") == "user")
+        return Ask(text_of(user.get("content")), tools, items[-1].get("type", "").endswith("_output"))
+
+    def events(self, number, body, blocks):
+        def event(kind, **fields):
+            return kind, {"type": kind, **fields}
+
+        response = {"id": f"resp_{number}", "object": "response", "created_at": 0, "model": body["model"]}
+        yield event("response.created", response={**response, "status": "in_progress", "output": []})
+        output = []
+        for index, block in enumerate(blocks):
+            if isinstance(block, Call):
+                item = {"type": "function_call", "id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}",
+                        "name": block.name, "arguments": block.json, "status": "completed"}
+                yield event("response.output_item.added", output_index=index, item=item)
+            else:
+                item = {"type": "message", "id": f"msg_{number}_{index}", "role": "assistant", "content": []}
+                place = {"item_id": item["id"], "output_index": index, "content_index": 0}
+                yield event("response.output_item.added", output_index=index, item=item)
+                for piece in block:
+                    yield event("response.output_text.delta", **place, delta=piece)
+                item = {**item, "content": [{"type": "output_text", "text": block.whole, "annotations": []}]}
+            output.append(item)
+            yield event("response.output_item.done", output_index=index, item=item)
+        usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
+        response = {**response, "status": "completed", "output": output, "usage": usage}
+        yield event("response.completed", response=response)
+
+
+class Gemini:
+    path = re.compile(r":(streamG|g)enerateContent$")
+
+    def read(self, body):
+        user = last(body["contents"], lambda message: message.get("role") == "user").get("parts", [])
+        declared = [tool for group in body.get("tools", []) for tool in group.get("functionDeclarations", [])]
+        tools = {tool["name"]: tool.get("parametersJsonSchema") or tool.get("parameters") or {} for tool in declared}
+        config = body.get("generationConfig", {})
+        schema = config.get("responseJsonSchema") or config.get("responseSchema")
+        return Ask(text_of(user), tools, any("functionResponse" in part for part in user), schema)
+
+    def chunk(self, part, **more):
+        return {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, **more}],
+                "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}}
+
+    def whole(self, number, body, blocks):
+        return self.chunk({"text": "".join(b.whole for b in blocks if isinstance(b, Text))}, finishReason="STOP")
+
+    def events(self, number, body, blocks):
+        for block in blocks:
+            if isinstance(block, Call):
+                call = {"id": f"call_{number}", "name": block.name, "args": block.arguments}
+                yield None, self.chunk({"functionCall": call})
+            else:
+                for piece in block:
+                    yield None, self.chunk({"text": piece})
+        yield None, self.chunk({"text": ""}, finishReason="STOP")
+
+
+DIALECTS = (Anthropic(), ChatCompletions(), Responses(), Gemini())
+
+
+# ---- the server
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.reply({"object": "list", "data": [], "models": []})
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        path = self.path.split("?")[0]
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        dialect = next((dialect for dialect in DIALECTS if dialect.path.search(path)), None)
+        if not dialect:
+            if "ount" in path:      # count_tokens, :countTokens
+                return self.reply({"input_tokens": 100, "totalTokens": 100})
+            return self.reply({"error": {"type": "not_found_error", "message": path}}, 404)
+        ask = dialect.read(body)
+        blocks = script(ask)
+        self.server.record(path, ask, blocks)
+        streamed = body.get("stream") or ":stream" in path
+        if not streamed:
+            return self.reply(dialect.whole(self.server.requests, body, blocks))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()          # HTTP/1.0: the end of the connection ends the stream
+        for name, data in dialect.events(self.server.requests, body, blocks):
+            data = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+            self.wfile.write(((f"event: {name}\n" if name else "") + f"data: {data}\n\n").encode())
+
+    def reply(self, value, status=200):
+        raw = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(raw)
+
+
+class MockModel(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port=0, log=None):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.requests, self.log, self.lock = 0, log, threading.Lock()
+
+    def start(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def record(self, path, ask, blocks):
+        """Keyword and tool names only: what else the agent sent is its vendor's prompt and stays out of logs."""
+        with self.lock:
+            self.requests += 1
+            if self.log:
+                answer = [block.arguments if isinstance(block, Call) else block.whole[:60] for block in blocks]
+                print(json.dumps({"path": path, "keyword": ask.keyword(), "answered": ask.answered,
+                                  "tools": sorted(ask.tools), "answer": answer}), file=self.log, flush=True)
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):      # a cancelled agent hangs up: that is no news
+            super().handle_error(request, client_address)
+
+
+if __name__ == "__main__":
+    server = MockModel(int(sys.argv[1]) if len(sys.argv) > 1 else 8500, log=sys.stderr)
+    print(server.url, file=sys.stderr)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Real agents through acpipe, offline: every agent in every case, by `acpipe run` and by `acpipe serve`."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True      # this folder stays as it is
+
+import agents
+import sandbox
+from cases import CASES
+from faces import FACES, Job
+from mock_model import MockModel
+
+HERE = Path(__file__).resolve().parent
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--acpipe", type=Path, metavar="PATH", default=HERE.parents[1] / "target/release/acpipe")
+    parser.add_argument("--only", action="append", choices=agents.AGENTS, metavar="AGENT",
+                        help=f"one of {', '.join(agents.AGENTS)}; may be repeated; leaves RESULTS.md as it is")
+    parser.add_argument("--case", action="append", choices=[case.name for case in CASES],
+                        metavar="CASE",
+                        help=f"one of {', '.join(case.name for case in CASES)}; likewise")
+    parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="frames and stderr of every case")
+    chosen = parser.parse_args()
+    chosen.acpipe = chosen.acpipe.resolve()
+    if not os.access(chosen.acpipe, os.X_OK):
+        parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
+    missing = agents.missing(chosen.only or agents.AGENTS)
+    if missing:
+        parser.error(f"not installed: {', '.join(missing)}; run {HERE / 'agents.py'} {' '.join(missing)}")
+    return chosen
+
+
+def cases(chosen):
+    return [case for case in CASES if case.name in (chosen.case or [case.name])]
+
+
+def play(acpipe, agent, face, case, model, log):
+    """One cell: a fresh home, one acpipe process, one prompt."""
+    with tempfile.TemporaryDirectory(prefix="acpipe-real-") as home:
+        return FACES[face](Job(acpipe, agent, case, model, Path(home), log))
+
+
+def left_behind(case, turn):
+    """`cancel in tool: 1 (tail; left the agent's group; gone a second later)`, or nothing."""
+    theirs = [process for process in turn.left if process not in turn.ours()]
+    for whose, found in (("acpipe's fault", turn.ours()), ("left the agent's group", theirs)):
+        if found:
+            after = "still there a second later" if set(found) & set(turn.stayed) else "gone a second later"
+            yield f"{case.name}: {len(found)} ({', '.join(sorted(p.name for p in found))}; {whose}; {after})"
+
+
+def row(name, face, chosen, model):
+    """The table's row of one agent, and whether all was well."""
+    agent, cells, left, good = agents.AGENTS[name], [], [], True
+    for case in cases(chosen):
+        log = None
+        if chosen.keep_logs:
+            log = chosen.keep_logs / "-".join((name, face, *case.name.split()))
+        turn = play(chosen.acpipe, agent, face, case, model, log)
+        faults = case.faults(turn)
+        cells.append("**" + "; ".join(faults).replace("|", "\\|") + "**" if faults else f"ok ({case.outcome(turn)})")
+        left += left_behind(case, turn)
+        good = good and not faults
+        print(f"{name:9} {face:6} {case.name:15} {cells[-1]}", *left_behind(case, turn), file=sys.stderr, flush=True)
+    words = (name, agent.package.installed(), *cells, "<br>".join(left) or "0")
+    return "| " + " | ".join(words) + " |", good
+
+
+def main():
+    chosen = options()
+    sandbox.enter()
+    if chosen.keep_logs:
+        chosen.keep_logs.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([chosen.acpipe, "--version"], capture_output=True, text=True).stdout.strip()
+    log = open(chosen.keep_logs / "model.ndjson", "w") if chosen.keep_logs else None
+    model, good = MockModel(log=log).start(), True
+    date, load = time.strftime("%-d %B %Y", time.gmtime()), os.getloadavg()[0]
+    lines = ["# Real agents through acpipe", "",
+             f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start. "
+             "Written by `run.py`; README.md says what the columns mean."]
+    for face in FACES:
+        titles = ("agent", "version", *(case.name for case in cases(chosen)), "left behind")
+        lines += ["", f"## acpipe {face}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+        for name in chosen.only or agents.AGENTS:
+            line, well = row(name, face, chosen, model)
+            lines.append(line)
+            good = good and well
+    table = "\n".join(lines) + "\n"
+    if not chosen.only and not chosen.case:
+        (HERE / "RESULTS.md").write_text(table)
+    print(table)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
