@@ -221,13 +221,13 @@ impl Bridge {
         self.end(None, now, outlet);
     }
 
-    /// The user is in a hurry: the agent is killed, not asked.
-    pub fn hurry(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            if let Phase::Stopping { stop, .. } = &mut agent.phase {
-                stop.hurry();
-            }
-            self.effects.push(Effect::Kill(agent.id));
+    /// The user is in a hurry: the agent that is being stopped gets hardly any time.
+    pub fn hurry(&mut self, now: Instant) {
+        if let Some(agent) = &mut self.agent
+            && let Phase::Stopping { stop, .. } = &mut agent.phase
+        {
+            let step = stop.hurry(now);
+            self.do_step(step);
         }
     }
 

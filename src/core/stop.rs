@@ -8,6 +8,9 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How long it may take after SIGTERM.
 pub const TERM_GRACE: Duration = Duration::from_secs(3);
 
+/// How long it may take after SIGTERM when the user is in a hurry.
+pub const HURRY_GRACE: Duration = Duration::from_millis(300);
+
 /// A step of the ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -54,10 +57,11 @@ impl Stop {
         Some(self.last)
     }
 
-    /// Skips the graces: the agent is killed now.
-    pub fn hurry(&mut self) -> Step {
-        self.last = Step::Kill;
-        Step::Kill
+    /// Shortens the graces: SIGTERM now, so that the agent can still end its tools, SIGKILL very soon.
+    pub fn hurry(&mut self, now: Instant) -> Step {
+        self.last = Step::Terminate;
+        self.since = now.checked_sub(TERM_GRACE).unwrap_or(now) + HURRY_GRACE;
+        Step::Terminate
     }
 }
 
@@ -77,5 +81,14 @@ mod tests {
         assert_eq!(stop.tick(at(5)), Some(Step::Kill));
         assert_eq!(stop.deadline(), None);
         assert_eq!(stop.tick(at(99)), None);
+    }
+
+    #[test]
+    fn a_hurry_leaves_a_short_grace() {
+        let t0 = Instant::now() + TERM_GRACE;
+        let (mut stop, _) = Stop::begin(t0);
+        assert_eq!(stop.hurry(t0), Step::Terminate);
+        assert_eq!(stop.tick(t0), None);
+        assert_eq!(stop.tick(t0 + HURRY_GRACE), Some(Step::Kill));
     }
 }

@@ -12,7 +12,7 @@ use super::event::{
 };
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{JsonStr, Raw, to_raw};
+use crate::proto::json::{JsonStr, Raw, Surrogates, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 pub use tools::{Activity, ToolCall, ToolResult};
@@ -35,6 +35,7 @@ pub struct Turn {
     tools: Tools,
     terminals: Vec<Terminal>,
     text: String,
+    surrogates: Surrogates,
     /// The context figures as they came last.
     context: Option<String>,
     cost: Option<f64>,
@@ -79,6 +80,7 @@ impl Turn {
             open: None,
             terminals: Vec::new(),
             text: String::new(),
+            surrogates: Surrogates::default(),
             context: None,
             cost: None,
         }
@@ -219,21 +221,21 @@ impl Turn {
             self.close_block(sink);
             self.open_block(piece, about.as_deref(), sink);
         }
+        let mended = self.surrogates.mend(text);
+        let text = match mended.as_deref() {
+            Some(mended) if mended.get() == "\"\"" => return,
+            Some(mended) => JsonStr::new(mended).unwrap_or(text),
+            None => text,
+        };
         if let Some(block) = &self.open {
             let provider_metadata = delta_about.as_deref().map(Raw);
-            let (id, delta) = (block.id.as_str(), Raw(text.raw()));
-            sink.chunk(&match block.voice {
-                Voice::Thought => Chunk::ReasoningDelta {
-                    id,
-                    delta,
-                    provider_metadata,
-                },
-                Voice::Answer | Voice::User => Chunk::TextDelta {
-                    id,
-                    delta,
-                    provider_metadata,
-                },
-            });
+            let delta = Raw(text.raw());
+            sink.chunk(&delta_chunk(
+                block.voice,
+                &block.id,
+                delta,
+                provider_metadata,
+            ));
         }
         if piece.voice == Voice::Answer {
             text.decode_into(&mut self.text);
@@ -268,6 +270,13 @@ impl Turn {
 
     fn close_block(&mut self, sink: &mut impl ChunkSink) {
         if let Some(Block { voice, id, .. }) = self.open.take() {
+            if let Some(rest) = self.surrogates.rest() {
+                let delta = to_raw(&rest);
+                sink.chunk(&delta_chunk(voice, &id, Raw(&delta), None));
+                if voice == Voice::Answer {
+                    self.text.push_str(rest);
+                }
+            }
             sink.chunk(&match voice {
                 Voice::Thought => Chunk::ReasoningEnd { id: &id },
                 Voice::Answer | Voice::User => Chunk::TextEnd { id: &id },
@@ -453,6 +462,26 @@ struct PieceAbout<'a> {
     message_id: Option<&'a str>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Raw<'a>>,
+}
+
+fn delta_chunk<'a>(
+    voice: Voice,
+    id: &'a str,
+    delta: Raw<'a>,
+    provider_metadata: Option<Raw<'a>>,
+) -> Chunk<'a> {
+    match voice {
+        Voice::Thought => Chunk::ReasoningDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+        Voice::Answer | Voice::User => Chunk::TextDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+    }
 }
 
 /// What has no chunk of its own goes on as it came.

@@ -40,7 +40,8 @@ impl<'a> JsonStr<'a> {
         }
         match serde_json::from_str::<String>(json) {
             Ok(text) => Cow::Owned(text),
-            Err(_) => Cow::Owned(unescape_lossy(inner)),
+            // It has half a surrogate pair.
+            Err(_) => Cow::Owned(String::from_utf16_lossy(&units(inner))),
         }
     }
 
@@ -50,41 +51,69 @@ impl<'a> JsonStr<'a> {
     }
 }
 
-/// Unescapes what `serde_json` refuses: strings with lone surrogates.
-fn unescape_lossy(inner: &str) -> String {
-    let mut out = String::with_capacity(inner.len());
+/// Joins the halves of a character that an agent cut between two deltas.
+///
+/// A JSON text may escape half a surrogate pair; JavaScript joins the halves when it joins the deltas, most
+/// other readers refuse the line. So a half at the end is held back for the next delta, and one that
+/// nothing completes becomes U+FFFD.
+#[derive(Debug, Default)]
+pub struct Surrogates {
+    held: Option<u16>,
+}
+
+impl Surrogates {
+    /// The text to pass on in place of `text`; `None` when it can go as it is.
+    pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
+        let json = text.raw().get().as_bytes();
+        let maybe_half =
+            || memchr::memmem::find_iter(json, b"\\u").any(|at| json[at + 2] | 0x20 == b'd');
+        if self.held.is_none() && !maybe_half() {
+            return None;
+        }
+        let text = text.raw().get();
+        let mut units = units(&text[1..text.len() - 1]);
+        if let Some(half) = self.held.take() {
+            units.insert(0, half);
+        }
+        if let Some(&last @ 0xD800..0xDC00) = units.last() {
+            self.held = Some(last);
+            units.pop();
+        }
+        Some(to_raw(&String::from_utf16_lossy(&units)))
+    }
+
+    /// What stands for a half that was never completed.
+    pub fn rest(&mut self) -> Option<&'static str> {
+        self.held.take().map(|_| "\u{fffd}")
+    }
+}
+
+/// The UTF-16 units that the inside of a JSON string stands for.
+fn units(inner: &str) -> Vec<u16> {
+    let mut units = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let unit = |s: &str| {
-            s.strip_prefix("\\u")
-                .and_then(|s| s.get(..4))
-                .and_then(|hex| u16::from_str_radix(hex, 16).ok())
-        };
-        if let Some(first) = unit(rest) {
-            let second = unit(&rest[6..]).filter(|u| (0xDC00..0xE000).contains(u));
-            let units = match second {
-                Some(low) if (0xD800..0xDC00).contains(&first) => vec![first, low],
-                _ => vec![first],
-            };
-            out.extend(char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or('\u{fffd}')));
-            rest = &rest[6 * units.len()..];
-        } else {
-            out.push(match rest.as_bytes().get(1) {
-                Some(b'n') => '\n',
-                Some(b't') => '\t',
-                Some(b'r') => '\r',
-                Some(b'b') => '\u{8}',
-                Some(b'f') => '\u{c}',
-                Some(&other) => char::from(other),
-                None => '\\',
-            });
-            rest = rest.get(2..).unwrap_or("");
+        units.extend(rest[..at].encode_utf16());
+        rest = &rest[at + 1..];
+        let hex = rest.strip_prefix('u').and_then(|r| r.get(..4));
+        if let Some(unit) = hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()) {
+            units.push(unit);
+            rest = &rest[5..];
+            continue;
         }
+        units.push(match rest.as_bytes().first() {
+            Some(b'n') => 0x0A,
+            Some(b't') => 0x09,
+            Some(b'r') => 0x0D,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0C,
+            Some(&other) => u16::from(other),
+            None => u16::from(b'\\'),
+        });
+        rest = rest.get(1..).unwrap_or("");
     }
-    out.push_str(rest);
-    out
+    units.extend(rest.encode_utf16());
+    units
 }
 
 /// Any JSON value, written as it stood.
@@ -200,6 +229,31 @@ mod tests {
         assert_eq!(p.a.map(RawValue::get), Some("\"2\""));
         assert_eq!(p.b.map(RawValue::get), Some("null"));
         assert!(non_null(p.b).is_none());
+    }
+
+    #[test]
+    fn halves_of_a_character_are_joined_over_deltas() {
+        let mut s = Surrogates::default();
+        let mut mend = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            let mended = s.mend(JsonStr::new(raw).unwrap());
+            mended.map(|m| serde_json::from_str::<String>(m.get()).unwrap())
+        };
+        assert_eq!(mend(r#""plain \u00e9""#), None);
+        assert_eq!(mend(r#""a \uD83D""#).as_deref(), Some("a "));
+        assert_eq!(mend(r#""\ude00 b\n""#).as_deref(), Some("😀 b\n"));
+        assert_eq!(
+            mend(r#""\ud83d x \ude00 \ud83d\ude00""#).as_deref(),
+            Some("\u{fffd} x \u{fffd} 😀")
+        );
+        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
+        assert_eq!(
+            mend(r#""no low half""#).as_deref(),
+            Some("\u{fffd}no low half")
+        );
+        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
+        assert_eq!(s.rest(), Some("\u{fffd}"));
+        assert_eq!(s.rest(), None);
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Shell {
                 Some(Wish::End) => self.end(client, now),
                 Some(Wish::Hurry) => {
                     self.end(client, now);
-                    self.bridge.hurry();
+                    self.bridge.hurry(now);
                 }
                 None => break,
             }

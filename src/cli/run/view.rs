@@ -120,7 +120,8 @@ impl View {
         }
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}
-            "cancelled" => self.note("the turn was cancelled"),
+            "cancelled" if was_asked_to_stop(summary) => self.note("the turn was cancelled"),
+            "cancelled" => self.note("the agent broke the turn off"),
             "refusal" => self.note("the agent refused"),
             "max_tokens" => self.note("the answer is cut: the agent's token limit was reached"),
             other if summary.errors.is_empty() => self.note(&format!("the agent stopped: {other}")),
@@ -148,7 +149,13 @@ pub fn exit_code(summary: &TurnSummary) -> u8 {
     let kind = |name: &str| ErrorKind::ALL.iter().find(|k| k.name() == name);
     match summary.errors.first() {
         Some(error) => kind(&error.kind).map_or(1, |k| k.exit_code()),
-        None if summary.stop_reason == "cancelled" => ErrorKind::Cancelled.exit_code(),
-        None => 0,
+        None if summary.stop_reason != "cancelled" => 0,
+        None if was_asked_to_stop(summary) => ErrorKind::Cancelled.exit_code(),
+        // Some agents end the turn so when a permission is refused.
+        None => 1,
     }
+}
+
+fn was_asked_to_stop(summary: &TurnSummary) -> bool {
+    summary.metadata.contains_key("cancelRequested")
 }

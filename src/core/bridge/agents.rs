@@ -39,7 +39,7 @@ impl Bridge {
         Self::tell_agent_state(AgentState::Stopping, None, outlet);
     }
 
-    fn do_step(&mut self, step: Step) {
+    pub(super) fn do_step(&mut self, step: Step) {
         let Some(agent) = &mut self.agent else { return };
         if !agent.out.is_empty() {
             let bytes = std::mem::take(&mut agent.out);

@@ -1,0 +1,100 @@
+//! Prompts on the wire.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
+
+/// `session/prompt`: one turn. Its chunks stream meanwhile; the answer is its summary.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptParams {
+    /// The session; `default` where absent.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// What the user says.
+    pub message: UserMessage,
+    /// The client's id of the turn; made up where absent.
+    #[serde(default)]
+    pub turn_id: Option<String>,
+}
+
+/// A message of the user: a string, or a `UIMessage` of the AI SDK.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UserMessage {
+    /// Its id, where it came with one.
+    pub id: Option<String>,
+    /// Its parts; a string is one text part.
+    pub parts: Vec<Value>,
+}
+
+impl UserMessage {
+    /// A message of one text part.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self {
+            id: None,
+            parts: vec![serde_json::json!({ "type": "text", "text": text })],
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for UserMessage {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct StringOrMessage;
+        impl<'de> Visitor<'de> for StringOrMessage {
+            type Value = UserMessage;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a UIMessage {id?, role?, parts}")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<UserMessage, E> {
+                Ok(UserMessage::text(text))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UserMessage, A::Error> {
+                let message = UiMessage::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                match message.role.as_deref() {
+                    None | Some("user") => Ok(UserMessage {
+                        id: message.id,
+                        parts: message.parts,
+                    }),
+                    Some(role) => Err(de::Error::custom(format_args!(
+                        "a prompt is a message of role user, not {role}"
+                    ))),
+                }
+            }
+        }
+        d.deserialize_any(StringOrMessage)
+    }
+}
+
+impl JsonSchema for UserMessage {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UserMessage".into()
+    }
+
+    fn json_schema(g: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let message = g.subschema_for::<UiMessage>();
+        schemars::json_schema!({
+            "description": "A message of the user: a string, or a UIMessage of the AI SDK.",
+            "anyOf": [{ "type": "string" }, message]
+        })
+    }
+}
+
+/// A `UIMessage` of the AI SDK.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UiMessage {
+    /// Its id.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Whose it is: `user`.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// Text and file parts; others are left out and named in the summary's `metadata.skippedParts`.
+    pub parts: Vec<Value>,
+}

@@ -1,0 +1,120 @@
+//! What comes of a turn on the wire: its chunks and its summary.
+
+use crate::proto::chunk::Chunk;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The summary of a turn: the answer to `session/prompt`, and what `acpipe run -o json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnSummary {
+    /// The session.
+    pub session_id: String,
+    /// The turn.
+    pub turn_id: String,
+    /// The assistant message that the chunks build.
+    pub message_id: Option<String>,
+    /// The text of the answer: all text blocks, nothing added.
+    pub text: String,
+    /// Why the agent stopped, in its own words; `error` where it failed.
+    pub stop_reason: String,
+    /// The same in the AI SDK's words.
+    pub finish_reason: String,
+    /// True exactly when `errors` is not empty.
+    pub is_error: bool,
+    /// What went wrong.
+    pub errors: Vec<TurnError>,
+    /// A short fixed text for the common endings: `max_turns limit reached`, `subprocess terminated
+    /// unexpectedly`, `tool execution failed: <name>`, `timeout exceeded`.
+    pub error_reason: Option<String>,
+    /// The tool calls, in order.
+    pub tool_calls: Vec<ToolCall>,
+    /// The results of tools, in the order of the calls.
+    pub tool_results: Vec<ToolResult>,
+    /// Names of the tools, in the order of their first use.
+    pub tools_used: Vec<String>,
+    /// Tokens of this turn.
+    pub usage: Option<TokenUsage>,
+    /// What the turn cost, in the currency of `metadata.context.cost`.
+    pub cost: Option<f64>,
+    /// Turns of the agent's own loop.
+    pub num_turns: Option<u64>,
+    /// Wall time from the call to its end, in milliseconds.
+    pub duration_ms: u64,
+    /// Wall time in which acpipe was not waiting for the agent: starting, parsing, translating, writing.
+    /// In milliseconds, with a fraction.
+    pub overhead_ms: f64,
+    /// How often the prompt was sent.
+    pub attempts: u32,
+    /// What else is known: context figures, skipped parts of the prompt, the agent's own additions.
+    pub metadata: serde_json::Map<String, Value>,
+}
+
+/// One thing that went wrong in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnError {
+    /// Its kind, as in the table of errors.
+    pub kind: String,
+    /// One line: what happened and what to do.
+    pub message: String,
+    /// Raw facts; bounded.
+    pub data: Value,
+}
+
+/// A tool call in a summary.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Its input; `{}` where the agent gave none.
+    pub arguments: Value,
+    /// Id of the call.
+    pub call_id: String,
+}
+
+/// A tool's result in a summary.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// Id of the call.
+    pub call_id: String,
+    /// What the tool said, as text.
+    pub result: String,
+    /// Whether it failed or was refused.
+    pub is_error: bool,
+}
+
+/// Tokens of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Tokens read.
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// Both, or the agent's own total.
+    pub total_tokens: Option<u64>,
+    /// Of those read, from the cache.
+    pub cached_read_tokens: Option<u64>,
+    /// Written to the cache.
+    pub cached_write_tokens: Option<u64>,
+    /// Of those written, thoughts.
+    pub thought_tokens: Option<u64>,
+}
+
+/// `session/chunk`, to the client: the next chunk of a session.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChunkParams<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The turn; `null` for what the agent said outside of any.
+    pub turn_id: Option<&'a str>,
+    /// Rises by one with every chunk of the session.
+    pub seq: u64,
+    /// The chunk.
+    pub chunk: Chunk<'a>,
+}
