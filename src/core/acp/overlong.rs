@@ -12,28 +12,40 @@ pub struct Sniffed {
 #[must_use]
 pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
     let mut found = Sniffed::default();
-    let mut rest = head.trim_ascii_start();
-    let Some(after) = rest.strip_prefix(b"{") else {
-        return found;
-    };
-    rest = after;
-    while let Some((key, after)) = string(rest.trim_ascii_start()) {
-        let Some(after) = after.trim_ascii_start().strip_prefix(b":") else {
+    if let Some(first) = head.trim_ascii_start().strip_prefix(b"{") {
+        members(first, &mut found);
+    }
+    for at in memchr::memchr_iter(b'"', tail) {
+        let mut last = Sniffed::default();
+        if members(&tail[at..], &mut last) == Some(End::OfObject) {
+            found.id = found.id.or(last.id);
+            found.method = found.method.or(last.method);
             break;
-        };
-        let Some((value, after)) = value(after.trim_ascii_start()) else {
-            break;
-        };
-        note(&mut found, key, value);
-        match after.trim_ascii_start().strip_prefix(b",") {
-            Some(after) => rest = after,
-            None => break,
         }
     }
-    if found.id.is_none() && found.method.is_none() {
-        found.id = last_id(tail);
-    }
     found
+}
+
+/// How a list of members ended.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// With the object, and nothing after it.
+    OfObject,
+}
+
+/// Reads `"key": value, …` as far as it is whole.
+fn members(mut text: &[u8], found: &mut Sniffed) -> Option<End> {
+    loop {
+        let (key, after) = string(text.trim_ascii_start())?;
+        let after = after.trim_ascii_start().strip_prefix(b":")?;
+        let (value, after) = value(after.trim_ascii_start())?;
+        note(found, key, value);
+        let after = after.trim_ascii();
+        match after.strip_prefix(b",") {
+            Some(after) => text = after,
+            None => return (after == b"}").then_some(End::OfObject),
+        }
+    }
 }
 
 fn note(found: &mut Sniffed, key: &[u8], value: &[u8]) {
@@ -91,16 +103,6 @@ fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// `"id": <scalar>` as one of the last members of the object.
-fn last_id(tail: &[u8]) -> Option<String> {
-    let at = memchr::memmem::rfind(tail, b"\"id\"")?;
-    let after = tail[at + 4..].trim_ascii_start().strip_prefix(b":")?;
-    let (id, after) = value(after.trim_ascii_start())?;
-    let after = after.trim_ascii();
-    (after == b"}" || after == br#","jsonrpc":"2.0"}"#)
-        .then(|| String::from_utf8_lossy(id).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +144,20 @@ mod tests {
             (None, None)
         );
         assert_eq!(seen("garbage", "more"), (None, None));
+        // The method first and the id last, and all kinds of spacing.
+        assert_eq!(
+            seen(
+                r#"{"method":"fs/x","params":{"c"#,
+                r#"xx"} , "id" : 7, "jsonrpc": "2.0" }"#
+            ),
+            (some("7"), some("fs/x"))
+        );
+        assert_eq!(
+            seen(
+                r#"{"params":{"c"#,
+                r#"xx"},"method":"m","id":"78","jsonrpc":"2.0"}"#
+            ),
+            (some("\"78\""), some("m"))
+        );
     }
 }

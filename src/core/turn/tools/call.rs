@@ -363,10 +363,11 @@ fn content_text(content: Option<&RawValue>) -> Option<String> {
     raw_object! {
         struct Item { content = "content", text = "text" }
     }
-    let items: Vec<Item<'_>> = serde_json::from_str(content?.get()).ok()?;
+    let items: Vec<&RawValue> = serde_json::from_str(content?.get()).ok()?;
     let texts: Vec<String> = items
         .iter()
         .filter_map(|item| {
+            let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
             let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
             text(inner.text).map(Into::into)
         })
