@@ -30,11 +30,12 @@ pub struct Timing {
 #[must_use]
 pub fn summarize(
     session: &str,
-    running: &Running,
+    running: &mut Running,
     ending: &Ending,
     timing: Timing,
     cost_before: Option<f64>,
 ) -> TurnSummary {
+    let text = running.turn.take_text();
     let turn = &running.turn;
     let errors = errors(ending);
     let tool_calls = tool_calls(turn);
@@ -53,7 +54,7 @@ pub fn summarize(
         session_id: session.to_owned(),
         turn_id: running.turn_id.clone(),
         message_id: Some(turn.message_id().to_owned()),
-        text: turn.text_so_far().to_owned(),
+        text,
         stop_reason: stop_reason(ending),
         finish_reason: finish_reason(ending),
         is_error: !errors.is_empty(),

@@ -417,10 +417,9 @@ impl Turn {
         &self.message_id
     }
 
-    /// The text of the answer so far.
-    #[must_use]
-    pub fn text_so_far(&self) -> &str {
-        &self.text
+    /// The whole text of the answer, taken out: it can be large.
+    pub fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     /// What the session cost, as last told in this turn.

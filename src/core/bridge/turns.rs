@@ -131,7 +131,7 @@ impl Bridge {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),
         });
-        let Some(running) = session.running.take() else {
+        let Some(mut running) = session.running.take() else {
             return;
         };
         self.calls.remove(&running.call);
@@ -139,7 +139,7 @@ impl Bridge {
             total: now.saturating_duration_since(running.started),
             waited: self.waited.saturating_sub(running.waited_before),
         };
-        let summary = summarize(id, &running, &ending, timing, session.cost);
+        let summary = summarize(id, &mut running, &ending, timing, session.cost);
         session.cost = running.turn.cost().or(session.cost);
         outlet.reply(running.token, Ok(Reply::Turn(Box::new(summary))));
     }
