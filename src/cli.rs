@@ -7,6 +7,7 @@ mod schema;
 mod serve;
 
 use crate::core::bridge::{AgentSpec, Settings};
+use crate::core::error::ErrorKind;
 use crate::proto::wire::AgentSource;
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Verb};
@@ -25,11 +26,20 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            tracing::error!("{error:#}");
-            ExitCode::from(70)
+            run::complain(&format!("{error:#}"));
+            let code = match error.downcast_ref::<Mistake>() {
+                Some(_) => ErrorKind::InvalidParams.exit_code(),
+                None => ErrorKind::Internal.exit_code(),
+            };
+            ExitCode::from(code)
         }
     }
 }
+
+/// A mistake on the command line or in the environment.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Mistake(String);
 
 fn dispatch(cli: Cli) -> anyhow::Result<u8> {
     match cli.verb {
@@ -104,7 +114,7 @@ fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource)>
         && !line.trim().is_empty()
     {
         let words = shlex::split(&line)
-            .with_context(|| format!("ACPIPE_AGENT has an unclosed quote: {line}"))?;
+            .ok_or_else(|| Mistake(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
         return Ok((words, AgentSource::Environment));
     }
     let me = std::env::current_exe().context("acpipe cannot find its own program")?;

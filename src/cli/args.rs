@@ -96,7 +96,7 @@ pub struct AgentArgs {
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Write the files into this directory instead of printing the OpenRPC document
+    /// Write the files into this directory instead of printing one document
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }

@@ -196,7 +196,7 @@ impl RpcClient {
     fn batch_progress(&mut self, batch: BatchId) {
         if let Some(answers) = self.batches.take_complete(batch) {
             write_framed(&mut self.out, self.framing, |out| {
-                out.extend_from_slice(&answers)
+                out.extend_from_slice(&answers);
             });
         }
     }
@@ -282,6 +282,8 @@ impl Client for RpcClient {
         self.wishes
             .push_back(if first { Wish::End } else { Wish::Hurry });
     }
+
+    fn left(&mut self) {}
 
     fn next_wish(&mut self) -> Option<Wish> {
         self.wishes.pop_front()

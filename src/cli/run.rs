@@ -2,6 +2,7 @@
 
 mod view;
 
+use super::Mistake;
 use super::args::RunArgs;
 use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
@@ -11,19 +12,11 @@ use crate::proto::wire::{self, AgentSource};
 use crate::shell::{Client, ClientInput, Interrupt, Limits, Wish, drive};
 use anyhow::Context as _;
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use view::View;
 
 pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
-    let prompt = match prompt(&args.prompt)? {
-        Some(prompt) => prompt,
-        None => {
-            tracing::error!(
-                "no prompt: give it as an argument, or pipe it in; see acpipe run --help"
-            );
-            return Ok(2);
-        }
-    };
+    let prompt = prompt(&args.prompt)?;
     let settings = super::settings(&args.agent)?;
     let view = View::new(args.output, args.quiet);
     if settings.default_agent.source == AgentSource::Demo && !args.quiet {
@@ -44,20 +37,32 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     Ok(client.exit_code())
 }
 
-/// The prompt from arguments and piped stdin, an empty line between them; `None` when both are empty.
-fn prompt(words: &[String]) -> anyhow::Result<Option<String>> {
+/// A line on stderr, for people.
+pub fn complain(text: &str) {
+    // Nobody may be there to read it: that is no failure of the run.
+    let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
+}
+
+/// The prompt from arguments and piped stdin, an empty line between them.
+fn prompt(words: &[String]) -> anyhow::Result<String> {
     let said = words.join(" ");
-    let mut piped = String::new();
+    let mut piped = Vec::new();
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         stdin
             .lock()
-            .read_to_string(&mut piped)
-            .context("stdin cannot be read as text")?;
+            .read_to_end(&mut piped)
+            .context("stdin cannot be read")?;
     }
+    let piped = String::from_utf8(piped)
+        .map_err(|_| Mistake("stdin is not UTF-8 text: a prompt must be".to_owned()))?;
     let parts = [said.trim_end(), piped.trim_end()];
     let given: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-    Ok((!given.is_empty()).then(|| given.join("\n\n")))
+    if given.is_empty() {
+        let hint = "no prompt: give it as an argument, or pipe it in; see acpipe run --help";
+        return Err(Mistake(hint.to_owned()).into());
+    }
+    Ok(given.join("\n\n"))
 }
 
 /// What the run waits for.
@@ -126,7 +131,6 @@ impl RunClient {
         match self.exit_code {
             _ if self.interrupted => ErrorKind::Cancelled.exit_code(),
             Some(code) => code,
-            // The reader of stdout left before the end: nothing is wrong with that.
             None => 0,
         }
     }
@@ -178,6 +182,11 @@ impl Client for RunClient {
             (true, _, _) => self.wishes.push_back(Wish::End),
             (false, _, _) => self.wishes.push_back(Wish::Hurry),
         }
+    }
+
+    fn left(&mut self) {
+        // As with any filter: the reader has what it wanted.
+        self.finish(0);
     }
 
     fn next_wish(&mut self) -> Option<Wish> {

@@ -1,20 +1,23 @@
 //! `acpipe schema`, `rpc.discover` and the files of `schemas/`: all from the types of `proto::wire`.
 
 use super::args::SchemaArgs;
-use crate::core::error::ErrorKind;
+use crate::core::error::ErrorKind as Kind;
 use crate::proto::{chunk::Chunk, wire};
 use anyhow::Context as _;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
-/// Prints the OpenRPC document, or writes all files into a directory.
+/// Prints the `OpenRPC` document, or writes all files into a directory.
 pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let mut stdout = std::io::stdout().lock();
-        writeln!(stdout, "{:#}", openrpc()).context("stdout cannot be written")?;
-        return Ok(());
+        return match writeln!(stdout, "{:#}", openrpc()) {
+            // As with any filter: the reader has what it wanted.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.context("stdout cannot be written"),
+        };
     };
     std::fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
     for name in FILES {
@@ -50,7 +53,7 @@ fn standalone<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().into()
 }
 
-/// The whole protocol as an OpenRPC 1.3 document.
+/// The whole protocol as an `OpenRPC` 1.3 document.
 #[must_use]
 pub fn openrpc() -> Value {
     let mut doc = Document::new();
@@ -163,7 +166,7 @@ impl Document {
     fn finish(mut self) -> Value {
         let mut schemas: Map<String, Value> = self.inputs.take_definitions(true);
         schemas.append(&mut self.outputs.take_definitions(true));
-        let errors = ErrorKind::ALL.iter().map(|k| {
+        let errors = Kind::ALL.iter().map(|k| {
             let data = json!({ "kind": k.name() });
             json!({ "code": k.rpc_code(), "message": k.meaning(), "data": data })
         });
@@ -182,7 +185,7 @@ impl Document {
     }
 }
 
-/// An object's properties as OpenRPC content descriptors.
+/// An object's properties as `OpenRPC` content descriptors.
 fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Vec<Value> {
     let schema: Value = schema(g).into();
     let required = |name: &str| {

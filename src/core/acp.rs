@@ -147,7 +147,6 @@ impl Acp {
     }
 
     fn request<'a>(
-        &mut self,
         id: &'a RawValue,
         method: &str,
         params: Option<&'a RawValue>,
@@ -254,7 +253,7 @@ impl Dialect for Acp {
                 debug!(%method, "notification ignored");
             }
             Ok(Message::Request { id, method, params }) => {
-                self.request(id, &method, params, events, out);
+                Self::request(id, &method, params, events, out);
             }
             Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
             Err(_) if text.trim().is_empty() => self.faults.blank += 1,

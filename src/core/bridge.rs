@@ -9,7 +9,7 @@ mod commands;
 mod news;
 mod turns;
 
-use super::client::{Outlet, Token};
+use super::client::{Outlet, Reply, Token};
 use super::dialect::Dialect;
 use super::error::Error;
 use super::event::{AgentInfo, CallId};
@@ -17,7 +17,7 @@ use super::permit::Policy;
 use super::session::Session;
 use super::stop::Stop;
 use crate::proto::frame::Batch;
-use crate::proto::wire::AgentSource;
+use crate::proto::wire::{AgentSource, Done};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -113,6 +113,12 @@ struct Agent {
     out: Vec<u8>,
 }
 
+impl Agent {
+    fn is_stopping(&self) -> bool {
+        matches!(self.phase, Phase::Stopping { .. })
+    }
+}
+
 enum Phase {
     Starting {
         waiters: Vec<Token>,
@@ -198,6 +204,20 @@ impl Bridge {
         }
     }
 
+    /// For this long nobody listened to the agent, because the client did not read: its time did not run.
+    pub fn postpone(&mut self, by: Duration) {
+        if let Some(Agent {
+            phase: Phase::Starting { deadline, .. },
+            ..
+        }) = &mut self.agent
+        {
+            *deadline += by;
+        }
+        for session in self.sessions.values_mut() {
+            session.postpone(by);
+        }
+    }
+
     /// When [`Bridge::tick`] is due next, and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
@@ -243,7 +263,7 @@ impl Bridge {
         }
         if let Some(waiters) = self.ending.take() {
             for token in waiters {
-                outlet.reply(token, Ok(super::client::Reply::Done(Default::default())));
+                outlet.reply(token, Ok(Reply::Done(Done::default())));
             }
             self.effects.push(Effect::Finished);
         }

@@ -105,9 +105,22 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
-            message: message.into(),
+            message: one_line(message.into()),
             data: Map::new(),
         }
+    }
+
+    /// Adds the end of a long text, such as the last of stderr.
+    #[must_use]
+    pub fn with_end(mut self, name: &str, text: &str) -> Self {
+        let cut = text.len().saturating_sub(RAW_LIMIT);
+        let start = (cut..=text.len())
+            .find(|&at| text.is_char_boundary(at))
+            .unwrap_or(cut);
+        let dots = if start > 0 { "…" } else { "" };
+        let end = format!("{dots}{}", &text[start..]);
+        self.data.insert(name.to_owned(), end.into());
+        self
     }
 
     /// Adds a raw fact; long texts are cut.
@@ -156,13 +169,24 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What agents say in several lines, in one.
+fn one_line(message: String) -> String {
+    if !message.contains(['\n', '\r']) {
+        return message;
+    }
+    let lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
 /// At most [`RAW_LIMIT`] bytes of `text`, cut between characters.
 #[must_use]
 pub fn clip(text: &str) -> String {
     if text.len() <= RAW_LIMIT {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(RAW_LIMIT);
+    let end = (0..=RAW_LIMIT)
+        .rfind(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
     format!("{}… ({} bytes in all)", &text[..end], text.len())
 }
 

@@ -59,6 +59,7 @@ pub struct Running {
 }
 
 impl Running {
+    #[must_use]
     pub fn new(turn: Turn, turn_id: String, token: Token, call: CallId, started: Instant) -> Self {
         Self {
             turn,
@@ -104,6 +105,7 @@ impl<O: Outlet> ChunkSink for Numbered<'_, O> {
 }
 
 impl Session {
+    #[must_use]
     pub fn new(id: String, cwd: String, mcp_servers: Vec<Value>, chunks: bool) -> Self {
         Self {
             id,
@@ -146,6 +148,24 @@ impl Session {
                 let running = self.running.as_ref()?;
                 running.cancel_deadline.map(|at| (at, "session/cancel"))
             }
+        }
+    }
+
+    /// Puts off what is to be given up.
+    pub fn postpone(&mut self, by: Duration) {
+        if let Stage::Opening {
+            deadline: Some(deadline),
+            ..
+        } = &mut self.stage
+        {
+            *deadline += by;
+        }
+        if let Some(deadline) = self
+            .running
+            .as_mut()
+            .and_then(|r| r.cancel_deadline.as_mut())
+        {
+            *deadline += by;
         }
     }
 

@@ -4,6 +4,7 @@ use super::error::{Error, ErrorKind};
 use super::event::{StopReason, TurnEnd, Usage};
 use super::session::Running;
 use super::turn::{self, Turn};
+use crate::proto::json::members_without;
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -144,7 +145,7 @@ fn errors(ending: &Ending) -> Vec<TurnError> {
     }
 }
 
-/// The fixed texts that HoloDeck's callers match (rows H-12 to H-15 of the demands).
+/// The fixed texts that callers match (rows H-12 to H-15 of the demands).
 fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     match ending {
         Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
@@ -167,8 +168,7 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     if let Some(context) = running.turn.context_figures() {
-        let mut context: Map<String, Value> = serde_json::from_str(context).unwrap_or_default();
-        context.remove("sessionUpdate");
+        let context = members_without(context, &["sessionUpdate"]);
         put("context", Value::Object(context));
     }
     if !running.skipped_parts.is_empty() {

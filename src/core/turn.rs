@@ -3,18 +3,19 @@
 //! One `Turn` is one message: `start … finish | abort | error`. Whatever happens in between, every block
 //! that was opened is closed and every tool that was shown is settled before the last chunk.
 
+mod terminals;
 mod tools;
 
 use super::error::Error;
 use super::event::{
-    Content, MessagePiece, Original, Permission, StopReason, TerminalUpdate, TurnEnd, Update,
-    Usage, Voice,
+    Content, MessagePiece, Original, Permission, StopReason, TurnEnd, Update, Usage, Voice,
 };
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{JsonStr, Raw, Surrogates, to_raw};
+use crate::proto::json::{JsonStr, Raw, Surrogates, members_without, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use terminals::Terminals;
 pub use tools::{Activity, ToolCall, ToolResult};
 use tools::{Settle, Tools};
 
@@ -33,7 +34,7 @@ pub struct Turn {
     blocks: u32,
     open: Option<Block>,
     tools: Tools,
-    terminals: Vec<Terminal>,
+    terminals: Terminals,
     text: String,
     surrogates: Surrogates,
     /// The context figures as they came last.
@@ -47,15 +48,6 @@ struct Block {
     voice: Voice,
     id: String,
     message_id: Option<String>,
-}
-
-/// A terminal that the agent runs itself, as far as it told.
-#[derive(Debug)]
-struct Terminal {
-    id: String,
-    tool: String,
-    output: String,
-    details: Map<String, Value>,
 }
 
 impl Turn {
@@ -78,7 +70,7 @@ impl Turn {
             dialect,
             blocks: 0,
             open: None,
-            terminals: Vec::new(),
+            terminals: Terminals::default(),
             text: String::new(),
             surrogates: Surrogates::default(),
             context: None,
@@ -99,7 +91,7 @@ impl Turn {
                 self.close_block(sink);
                 self.tools.update(tool, sink);
             }
-            Update::Terminal(terminal) => self.terminal(terminal, sink),
+            Update::Terminal(terminal) => self.terminals.update(terminal, sink),
             Update::Plan { data } => sink.chunk(&Chunk::DataPlan {
                 id: "plan",
                 data: Raw(data),
@@ -284,46 +276,13 @@ impl Turn {
         }
     }
 
-    fn terminal(&mut self, update: &TerminalUpdate<'_>, sink: &mut impl ChunkSink) {
-        let at = self.terminals.iter().position(|t| t.id == update.id);
-        let at = at.unwrap_or_else(|| {
-            self.terminals.push(Terminal {
-                id: update.id.clone().into_owned(),
-                tool: update.tool.clone().into_owned(),
-                output: String::new(),
-                details: Map::new(),
-            });
-            self.terminals.len() - 1
-        });
-        let terminal = &mut self.terminals[at];
-        if let Some(text) = update.output {
-            text.decode_into(&mut terminal.output);
-        }
-        if let Some(details) = update.details {
-            let mut more: Map<String, Value> =
-                serde_json::from_str(details.get()).unwrap_or_default();
-            more.remove("terminal_id");
-            terminal.details.append(&mut more);
-        }
-        let data = to_raw(&json!({
-            "toolCallId": terminal.tool,
-            "output": terminal.output,
-            "details": terminal.details,
-        }));
-        sink.chunk(&Chunk::DataTerminal {
-            id: &terminal.id,
-            data: Raw(&data),
-        });
-    }
-
     fn context(&mut self, data: &RawValue, cost: Option<f64>, sink: &mut impl ChunkSink) {
         self.cost = cost.or(self.cost);
         if self.context.as_deref() == Some(data.get()) {
             return;
         }
         self.context = Some(data.get().to_owned());
-        let mut context: Map<String, Value> = serde_json::from_str(data.get()).unwrap_or_default();
-        context.remove("sessionUpdate");
+        let context = members_without(data.get(), &["sessionUpdate"]);
         self.metadata(&json!({ "context": context }), sink);
     }
 
@@ -336,9 +295,7 @@ impl Turn {
 
     /// A content block without the data that the chunk itself holds.
     fn about(&self, block: &RawValue) -> Box<RawValue> {
-        let mut about: Map<String, Value> = serde_json::from_str(block.get()).unwrap_or_default();
-        about.remove("data");
-        about.remove("type");
+        let mut about = members_without(block.get(), &["data", "type"]);
         if let Some(Value::Object(resource)) = about.get_mut("resource") {
             resource.remove("blob");
         }

@@ -226,7 +226,8 @@ pub enum Chunk<'a> {
     DataTerminal {
         /// Id of the terminal.
         id: &'a str,
-        /// `{toolCallId, output, cwd?, exitStatus?}`; each replaces the last.
+        /// `{toolCallId, output, details}`: working directory and exit as the agent tells them; each
+        /// replaces the last.
         data: Raw<'a>,
     },
     /// What became known about a call after its result or refusal.

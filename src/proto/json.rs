@@ -202,6 +202,15 @@ macro_rules! raw_object {
 }
 pub(crate) use raw_object;
 
+/// The members of an object but for some, in their order; nothing where it is no object.
+#[must_use]
+pub fn members_without(object: &str, names: &[&str]) -> serde_json::Map<String, serde_json::Value> {
+    let members: serde_json::Map<_, _> = serde_json::from_str(object).unwrap_or_default();
+    let kept = members.into_iter();
+    kept.filter(|(name, _)| !names.contains(&name.as_str()))
+        .collect()
+}
+
 /// `value` unless it is absent or `null`.
 #[must_use]
 pub fn non_null(value: Option<&RawValue>) -> Option<&RawValue> {

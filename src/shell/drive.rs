@@ -30,6 +30,8 @@ pub trait Client: Outlet {
     fn input(&mut self, input: ClientInput);
     /// A signal asked for the end; `first` unless there was one before.
     fn interrupted(&mut self, first: bool, signal: Interrupt);
+    /// Nobody reads what is written any more.
+    fn left(&mut self);
     /// The next thing the client wants.
     fn next_wish(&mut self) -> Option<Wish>;
     /// Appends what is to be written to stdout.
@@ -76,6 +78,7 @@ pub async fn drive(
         limits,
         ending: false,
         finished: false,
+        deaf_since: None,
     };
     let mut int = signal(SignalKind::interrupt())?;
     let mut term = signal(SignalKind::terminate())?;
@@ -83,16 +86,17 @@ pub async fn drive(
     let mut interrupts = 0;
     shell.settle(client, Instant::now());
     while !shell.finished {
-        shell.bridge.rest(Instant::now());
-        let due = shell.bridge.deadline().map(|(at, _)| at);
         let room = shell.ending || !shell.output.is_full();
         // A client that does not read may still cancel; only one that floods us too is not heard.
         let heard = shell.ending || !shell.output.is_overfull();
+        shell.note_deafness(room);
+        let due = shell.bridge.deadline().map(|(at, _)| at);
+        shell.bridge.rest(Instant::now());
         let happened = tokio::select! {
             Some((id, input)) = agent_events.recv(), if room => Happened::Agent(id, input),
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             () = shell.output.progress() => Happened::Written,
-            () = until(due) => Happened::Due,
+            () = until(due), if room => Happened::Due,
             _ = int.recv() => Happened::Signal(Interrupt::Int),
             _ = term.recv() => Happened::Signal(Interrupt::Term),
             _ = hup.recv() => Happened::Signal(Interrupt::Term),
@@ -154,6 +158,8 @@ struct Shell {
     limits: Limits,
     ending: bool,
     finished: bool,
+    /// Since when agents are not listened to.
+    deaf_since: Option<Instant>,
 }
 
 impl Shell {
@@ -163,6 +169,7 @@ impl Shell {
             self.perform(client, now);
             self.gather(client);
             if self.output.is_closed() && !self.ending {
+                client.left();
                 self.end(client, now);
                 continue;
             }
@@ -180,8 +187,21 @@ impl Shell {
         }
         self.output.flush();
         if self.output.is_closed() && !self.ending {
+            client.left();
             self.end(client, now);
             self.perform(client, now);
+        }
+    }
+
+    /// Time in which agents are not listened to is not theirs.
+    fn note_deafness(&mut self, room: bool) {
+        match (room, self.deaf_since) {
+            (false, None) => self.deaf_since = Some(Instant::now()),
+            (true, Some(since)) => {
+                self.deaf_since = None;
+                self.bridge.postpone(since.elapsed());
+            }
+            (false, Some(_)) | (true, None) => {}
         }
     }
 

@@ -23,6 +23,7 @@ pub struct Output {
     spare: Vec<u8>,
     batches: thread::SyncSender<Vec<u8>>,
     written: mpsc::Receiver<Written>,
+    left: mpsc::Receiver<()>,
     busy: bool,
     direct: bool,
     closed: bool,
@@ -49,14 +50,22 @@ impl Output {
                     }
                 }
             })?;
+        let (leaving, left) = mpsc::channel(1);
         let kind = fstat(rustix::stdio::stdout()).map(|s| FileType::from_raw_mode(s.st_mode));
+        let direct = matches!(kind, Ok(FileType::Fifo | FileType::Socket));
+        if direct {
+            std::thread::Builder::new()
+                .name("stdout reader".into())
+                .spawn(move || watch_reader(&leaving))?;
+        }
         Ok(Self {
             buffer: Vec::new(),
             spare: Vec::new(),
             batches,
             written,
+            left,
             busy: false,
-            direct: matches!(kind, Ok(FileType::Fifo | FileType::Socket)),
+            direct,
             closed: false,
         })
     }
@@ -94,12 +103,14 @@ impl Output {
         }
     }
 
-    /// Waits until the writer is done with a batch, and hands over the next. Never ends while it is idle.
+    /// Waits until the writer is done with a batch, and hands over the next; or until the reader leaves.
     pub async fn progress(&mut self) {
-        if !self.busy {
-            std::future::pending::<()>().await;
-        }
-        match self.written.recv().await {
+        let written = tokio::select! {
+            written = self.written.recv(), if self.busy => written,
+            Some(()) = self.left.recv() => None,
+            else => std::future::pending().await,
+        };
+        match written {
             Some(Ok(mut empty)) => {
                 self.busy = false;
                 if empty.capacity() > 2 * FULL {
@@ -136,6 +147,23 @@ impl Output {
     /// True while something is not written yet.
     pub fn is_pending(&self) -> bool {
         !self.closed && (self.busy || !self.buffer.is_empty())
+    }
+}
+
+/// Sleeps until nobody reads stdout any more: a stream that is silent must notice it too.
+fn watch_reader(leaving: &mpsc::Sender<()>) {
+    let stdout = rustix::stdio::stdout();
+    loop {
+        let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+            Ok(_) => {
+                // The loop is gone only when nobody cares any more.
+                let _ = leaving.blocking_send(());
+                return;
+            }
+        }
     }
 }
 

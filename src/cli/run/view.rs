@@ -1,5 +1,6 @@
 //! What a run shows: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::complain;
 use crate::cli::args::Format;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
@@ -36,8 +37,7 @@ impl View {
     /// A line on stderr, for people.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            // Nobody may be there to read it: that is no failure of the run.
-            let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
+            complain(text);
         }
     }
 
@@ -48,7 +48,7 @@ impl View {
             let failure = serde_json::json!({ "isError": true, "errors": [data] });
             self.line(&failure);
         }
-        let _ = writeln!(std::io::stderr().lock(), "acpipe: {}", error.message);
+        complain(&error.message);
     }
 
     pub fn chunk(&mut self, chunk: &Chunk<'_>) {
@@ -116,7 +116,7 @@ impl View {
             Format::Text | Format::Chunks => {}
         }
         for error in &summary.errors {
-            let _ = writeln!(std::io::stderr().lock(), "acpipe: {}", error.message);
+            complain(&error.message);
         }
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}

@@ -122,13 +122,12 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
 fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<Usage> {
     let count =
         |raw: Option<&RawValue>| raw.and_then(|r| serde_json::from_str::<u64>(r.get()).ok());
-    let given: TokenCounts<'_> = match non_null(usage) {
-        Some(u) => read(Some(u)),
-        None => {
-            let meta: TokenCounts<'_> = read(meta);
-            let quota: TokenCounts<'_> = read(meta.quota);
-            read(quota.token_count)
-        }
+    let given: TokenCounts<'_> = if let Some(usage) = non_null(usage) {
+        read(Some(usage))
+    } else {
+        let meta: TokenCounts<'_> = read(meta);
+        let quota: TokenCounts<'_> = read(meta.quota);
+        read(quota.token_count)
     };
     let input = count(given.input.or(given.input_snake));
     let output = count(given.output.or(given.output_snake));

@@ -30,12 +30,12 @@ impl Bridge {
             let message = "the agent was disconnected before it was ready";
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
-        let (stop, step) = Stop::begin(now);
+        let (stop, first) = Stop::begin(now);
         agent.phase = Phase::Stopping {
             stop,
             waiters: Vec::new(),
         };
-        self.do_step(step);
+        self.do_step(first);
         Self::tell_agent_state(AgentState::Stopping, None, outlet);
     }
 
@@ -53,8 +53,8 @@ impl Bridge {
     }
 
     /// The agent cannot be used any more, though its process may live: everyone is told why, it is stopped.
-    pub(super) fn agent_broken(&mut self, error: Error, now: Instant, outlet: &mut impl Outlet) {
-        self.fail_everything(&error, now, outlet);
+    pub(super) fn agent_broken(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
+        self.fail_everything(error, now, outlet);
         self.stop_agent(now, outlet);
     }
 
@@ -80,7 +80,7 @@ impl Bridge {
             error = error.with("signal", signal);
         }
         if !exit.stderr.is_empty() {
-            error = error.with("stderr", exit.stderr.as_str());
+            error = error.with_end("stderr", &exit.stderr);
         }
         self.agent_gone(&error, now, outlet);
     }
@@ -132,7 +132,7 @@ impl Bridge {
                     super::INITIALIZE_LIMIT.as_secs()
                 );
                 let error = Error::new(ErrorKind::Timeout, message).with("stage", "initialize");
-                self.agent_broken(error, now, outlet);
+                self.agent_broken(&error, now, outlet);
             }
             Phase::Stopping { stop, .. } => {
                 if let Some(step) = stop.tick(now) {

@@ -52,7 +52,7 @@ impl Bridge {
             Command::Disconnect => self.disconnect(token, now, outlet),
             Command::Ensure(p) => {
                 let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-                self.ensure(token, id, p.cwd, p.mcp_servers, now, outlet)?;
+                self.ensure(token, &id, p.cwd, p.mcp_servers, now, outlet)?;
             }
             Command::Create(p) => {
                 if self.sessions.contains_key(&p.session_id) {
@@ -62,7 +62,7 @@ impl Bridge {
                     );
                     return Err(Error::new(ErrorKind::SessionExists, message));
                 }
-                self.ensure(token, p.session_id, p.cwd, p.mcp_servers, now, outlet)?;
+                self.ensure(token, &p.session_id, p.cwd, p.mcp_servers, now, outlet)?;
             }
             Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
             Command::Cancel(p) => {
@@ -160,11 +160,7 @@ impl Bridge {
             }
             Some(agent) => match &mut agent.phase {
                 Phase::Starting { waiters, .. } => waiters.push(token),
-                Phase::Stopping { .. } => {
-                    return Err(out_of_order(
-                        "the agent is stopping: call again when it has",
-                    ));
-                }
+                Phase::Stopping { .. } => return Err(stopping()),
                 Phase::Ready(_) => {
                     let status = self.status();
                     outlet.reply(token, Ok(Reply::Status(Box::new(status))));
@@ -252,7 +248,7 @@ impl Bridge {
     fn ensure(
         &mut self,
         token: Token,
-        id: String,
+        id: &str,
         cwd: Option<String>,
         mcp_servers: Vec<Value>,
         now: Instant,
@@ -267,7 +263,10 @@ impl Bridge {
         {
             return Err(invalid("cwd", "it must be an absolute path"));
         }
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
+            return Err(stopping());
+        }
+        if let Some(session) = self.sessions.get_mut(id) {
             match &mut session.stage {
                 Stage::Opening { waiters, .. } => waiters.push(token),
                 Stage::Live { .. } => {
@@ -282,9 +281,9 @@ impl Bridge {
             Some(agent) => agent.spec.cwd.clone(),
             None => self.settings.cwd.clone(),
         });
-        let mut session = Session::new(id.clone(), cwd, mcp_servers, self.chunks);
+        let mut session = Session::new(id.to_owned(), cwd, mcp_servers, self.chunks);
         session.await_open(token);
-        self.sessions.insert(id.clone(), session);
+        self.sessions.insert(id.to_owned(), session);
         if matches!(
             &self.agent,
             Some(Agent {
@@ -292,7 +291,7 @@ impl Bridge {
                 ..
             })
         ) {
-            self.open(&id, now);
+            self.open(id, now);
         }
         Ok(())
     }
@@ -300,12 +299,6 @@ impl Bridge {
     /// There is an agent or one is started, if the user named one: nobody gets the demo agent by mistake.
     fn need_agent(&mut self, now: Instant, outlet: &mut impl Outlet) -> Result<(), Error> {
         match &self.agent {
-            Some(Agent {
-                phase: Phase::Stopping { .. },
-                ..
-            }) => Err(out_of_order(
-                "the agent is stopping: call agent/connect when it has",
-            )),
             Some(_) => Ok(()),
             None if self.settings.default_agent.source == AgentSource::Demo => Err(out_of_order(
                 "no agent is connected: call agent/connect first",
@@ -364,6 +357,10 @@ pub(super) fn session_result(session: &Session, rung: Rung, memory: Memory) -> w
         recovery: Recovery { rung, memory },
         state: Value::Object(session.state.clone()),
     }
+}
+
+pub(super) fn stopping() -> Error {
+    out_of_order("the agent is stopping: call agent/connect when it has stopped")
 }
 
 pub(super) fn out_of_order(message: &str) -> Error {

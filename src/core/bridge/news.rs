@@ -6,7 +6,7 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::Stage;
+use crate::core::session::{Running, Stage};
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::{AgentState, Memory, Rung};
@@ -41,11 +41,11 @@ impl Bridge {
             }
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not end";
-                self.agent_broken(Error::new(ErrorKind::Streaming, message), now, outlet);
+                self.agent_broken(&Error::new(ErrorKind::Streaming, message), now, outlet);
             }
             AgentInput::InputStuck => {
                 let message = "the agent does not read its stdin: too many messages wait for it";
-                self.agent_broken(Error::new(ErrorKind::Overloaded, message), now, outlet);
+                self.agent_broken(&Error::new(ErrorKind::Overloaded, message), now, outlet);
             }
             AgentInput::Exited(exit) => self.agent_exited(&exit, now, outlet),
         }
@@ -78,7 +78,7 @@ impl Bridge {
             } => self.session_opened(call, agent_session, &state, outlet),
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
-            AgentEvent::NotReady(error) => self.agent_broken(error, now, outlet),
+            AgentEvent::NotReady(error) => self.agent_broken(&error, now, outlet),
         }
     }
 
@@ -110,7 +110,7 @@ impl Bridge {
         let cancelled = session
             .as_ref()
             .and_then(|s| s.running.as_ref())
-            .is_some_and(|r| r.is_cancelled());
+            .is_some_and(Running::is_cancelled);
         let decision = if cancelled {
             Decision::cancelled()
         } else {

@@ -1,7 +1,7 @@
 //! Turns: prompts, cancels, and how they end.
 
-use super::commands::{invalid, no_session, out_of_order};
-use super::{Bridge, CANCEL_LIMIT, Call};
+use super::commands::{invalid, no_session, out_of_order, stopping};
+use super::{Agent, Bridge, CANCEL_LIMIT, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
@@ -40,6 +40,9 @@ impl Bridge {
             return Err(
                 Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
             );
+        }
+        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
+            return Err(stopping());
         }
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             let message = format!("session {id:?} is not open yet: wait for session/ensure");
