@@ -298,6 +298,12 @@ impl Client for RpcClient {
     }
 }
 
+/// The names of all methods, sorted.
+#[cfg(test)]
+pub fn method_names() -> Vec<&'static str> {
+    Methods::new().names()
+}
+
 /// JSON-RPC ids are strings, numbers or null.
 fn usable_id(id: &RawValue) -> Result<(), Error> {
     let first = id.get().as_bytes().first();

@@ -111,6 +111,18 @@ pub fn openrpc() -> Value {
     doc.finish()
 }
 
+/// The table of errors as Markdown, for docs/errors.md.
+#[must_use]
+pub fn error_table() -> String {
+    let rows = Kind::ALL.iter().map(|k| {
+        let (name, rpc, exit) = (k.name(), k.rpc_code(), k.exit_code());
+        format!("| `{name}` | {rpc} | {exit} | {} |\n", k.meaning())
+    });
+    let head =
+        "| `data.kind` | JSON-RPC code | exit code of `run` | what it means |\n|-|-:|-:|-|\n";
+    format!("{head}{}", rows.collect::<String>())
+}
+
 /// Parameters of methods that have none.
 #[derive(JsonSchema)]
 #[schemars(inline)]
@@ -200,4 +212,64 @@ fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -
         .iter()
         .map(|(name, schema)| json!({ "name": name, "required": required(name), "schema": schema }))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::rpc::method_names;
+    use std::path::Path;
+
+    const REWRITE: &str = "UPDATE_SCHEMAS=1 cargo test --lib schema";
+
+    /// The committed file holds what the types say; with `UPDATE_SCHEMAS` it is made to.
+    fn check(path: &Path, want: &str) {
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(path, want).unwrap();
+        }
+        let have = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(have == want, "{} is stale: {REWRITE}", path.display());
+    }
+
+    #[test]
+    fn the_schemas_are_those_of_the_types() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+        for name in FILES {
+            check(&dir.join(name), &render(name).unwrap());
+        }
+        let mut there: Vec<String> = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        there.sort();
+        let mut files = FILES.to_vec();
+        files.sort_unstable();
+        assert_eq!(there, files, "schemas/ holds something else");
+    }
+
+    #[test]
+    fn the_table_of_errors_is_that_of_the_code() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+        let have = std::fs::read_to_string(&path).unwrap();
+        let (head, rest) = have.split_once("<!-- table -->\n").unwrap();
+        let (_, tail) = rest.split_once("<!-- end of table -->").unwrap();
+        let table = error_table();
+        check(
+            &path,
+            &format!("{head}<!-- table -->\n{table}<!-- end of table -->{tail}"),
+        );
+    }
+
+    #[test]
+    fn every_method_is_described_and_every_description_is_a_method() {
+        let document = openrpc();
+        let mut described: Vec<&str> = document["methods"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| m["name"].as_str().unwrap())
+            .collect();
+        described.sort_unstable();
+        assert_eq!(described, method_names());
+    }
 }

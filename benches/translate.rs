@@ -1,0 +1,159 @@
+//! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
+
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::error::Error;
+use acpipe::core::permit::Policy;
+use acpipe::proto::chunk::Chunk;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::{self, AgentSource};
+use bytes::Bytes;
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+/// Updates in a batch.
+const UPDATES: usize = 1000;
+
+fn main() {
+    divan::main();
+}
+
+/// Collects bytes as `acpipe run -o chunks` does.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Outlet for Lines {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        answer.expect("the bench's own agent answers");
+    }
+
+    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
+        chunk.write(&mut self.0);
+        self.0.push(b'\n');
+    }
+
+    fn notify(&mut self, _: Notice) {}
+}
+
+/// A bridge in the middle of a turn.
+fn in_a_turn() -> (Bridge, AgentId, Lines) {
+    let settings = Settings {
+        default_agent: AgentSpec {
+            command: "agent".into(),
+            args: Vec::new(),
+            cwd: "/".into(),
+            env: BTreeMap::new(),
+            source: AgentSource::CommandLine,
+        },
+        policy: Policy::Approve,
+        cwd: "/".into(),
+        id_prefix: "bench".into(),
+    };
+    let (mut bridge, mut lines) = (Bridge::new(settings), Lines::default());
+    let mut agent = AgentId(0);
+    let commands = [
+        Command::Initialize(wire::InitializeParams {
+            protocol_version: 1,
+            client_info: None,
+            capabilities: wire::ClientCapabilities::default(),
+        }),
+        Command::Connect(wire::ConnectParams::default()),
+        Command::Ensure(wire::EnsureParams::default()),
+        Command::Prompt(wire::PromptParams {
+            session_id: None,
+            message: wire::UserMessage::text("go"),
+            turn_id: None,
+        }),
+    ];
+    let answers = [
+        r#"{"protocolVersion":1}"#,
+        r#"{"sessionId":"sess-00000001"}"#,
+    ];
+    for (n, command) in commands.into_iter().enumerate() {
+        bridge.command(Token(n as u64), command, Instant::now(), &mut lines);
+        for effect in bridge.effects() {
+            if let Effect::Spawn(id, _) = effect {
+                agent = id;
+            }
+        }
+        if let Some(result) = n.checked_sub(1).and_then(|n| answers.get(n)) {
+            let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{result}}}\n");
+            let input = AgentInput::Batch(Batch::Lines(answer.into()));
+            bridge.agent(agent, input, Instant::now(), &mut lines);
+        }
+    }
+    (bridge, agent, lines)
+}
+
+fn frames(update: impl Fn(usize) -> String) -> Bytes {
+    let mut frames = String::new();
+    for n in 0..UPDATES {
+        let _ = writeln!(
+            frames,
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"sess-00000001","update":{}}}}}"#,
+            update(n)
+        );
+    }
+    frames.into()
+}
+
+fn message(kind: &str, n: usize) -> String {
+    format!(
+        r#"{{"sessionUpdate":"{kind}","content":{{"type":"text","text":"{n:08} the quick brown fox jumps"}}}}"#
+    )
+}
+
+fn mixed(n: usize) -> String {
+    let call = n / 10;
+    match n % 10 {
+        0 | 1 => message("agent_thought_chunk", n),
+        2..=5 => message("agent_message_chunk", n),
+        6 => format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"call_{call}","title":"Read src/main.rs","kind":"read","status":"pending","rawInput":{{"path":"/home/user/project/src/main.rs","offset":1}},"locations":[{{"path":"/home/user/project/src/main.rs","line":1}}]}}"#
+        ),
+        7 => format!(
+            r#"{{"sessionUpdate":"tool_call_update","toolCallId":"call_{call}","status":"in_progress"}}"#
+        ),
+        8 => format!(
+            r#"{{"sessionUpdate":"tool_call_update","toolCallId":"call_{call}","status":"completed","content":[{{"type":"content","content":{{"type":"text","text":"fn main() {{}}\n"}}}}],"rawOutput":{{"lines":1}}}}"#
+        ),
+        _ => r#"{"sessionUpdate":"plan","entries":[{"content":"Read the code","priority":"high","status":"completed"}]}"#.to_owned(),
+    }
+}
+
+fn run(bencher: Bencher<'_, '_>, frames: &Bytes) {
+    bencher
+        .counter(ItemsCount::new(UPDATES))
+        .with_inputs(in_a_turn)
+        .bench_local_refs(|(bridge, agent, lines)| {
+            let input = AgentInput::Batch(Batch::Lines(frames.clone()));
+            bridge.agent(*agent, input, Instant::now(), lines);
+            lines.0.clear();
+        });
+}
+
+#[divan::bench]
+fn text(bencher: Bencher<'_, '_>) {
+    run(bencher, &frames(|n| message("agent_message_chunk", n)));
+}
+
+/// Every text has another shape before it: nothing of the shortcut is left.
+#[divan::bench]
+fn text_without_shortcut(bencher: Bencher<'_, '_>) {
+    run(
+        bencher,
+        &frames(|n| {
+            format!(
+                r#"{{"n":{n},"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"the quick brown fox jumps"}}}}"#
+            )
+        }),
+    );
+}
+
+#[divan::bench]
+fn mixed_updates(bencher: Bencher<'_, '_>) {
+    run(bencher, &frames(mixed));
+}
