@@ -49,6 +49,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             source: AgentSource::CommandLine,
         },
         policy: Policy::Approve,
+        profile: acpipe::core::profile::Profile::V7,
         cwd: "/".into(),
         id_prefix: "bench".into(),
     };
@@ -59,6 +60,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             protocol_version: 1,
             client_info: None,
             capabilities: wire::ClientCapabilities::default(),
+            chunk_profile: None,
         }),
         Command::Connect(wire::ConnectParams::default()),
         Command::Ensure(wire::EnsureParams::default()),

@@ -100,6 +100,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
             source,
         },
         policy: agent.permissions.into(),
+        profile: agent.chunk_profile.into(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
     })

@@ -13,6 +13,7 @@ pub mod dialect;
 pub mod error;
 pub mod event;
 pub mod permit;
+pub mod profile;
 pub mod session;
 pub mod stop;
 pub mod summary;

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::core::permit::Policy;
+use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -86,6 +87,9 @@ pub struct AgentArgs {
     /// What is done when the agent asks whether it may run a tool
     #[arg(long, value_enum, default_value_t = Permissions::Approve, value_name = "POLICY")]
     pub permissions: Permissions,
+    /// Major of the AI SDK whose chunks are sent
+    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
+    pub chunk_profile: ChunkProfile,
     /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
@@ -119,6 +123,26 @@ pub enum Permissions {
     Approve,
     /// Refuse it
     Deny,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChunkProfile {
+    #[value(name = "7")]
+    V7,
+    #[value(name = "6")]
+    V6,
+    #[value(name = "5")]
+    V5,
+}
+
+impl From<ChunkProfile> for Profile {
+    fn from(p: ChunkProfile) -> Self {
+        match p {
+            ChunkProfile::V7 => Self::V7,
+            ChunkProfile::V6 => Self::V6,
+            ChunkProfile::V5 => Self::V5,
+        }
+    }
 }
 
 impl From<Permissions> for Policy {

@@ -106,6 +106,7 @@ impl RunClient {
                 protocol_version: wire::PROTOCOL_VERSION,
                 client_info: None,
                 capabilities: wire::ClientCapabilities::default(),
+                chunk_profile: None,
             }),
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams::default()),

@@ -112,8 +112,8 @@ pub fn openrpc() -> Value {
 }
 
 /// The table of errors as Markdown, for docs/errors.md.
-#[must_use]
-pub fn error_table() -> String {
+#[cfg(test)]
+fn error_table() -> String {
     let rows = Kind::ALL.iter().map(|k| {
         let (name, rpc, exit) = (k.name(), k.rpc_code(), k.exit_code());
         format!("| `{name}` | {rpc} | {exit} | {} |\n", k.meaning())

@@ -14,7 +14,8 @@ use super::dialect::Dialect;
 use super::error::Error;
 use super::event::{AgentInfo, CallId};
 use super::permit::Policy;
-use super::session::Session;
+use super::profile::Profile;
+use super::session::{Session, View};
 use super::stop::Stop;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub default_agent: AgentSpec,
     /// What is done with permission questions.
     pub policy: Policy,
+    /// The chunks that a client gets which wishes for no others.
+    pub profile: Profile,
     /// acpipe's own working directory, absolute.
     pub cwd: String,
     /// Makes the ids of messages and turns unique over runs.
@@ -142,7 +145,7 @@ enum Call {
 pub struct Bridge {
     settings: Settings,
     initialized: bool,
-    chunks: bool,
+    view: View,
     agent: Option<Agent>,
     agents_started: u64,
     sessions: BTreeMap<String, Session>,
@@ -164,9 +167,12 @@ impl Bridge {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            settings,
             initialized: false,
-            chunks: true,
+            view: View {
+                chunks: true,
+                profile: settings.profile,
+            },
+            settings,
             agent: None,
             agents_started: 0,
             sessions: BTreeMap::new(),

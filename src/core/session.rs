@@ -2,6 +2,7 @@
 
 use super::client::{Notice, Outlet, Place, Token};
 use super::event::CallId;
+use super::profile::Profile;
 use super::turn::{ChunkSink, Turn, other};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -19,13 +20,21 @@ pub struct Session {
     pub stage: Stage,
     /// The number of the last chunk.
     seq: u64,
-    /// Whether the client wants the chunks.
-    pub chunks: bool,
+    pub view: View,
     /// Modes, models, options, commands and title, by the agent's own names.
     pub state: Map<String, Value>,
     /// What the session cost so far; a new one cost nothing.
     pub cost: Option<f64>,
     pub running: Option<Running>,
+}
+
+/// What the client wants to see of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    /// Whether it wants the chunks at all.
+    pub chunks: bool,
+    /// In which profile.
+    pub profile: Profile,
 }
 
 /// How far a session is.
@@ -86,27 +95,29 @@ pub struct Numbered<'a, O> {
     session: &'a str,
     turn: Option<&'a str>,
     seq: &'a mut u64,
-    chunks: bool,
+    view: View,
     outlet: &'a mut O,
 }
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        *self.seq += 1;
-        if self.chunks {
-            let place = Place {
-                session: self.session,
-                turn: self.turn,
-                seq: *self.seq,
-            };
-            self.outlet.chunk(place, chunk);
-        }
+        self.view.profile.adapt(chunk, |chunk| {
+            *self.seq += 1;
+            if self.view.chunks {
+                let place = Place {
+                    session: self.session,
+                    turn: self.turn,
+                    seq: *self.seq,
+                };
+                self.outlet.chunk(place, chunk);
+            }
+        });
     }
 }
 
 impl Session {
     #[must_use]
-    pub fn new(id: String, cwd: String, mcp_servers: Vec<Value>, chunks: bool) -> Self {
+    pub fn new(id: String, cwd: String, mcp_servers: Vec<Value>, view: View) -> Self {
         Self {
             id,
             cwd,
@@ -117,7 +128,7 @@ impl Session {
                 deadline: None,
             },
             seq: 0,
-            chunks,
+            view,
             state: Map::new(),
             cost: Some(0.0),
             running: None,
@@ -188,7 +199,7 @@ impl Session {
             session: &self.id,
             turn: turn_id,
             seq: &mut self.seq,
-            chunks: self.chunks,
+            view: self.view,
             outlet,
         }
     }
@@ -204,7 +215,7 @@ impl Session {
             session: &self.id,
             turn: Some(&running.turn_id),
             seq: &mut self.seq,
-            chunks: self.chunks,
+            view: self.view,
             outlet,
         };
         let result = act(&mut running.turn, &mut sink);

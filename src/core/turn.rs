@@ -340,7 +340,7 @@ impl Turn {
         if end.stop_reason == StopReason::Cancelled {
             self.metadata(&about, sink);
             sink.chunk(&Chunk::Abort {
-                reason: "cancelled",
+                reason: Some("cancelled"),
             });
             return;
         }

@@ -40,7 +40,8 @@ pub enum Chunk<'a> {
     /// The turn was cancelled; everything that was open is closed.
     Abort {
         /// Why, for people.
-        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str>,
     },
     /// The turn failed; always the last chunk.
     Error {

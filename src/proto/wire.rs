@@ -36,6 +36,9 @@ pub struct InitializeParams {
     /// What the client wants to get.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
+    /// Major of the AI SDK whose chunks the client wants: 7, 6 or 5; that of `--chunk-profile` where absent.
+    #[serde(default)]
+    pub chunk_profile: Option<u32>,
 }
 
 /// Name and version of a program.

@@ -93,6 +93,7 @@ pub fn replay(recording: &str, policy: Policy) -> Vec<Turn> {
             source: AgentSource::CommandLine,
         },
         policy,
+        profile: acpipe::core::profile::Profile::V7,
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
     };
@@ -110,6 +111,7 @@ pub fn replay(recording: &str, policy: Policy) -> Vec<Turn> {
         protocol_version: 1,
         client_info: None,
         capabilities: wire::ClientCapabilities::default(),
+        chunk_profile: None,
     }));
     for line in recording.lines() {
         let entry: Value = serde_json::from_str(line).expect("a recording is NDJSON");

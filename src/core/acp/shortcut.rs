@@ -116,7 +116,6 @@ fn place(line: &str, part: &str) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::core::acp::Acp;
     use crate::core::dialect::Dialect;
 
@@ -130,8 +129,7 @@ mod tests {
     fn both(text: &str) -> (String, String) {
         let known = line("s", "\"x\"", "");
         let line = line("s", text, "");
-        let mut seen =
-            [Acp::default(), Acp::default()].map(|mut acp| (acp, Vec::new(), Vec::new()));
+        let mut seen = [Acp::default(), Acp::default()].map(|acp| (acp, Vec::new(), Vec::new()));
         let mut events = Vec::new();
         seen[1]
             .0

@@ -6,6 +6,7 @@ use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Dialect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
+use crate::core::profile::Profile;
 use crate::core::session::{Session, Stage};
 use crate::proto::wire::{self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung};
 use serde_json::Value;
@@ -87,9 +88,13 @@ impl Bridge {
             );
             return Err(Error::new(ErrorKind::InvalidParams, message));
         }
+        if let Some(major) = p.chunk_profile {
+            let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");
+            self.view.profile = Profile::of_major(major).ok_or_else(unknown)?;
+        }
         self.initialized = true;
         if let Some(chunks) = p.capabilities.chunks {
-            self.chunks = chunks;
+            self.view.chunks = chunks;
         }
         let agent = &self.settings.default_agent;
         Ok(wire::InitializeResult {
@@ -99,7 +104,7 @@ impl Bridge {
                 title: None,
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             },
-            chunk_profile: 7,
+            chunk_profile: self.view.profile.major(),
             default_agent: wire::DefaultAgent {
                 command: agent.command.clone(),
                 args: agent.args.clone(),
@@ -281,7 +286,7 @@ impl Bridge {
             Some(agent) => agent.spec.cwd.clone(),
             None => self.settings.cwd.clone(),
         });
-        let mut session = Session::new(id.to_owned(), cwd, mcp_servers, self.chunks);
+        let mut session = Session::new(id.to_owned(), cwd, mcp_servers, self.view);
         session.await_open(token);
         self.sessions.insert(id.to_owned(), session);
         if matches!(
@@ -327,14 +332,14 @@ impl Bridge {
 
     fn subscribe(&mut self, p: &wire::SubscribeParams) -> Result<(), Error> {
         let Some(id) = &p.session_id else {
-            self.chunks = p.chunks;
+            self.view.chunks = p.chunks;
             for session in self.sessions.values_mut() {
-                session.chunks = p.chunks;
+                session.view.chunks = p.chunks;
             }
             return Ok(());
         };
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
-        session.chunks = p.chunks;
+        session.view.chunks = p.chunks;
         Ok(())
     }
 

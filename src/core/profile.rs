@@ -1,0 +1,143 @@
+//! Chunk profiles: what older majors of the AI SDK accept in place of what they do not know.
+//!
+//! The translator speaks `ai` 7. Majors 6 and 5 refuse a whole stream because of one unknown type, so their
+//! clients get substitutes: approvals are told by `data-permission` alone, a refusal is an error of the
+//! tool, and what 5 has no field for stands in `data-tool-call`.
+
+use crate::proto::chunk::{Chunk, ToolInput, ToolState};
+
+/// The major of the AI SDK whose chunks a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// `ai` 7.
+    #[default]
+    V7,
+    /// `ai` 6.
+    V6,
+    /// `ai` 5.
+    V5,
+}
+
+impl Profile {
+    /// The profile of a major, if there is one.
+    #[must_use]
+    pub fn of_major(major: u32) -> Option<Self> {
+        match major {
+            7 => Some(Self::V7),
+            6 => Some(Self::V6),
+            5 => Some(Self::V5),
+            _ => None,
+        }
+    }
+
+    /// Its major.
+    #[must_use]
+    pub fn major(self) -> u32 {
+        match self {
+            Self::V7 => 7,
+            Self::V6 => 6,
+            Self::V5 => 5,
+        }
+    }
+
+    /// Hands the chunks that stand for `chunk` to `emit`, in order; there may be none.
+    pub fn adapt(self, chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
+        if self == Self::V7 {
+            emit(chunk);
+            return;
+        }
+        match chunk {
+            Chunk::ToolApprovalRequest { .. } | Chunk::ToolApprovalResponse { .. } => {}
+            Chunk::ToolOutputDenied { tool_call_id } => emit(&Chunk::ToolOutputError {
+                tool_call_id,
+                error_text: "Permission refused",
+                dynamic: true,
+                provider_executed: true,
+                tool_metadata: None,
+            }),
+            Chunk::ReasoningFile {
+                url,
+                media_type,
+                provider_metadata,
+            } => emit(&Chunk::File {
+                url,
+                media_type,
+                provider_metadata: *provider_metadata,
+            }),
+            _ if self == Self::V5 => for_v5(chunk, emit),
+            _ => emit(chunk),
+        }
+    }
+}
+
+/// Fields that 5 refuses are left out; what they held follows in `data-tool-call`.
+fn for_v5(chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
+    let (id, state) = match chunk {
+        Chunk::ToolInputStart(input) => {
+            emit(&Chunk::ToolInputStart(plain(input)));
+            (input.tool_call_id, input_state(input))
+        }
+        Chunk::ToolInputAvailable(input) => {
+            emit(&Chunk::ToolInputAvailable(plain(input)));
+            (input.tool_call_id, input_state(input))
+        }
+        Chunk::ToolOutputAvailable {
+            tool_call_id,
+            output,
+            preliminary,
+            tool_metadata,
+            ..
+        } => {
+            emit(&Chunk::ToolOutputAvailable {
+                tool_call_id,
+                output: *output,
+                preliminary: *preliminary,
+                dynamic: true,
+                provider_executed: true,
+                tool_metadata: None,
+            });
+            (*tool_call_id, tool_metadata.map(|named| named.1))
+        }
+        Chunk::ToolOutputError {
+            tool_call_id,
+            error_text,
+            tool_metadata,
+            ..
+        } => {
+            emit(&Chunk::ToolOutputError {
+                tool_call_id,
+                error_text,
+                dynamic: true,
+                provider_executed: true,
+                tool_metadata: None,
+            });
+            (*tool_call_id, tool_metadata.map(|named| named.1))
+        }
+        Chunk::Abort { .. } => {
+            emit(&Chunk::Abort { reason: None });
+            return;
+        }
+        other => {
+            emit(other);
+            return;
+        }
+    };
+    if let Some(data) = state {
+        emit(&Chunk::DataToolCall { id, data });
+    }
+}
+
+fn plain<'a>(input: &ToolInput<'a>) -> ToolInput<'a> {
+    ToolInput {
+        title: None,
+        tool_metadata: None,
+        ..input.clone()
+    }
+}
+
+fn input_state<'a>(input: &ToolInput<'a>) -> Option<ToolState<'a>> {
+    input.tool_metadata.map(|named| ToolState {
+        title: input.title,
+        ..named.1
+    })
+}
