@@ -1,6 +1,6 @@
 //! The only room that touches the world: processes, standard streams, signals, the clock.
 //!
-//! Every task and thread owns one handle and talks to the one loop ([`drive`]) through bounded channels.
+//! Every task and thread owns one handle and talks to the one loop ([`drive()`]) through bounded channels.
 
 mod agent;
 mod drive;

@@ -178,7 +178,7 @@ fn one_line(message: String) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// At most [`RAW_LIMIT`] bytes of `text`, cut between characters.
+/// At most `RAW_LIMIT` bytes of `text`, cut between characters.
 #[must_use]
 pub fn clip(text: &str) -> String {
     if text.len() <= RAW_LIMIT {

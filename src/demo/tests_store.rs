@@ -83,7 +83,7 @@ fn without_a_place_to_write_a_session_lives_in_memory() {
     let blocked = scratch.path().join("a-file");
     fs::write(&blocked, "").unwrap();
     for dir in [None, Some(blocked)] {
-        let (notes, said) = mpsc::channel();
+        let (notes, said) = mpsc::sync_channel(8);
         let mut store = Store::new(dir, move |note| notes.send(note.to_owned()).unwrap());
         for id in ["demo-1", "demo-2"] {
             let log = store.create(&header(id));

@@ -474,7 +474,7 @@ mod tests {
     fn frames_are_answered_in_kind() {
         let mut out = Vec::new();
         write_framed(&mut out, Framing::ContentLength, |o| {
-            o.extend_from_slice(b"{}")
+            o.extend_from_slice(b"{}");
         });
         write_framed(&mut out, Framing::Lines, |o| o.extend_from_slice(b"{}"));
         assert_eq!(out, b"Content-Length: 2\r\n\r\n{}{}\n");

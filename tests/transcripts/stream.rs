@@ -48,7 +48,8 @@ pub fn check(chunks: &[Value]) -> Result<(), String> {
                 }
             }
             _ if kind.starts_with("tool-") => {
-                tool(chunk, kind, &mut tools).map_err(|why| format!("chunk {n} ({kind}): {why}"))?
+                tool(chunk, kind, &mut tools)
+                    .map_err(|why| format!("chunk {n} ({kind}): {why}"))?;
             }
             _ => {}
         }
