@@ -84,7 +84,8 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         if let Some(result) = n.checked_sub(1).and_then(|n| answers.get(n)) {
             let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{result}}}\n");
             let input = AgentInput::Batch(Batch::Lines(answer.into()));
-            bridge.agent(agent, input, Instant::now(), &mut lines);
+            let rest = bridge.agent(agent, input, Instant::now(), &mut lines);
+            assert!(rest.is_none());
         }
     }
     (bridge, agent, lines)
@@ -132,7 +133,8 @@ fn run(bencher: Bencher<'_, '_>, frames: &Bytes) {
         .with_inputs(in_a_turn)
         .bench_local_refs(|(bridge, agent, lines)| {
             let input = AgentInput::Batch(Batch::Lines(frames.clone()));
-            bridge.agent(*agent, input, Instant::now(), lines);
+            let rest = bridge.agent(*agent, input, Instant::now(), lines);
+            assert!(rest.is_none());
             lines.0.clear();
         });
 }

@@ -22,7 +22,7 @@ pub use schema::{FILES, render};
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
-    log_to_stderr(cli.verbose, quiet);
+    let _written_at_the_end = log_to_stderr(cli.verbose, quiet);
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -59,7 +59,9 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
         .block_on(task)
 }
 
-fn log_to_stderr(verbose: u8, quiet: bool) {
+/// Logs through a thread of its own: a stderr that nobody reads must not stop the loop. What it cannot take
+/// is lost, and counted by the writer.
+fn log_to_stderr(verbose: u8, quiet: bool) -> tracing_appender::non_blocking::WorkerGuard {
     use tracing::level_filters::LevelFilter;
     let level = match (verbose, quiet) {
         (_, true) => LevelFilter::ERROR,
@@ -68,13 +70,18 @@ fn log_to_stderr(verbose: u8, quiet: bool) {
         (2, _) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
+    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .buffered_lines_limit(1024)
+        .lossy(true)
+        .finish(std::io::stderr());
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .without_time()
         .init();
+    guard
 }
 
 /// What the bridge is told, from the arguments and the environment.

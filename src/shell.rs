@@ -7,6 +7,9 @@ mod drive;
 mod input;
 mod output;
 mod path;
+mod signals;
 
-pub use drive::{Client, Interrupt, Limits, Wish, drive};
+pub use drive::{Client, Limits, Wish, drive};
 pub use input::{ClientInput, read_stdin};
+pub use output::FULL;
+pub use signals::Interrupt;

@@ -11,14 +11,18 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{JsonStr, to_raw};
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
-use crate::shell::{Client, ClientInput, Interrupt, Wish};
+use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish};
 use batch::{BatchId, Batches};
 use methods::{Called, Methods};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
+use std::time::Duration;
 use tracing::debug;
+
+/// How long a client that does not read keeps acpipe from ending.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The JSON-RPC side of `acpipe serve`.
 pub struct RpcClient {
@@ -245,6 +249,10 @@ impl Outlet for RpcClient {
         });
     }
 
+    fn is_full(&self) -> bool {
+        self.out.len() > FULL
+    }
+
     fn notify(&mut self, notice: Notice) {
         write_framed(&mut self.out, self.framing, |out| match &notice {
             Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
@@ -283,7 +291,15 @@ impl Client for RpcClient {
             .push_back(if first { Wish::End } else { Wish::Hurry });
     }
 
-    fn left(&mut self) {}
+    fn left(&mut self, failure: Option<std::io::Error>) {
+        if let Some(error) = failure {
+            tracing::error!(%error, "stdout cannot be written");
+        }
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(PATIENCE)
+    }
 
     fn next_wish(&mut self) -> Option<Wish> {
         self.wishes.pop_front()

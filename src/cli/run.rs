@@ -13,6 +13,7 @@ use crate::shell::{Client, ClientInput, Interrupt, Limits, Wish, drive};
 use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::time::Duration;
 use view::View;
 
 pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
@@ -64,6 +65,9 @@ fn prompt(words: &[String]) -> anyhow::Result<String> {
     }
     Ok(given.join("\n\n"))
 }
+
+/// How long a reader that does not read keeps an interrupted run from ending.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +166,10 @@ impl Outlet for RunClient {
         self.view.chunk(chunk);
     }
 
+    fn is_full(&self) -> bool {
+        self.view.is_full()
+    }
+
     fn notify(&mut self, notice: Notice) {
         if let Notice::Activity(activity) = notice {
             self.view.activity(activity.activity.as_ref());
@@ -185,9 +193,20 @@ impl Client for RunClient {
         }
     }
 
-    fn left(&mut self) {
-        // As with any filter: the reader has what it wanted.
-        self.finish(0);
+    fn left(&mut self, failure: Option<std::io::Error>) {
+        match failure {
+            // As with any filter: the reader has what it wanted.
+            None => self.finish(0),
+            Some(error) => {
+                complain(&format!("stdout cannot be written: {error}"));
+                self.finish(ErrorKind::Streaming.exit_code());
+            }
+        }
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        // A slow reader, a pager say, gets everything; only Ctrl-C hurries it.
+        self.interrupted.then_some(PATIENCE)
     }
 
     fn next_wish(&mut self) -> Option<Wish> {

@@ -229,7 +229,7 @@ impl Dialect for Acp {
     fn read<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>, out: &mut Vec<u8>) {
         let Ok(text) = std::str::from_utf8(line) else {
             self.faults.invalid_utf8 += 1;
-            warn!(bytes = line.len(), "line skipped: not UTF-8");
+            report(self.faults.invalid_utf8, "not UTF-8");
             return;
         };
         if let Some(event) = self.shortcuts.read(text) {
@@ -246,7 +246,10 @@ impl Dialect for Acp {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
                 if updates::read_odd(text, events).is_none() {
                     self.faults.malformed += 1;
-                    warn!("line skipped: session/update without sessionId or update");
+                    report(
+                        self.faults.malformed,
+                        "session/update without sessionId or update",
+                    );
                 }
             }
             Ok(Message::Notification { method, .. }) => {
@@ -259,8 +262,8 @@ impl Dialect for Acp {
             Err(_) if text.trim().is_empty() => self.faults.blank += 1,
             Err(reason) => {
                 self.faults.malformed += 1;
-                warn!(%reason, "line skipped: no message");
-                debug!(line = clip(text), "the line skipped");
+                report(self.faults.malformed, "no message");
+                debug!(%reason, line = clip(text), "the line skipped");
             }
         }
     }
@@ -301,6 +304,13 @@ impl Dialect for Acp {
 
     fn faults(&self) -> Faults {
         self.faults
+    }
+}
+
+/// Tells of skipped lines, of many ever more seldom.
+fn report(count: u64, why: &str) {
+    if count.is_power_of_two() {
+        warn!(count, "a line of the agent was skipped: {why}");
     }
 }
 

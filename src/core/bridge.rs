@@ -19,6 +19,7 @@ use super::session::{Session, View};
 use super::stop::Stop;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,9 @@ pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long an agent may take to end a turn that was cancelled.
 pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How many sessions an agent may tell of before it answers the calls for them.
+const EARLY_SESSIONS: usize = 64;
 
 /// What the bridge is told once.
 #[derive(Debug, Clone)]
@@ -151,6 +155,8 @@ pub struct Bridge {
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's.
     routes: HashMap<String, String>,
+    /// News of sessions that an agent told of before it answered the call for them.
+    early: HashMap<String, Map<String, Value>>,
     calls: HashMap<CallId, Call>,
     last_call: u64,
     last_id: u64,
@@ -177,6 +183,7 @@ impl Bridge {
             agents_started: 0,
             sessions: BTreeMap::new(),
             routes: HashMap::new(),
+            early: HashMap::new(),
             calls: HashMap::new(),
             last_call: 0,
             last_id: 0,
@@ -267,8 +274,8 @@ impl Bridge {
         if self.agent.is_some() {
             return;
         }
-        if let Some(waiters) = self.ending.take() {
-            for token in waiters {
+        if let Some(waiters) = &mut self.ending {
+            for token in std::mem::take(waiters) {
                 outlet.reply(token, Ok(Reply::Done(Done::default())));
             }
             self.effects.push(Effect::Finished);

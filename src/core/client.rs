@@ -68,6 +68,10 @@ pub struct Place<'a> {
 pub trait Outlet {
     /// Answers a command; each is answered once.
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>);
+    /// True while agents should wait, because the client has to read first.
+    fn is_full(&self) -> bool {
+        false
+    }
     /// The next chunk.
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>);
     /// Something the client did not ask for.

@@ -105,8 +105,8 @@ pub struct MessagePiece<'a> {
     /// The agent's id of the message; a new one begins a new block.
     pub message_id: Option<Cow<'a, str>>,
     pub content: Content<'a>,
-    /// The dialect's own additions.
-    pub meta: Option<&'a RawValue>,
+    /// What else is said of it, as `(name, value)`.
+    pub about: Vec<(&'static str, &'a RawValue)>,
 }
 
 /// What a piece of a message holds.

@@ -1,9 +1,10 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
 use super::client::{Notice, Outlet, Place, Token};
-use super::event::CallId;
+use super::event::{CallId, Permission};
+use super::permit::Decision;
 use super::profile::Profile;
-use super::turn::{ChunkSink, Turn, other};
+use super::turn::{ChunkSink, Turn, other, permission_data};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire;
@@ -26,6 +27,8 @@ pub struct Session {
     /// What the session cost so far; a new one cost nothing.
     pub cost: Option<f64>,
     pub running: Option<Running>,
+    /// The prompt of a turn that was given up and that the agent has not answered yet.
+    pub abandoned: Option<CallId>,
 }
 
 /// What the client wants to see of a session.
@@ -132,6 +135,7 @@ impl Session {
             state: Map::new(),
             cost: Some(0.0),
             running: None,
+            abandoned: None,
         }
     }
 
@@ -238,6 +242,28 @@ impl Session {
         Some(result)
     }
 
+    /// Whether the agent may do something here: not after a cancel, until it has taken note of it.
+    #[must_use]
+    pub fn may_act(&self) -> bool {
+        let cancelled = self.running.as_ref().is_some_and(Running::is_cancelled);
+        !cancelled && self.abandoned.is_none()
+    }
+
+    /// Shows a permission question that was asked and answered outside of any turn.
+    pub fn stray_permission(
+        &mut self,
+        permission: &Permission<'_>,
+        decision: &Decision,
+        outlet: &mut impl Outlet,
+    ) {
+        let data = to_raw(&permission_data(permission, Some(decision)));
+        let id = format!("{}.{}", self.id, permission.question);
+        self.sink(None, outlet).chunk(&Chunk::DataPermission {
+            id: &id,
+            data: Raw(&data),
+        });
+    }
+
     /// Passes on what the agent said outside of any turn.
     pub fn stray(&mut self, raw: &RawValue, outlet: &mut impl Outlet) {
         other(raw, &mut self.sink(None, outlet));
@@ -245,10 +271,7 @@ impl Session {
 
     /// Takes over news of modes, options, commands or title, and tells the client.
     pub fn set_state(&mut self, news: &[(&'static str, &RawValue)], outlet: &mut impl Outlet) {
-        for (name, value) in news {
-            let value = serde_json::from_str(value.get()).unwrap_or_default();
-            self.state.insert((*name).to_owned(), value);
-        }
+        merge_state(&mut self.state, news);
         let state = Value::Object(self.state.clone());
         if self.running.is_some() {
             let data = to_raw(&state);
@@ -264,5 +287,13 @@ impl Session {
             session_id: self.id.clone(),
             state,
         }));
+    }
+}
+
+/// Takes over news of a session's state.
+pub fn merge_state(state: &mut Map<String, Value>, news: &[(&'static str, &RawValue)]) {
+    for (name, value) in news {
+        let value = serde_json::from_str(value.get()).unwrap_or_default();
+        state.insert((*name).to_owned(), value);
     }
 }

@@ -16,7 +16,7 @@ use crate::proto::json::{JsonStr, Raw, Surrogates, members_without, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use terminals::Terminals;
-pub use tools::{Activity, ToolCall, ToolResult};
+pub use tools::{Activity, ToolCall, ToolResult, permission_data};
 use tools::{Settle, Tools};
 
 /// Where chunks go, in order.
@@ -89,6 +89,9 @@ impl Turn {
             Update::Message(piece) => self.piece(piece, original, sink),
             Update::Tool(tool) => {
                 self.close_block(sink);
+                if tool.status.is_some() {
+                    self.terminals.flush(sink);
+                }
                 self.tools.update(tool, sink);
             }
             Update::Terminal(terminal) => self.terminals.update(terminal, sink),
@@ -133,8 +136,8 @@ impl Turn {
             } => {
                 self.close_block(sink);
                 let url = format!("data:{media_type};base64,{}", base64.decode());
-                let about = self.about(details);
-                let provider_metadata = Some(Raw(&about));
+                let about = self.about_piece(piece, Some(details));
+                let provider_metadata = about.as_deref().map(Raw);
                 sink.chunk(&match piece.voice {
                     Voice::Thought => Chunk::ReasoningFile {
                         url: &url,
@@ -155,16 +158,22 @@ impl Turn {
                 details,
             } => {
                 self.close_block(sink);
-                let about = self.about(details);
+                let about = self.about_piece(piece, Some(details));
                 if uri.starts_with("http://") || uri.starts_with("https://") {
                     sink.chunk(&Chunk::SourceUrl {
                         source_id: uri,
                         url: uri,
                         title: name.as_deref(),
-                        provider_metadata: Some(Raw(&about)),
+                        provider_metadata: about.as_deref().map(Raw),
                     });
                 } else {
-                    document(uri, name.as_deref(), media_type.as_deref(), &about, sink);
+                    document(
+                        uri,
+                        name.as_deref(),
+                        media_type.as_deref(),
+                        about.as_deref(),
+                        sink,
+                    );
                 }
             }
             Content::Document {
@@ -173,8 +182,8 @@ impl Turn {
                 details,
             } => {
                 self.close_block(sink);
-                let about = self.about(details);
-                document(uri, None, media_type.as_deref(), &about, sink);
+                let about = self.about_piece(piece, Some(details));
+                document(uri, None, media_type.as_deref(), about.as_deref(), sink);
             }
             Content::Other => {
                 self.close_block(sink);
@@ -188,28 +197,16 @@ impl Turn {
         let continues = self.open.as_ref().is_some_and(|b| {
             b.voice == piece.voice && b.message_id.as_deref() == piece.message_id.as_deref()
         });
-        let about = |id: Option<&str>| {
-            let meta = piece.meta.map(Raw);
-            (id.is_some() || meta.is_some()).then(|| {
-                to_raw(&Named(
-                    self.dialect,
-                    PieceAbout {
-                        message_id: id,
-                        meta,
-                    },
-                ))
-            })
-        };
         let mut delta_about = None;
         if continues {
-            if piece.meta.is_some() {
-                delta_about = about(piece.message_id.as_deref());
+            if !piece.about.is_empty() {
+                delta_about = self.about_piece(piece, None);
             }
         } else {
-            if text.is_empty() && piece.meta.is_none() {
+            if text.is_empty() && piece.about.is_empty() {
                 return;
             }
-            let about = about(piece.message_id.as_deref());
+            let about = self.about_piece(piece, None);
             self.close_block(sink);
             self.open_block(piece, about.as_deref(), sink);
         }
@@ -293,13 +290,28 @@ impl Turn {
         });
     }
 
-    /// A content block without the data that the chunk itself holds.
-    fn about(&self, block: &RawValue) -> Box<RawValue> {
-        let mut about = members_without(block.get(), &["data", "type"]);
+    /// What is said of a piece besides what its chunk holds: its message, and of other content than text
+    /// the block without its data. `None` when that is nothing.
+    fn about_piece(
+        &self,
+        piece: &MessagePiece<'_>,
+        block: Option<&RawValue>,
+    ) -> Option<Box<RawValue>> {
+        let mut about = match block {
+            Some(block) => members_without(block.get(), &["data", "type"]),
+            None => Map::new(),
+        };
         if let Some(Value::Object(resource)) = about.get_mut("resource") {
             resource.remove("blob");
         }
-        to_raw(&Named(self.dialect, about))
+        if let Some(id) = &piece.message_id {
+            about.insert("messageId".to_owned(), id.as_ref().into());
+        }
+        for (name, value) in &piece.about {
+            let value = serde_json::from_str(value.get()).unwrap_or_default();
+            about.insert((*name).to_owned(), value);
+        }
+        (!about.is_empty()).then(|| to_raw(&Named(self.dialect, about)))
     }
 
     /// Shows a permission question and its answer by policy.
@@ -364,6 +376,7 @@ impl Turn {
 
     fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
         self.close_block(sink);
+        self.terminals.flush(sink);
         self.tools.settle(settle, sink);
         sink.chunk(&Chunk::FinishStep);
     }
@@ -410,16 +423,6 @@ impl Turn {
     }
 }
 
-/// What a text block says besides its text.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PieceAbout<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<&'a str>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Raw<'a>>,
-}
-
 fn delta_chunk<'a>(
     voice: Voice,
     id: &'a str,
@@ -450,7 +453,7 @@ fn document(
     uri: &str,
     name: Option<&str>,
     media_type: Option<&str>,
-    about: &RawValue,
+    about: Option<&RawValue>,
     sink: &mut impl ChunkSink,
 ) {
     let last = || uri.rsplit('/').find(|s| !s.is_empty()).unwrap_or(uri);
@@ -460,7 +463,7 @@ fn document(
         media_type: media_type.unwrap_or("application/octet-stream"),
         title,
         filename: Some(title),
-        provider_metadata: Some(Raw(about)),
+        provider_metadata: about.map(Raw),
     });
 }
 

@@ -161,17 +161,27 @@ impl LineBatches {
     }
 }
 
-/// The lines of a batch, without their newlines (and a carriage return before it).
-pub fn lines(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = batch;
+/// A line of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The line without its newline (and a carriage return before it).
+    pub text: &'a [u8],
+    /// Where the next line begins in the batch.
+    pub end: usize,
+}
+
+/// The lines of a batch.
+pub fn lines(batch: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = memchr(b'\n', rest);
-        let line = &rest[..end.unwrap_or(rest.len())];
-        rest = &rest[end.map_or(rest.len(), |at| at + 1)..];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
+        let rest = batch.get(start..).filter(|rest| !rest.is_empty())?;
+        let newline = memchr(b'\n', rest);
+        let text = &rest[..newline.unwrap_or(rest.len())];
+        start += newline.map_or(rest.len(), |at| at + 1);
+        Some(Line {
+            text: text.strip_suffix(b"\r").unwrap_or(text),
+            end: start,
+        })
     })
 }
 
@@ -387,7 +397,7 @@ mod tests {
         for batch in feed(LineBatches::new(max), input, size) {
             match batch {
                 Batch::Lines(b) => {
-                    seen.extend(lines(&b).map(|l| String::from_utf8_lossy(l).into_owned()));
+                    seen.extend(lines(&b).map(|l| String::from_utf8_lossy(l.text).into_owned()));
                 }
                 Batch::TooLong(o) => seen.push(format!(
                     "<{} {}…{}>",

@@ -2,20 +2,18 @@
 
 use super::agent::{self, Agent};
 use super::input::ClientInput;
-use super::output::Output;
+use super::output::{Closed, Output};
+use super::signals::{Interrupt, Signals};
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tracing::warn;
 
 /// How many batches may wait between an agent and the loop: enough to overlap, too few to matter.
 const AGENT_QUEUE: usize = 4;
-
-/// How long the last output may take once everything else has ended.
-const LAST_FLUSH: Duration = Duration::from_secs(2);
 
 /// Bounds that the user sets.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +28,10 @@ pub trait Client: Outlet {
     fn input(&mut self, input: ClientInput);
     /// A signal asked for the end; `first` unless there was one before.
     fn interrupted(&mut self, first: bool, signal: Interrupt);
-    /// Nobody reads what is written any more.
-    fn left(&mut self);
+    /// Nothing can be written any more; `failure` unless the reader left by itself.
+    fn left(&mut self, failure: Option<std::io::Error>);
+    /// How long acpipe, when it is ending, waits for a client that does not read; `None` for ever.
+    fn patience(&self) -> Option<Duration>;
     /// The next thing the client wants.
     fn next_wish(&mut self) -> Option<Wish>;
     /// Appends what is to be written to stdout.
@@ -47,15 +47,6 @@ pub enum Wish {
     End,
     /// The end, at once.
     Hurry,
-}
-
-/// A signal that asks for the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interrupt {
-    /// Ctrl-C.
-    Int,
-    /// SIGTERM or SIGHUP.
-    Term,
 }
 
 /// Runs until everything has ended.
@@ -75,55 +66,65 @@ pub async fn drive(
         output: Output::new()?,
         agents: HashMap::new(),
         events,
+        backlog: None,
         limits,
         ending: false,
         finished: false,
         deaf_since: None,
     };
-    let mut int = signal(SignalKind::interrupt())?;
-    let mut term = signal(SignalKind::terminate())?;
-    let mut hup = signal(SignalKind::hangup())?;
+    let mut signals = Signals::new()?;
     let mut interrupts = 0;
     shell.settle(client, Instant::now());
-    while !shell.finished {
-        let room = shell.ending || !shell.output.is_full();
+    while !shell.finished || shell.output.is_pending() {
+        let room = !shell.output.is_full();
         // A client that does not read may still cancel; only one that floods us too is not heard.
-        let heard = shell.ending || !shell.output.is_overfull();
+        let heard = !shell.output.is_overfull();
         shell.note_deafness(room);
         let due = shell.bridge.deadline().map(|(at, _)| at);
+        let stalled = shell.stalled_at(client);
+        let backlog = shell.backlog.is_some();
         shell.bridge.rest(Instant::now());
         let happened = tokio::select! {
-            Some((id, input)) = agent_events.recv(), if room => Happened::Agent(id, input),
+            Some((id, input)) = agent_events.recv(), if room && !backlog => Happened::Agent(id, input),
+            () = std::future::ready(()), if room && backlog => Happened::Room,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             () = shell.output.progress() => Happened::Written,
-            () = until(due), if room => Happened::Due,
-            _ = int.recv() => Happened::Signal(Interrupt::Int),
-            _ = term.recv() => Happened::Signal(Interrupt::Term),
-            _ = hup.recv() => Happened::Signal(Interrupt::Term),
+            () = until(due), if room || shell.ending => Happened::Due,
+            () = until(stalled) => Happened::Stalled,
+            signal = signals.next() => Happened::Signal(signal),
         };
         let now = Instant::now();
         shell.bridge.wake(now);
         match happened {
             Happened::Agent(id, input) => {
-                shell.bridge.agent(id, input, now, client);
-                shell.gather(client);
+                shell.hear(id, input, client, now);
                 // Whatever waits already is dealt with before anything is written.
                 while !shell.output.is_full()
+                    && shell.backlog.is_none()
                     && let Ok((id, input)) = agent_events.try_recv()
                 {
-                    shell.bridge.agent(id, input, now, client);
-                    shell.gather(client);
+                    shell.hear(id, input, client, now);
+                }
+            }
+            Happened::Room => {
+                if let Some((id, input)) = shell.backlog.take() {
+                    shell.hear(id, input, client, now);
                 }
             }
             Happened::Client(input) => {
-                let end = matches!(input, ClientInput::End);
-                client.input(input);
-                if end {
+                if matches!(input, ClientInput::End) {
                     stdin = None;
                 }
+                client.input(input);
             }
             Happened::Written => {}
             Happened::Due => shell.bridge.tick(now, client),
+            Happened::Stalled => {
+                if shell.stalled_at(client).is_some_and(|at| at <= now) {
+                    warn!("the client does not read: what it was not given yet is lost");
+                    shell.output.give_up();
+                }
+            }
             Happened::Signal(signal) => {
                 interrupts += 1;
                 client.interrupted(interrupts == 1, signal);
@@ -131,22 +132,16 @@ pub async fn drive(
         }
         shell.settle(client, now);
     }
-    let last = async {
-        while shell.output.is_pending() {
-            shell.output.flush();
-            shell.output.progress().await;
-        }
-    };
-    // A client that does not read cannot keep the program alive.
-    let _ = tokio::time::timeout(LAST_FLUSH, last).await;
     Ok(())
 }
 
 enum Happened {
     Agent(AgentId, AgentInput),
+    Room,
     Client(ClientInput),
     Written,
     Due,
+    Stalled,
     Signal(Interrupt),
 }
 
@@ -155,6 +150,8 @@ struct Shell {
     output: Output,
     agents: HashMap<AgentId, Agent>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
+    /// What an agent said and the bridge could not take, because the client has to read first.
+    backlog: Option<(AgentId, AgentInput)>,
     limits: Limits,
     ending: bool,
     finished: bool,
@@ -163,34 +160,53 @@ struct Shell {
 }
 
 impl Shell {
+    /// Hands over what an agent said; what the bridge does not take waits.
+    fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
+        let rest = self.bridge.agent(id, input, now, client);
+        self.backlog = rest.map(|rest| (id, rest));
+        client.take_output(&mut self.output.buffer);
+    }
+
     /// Does everything that follows from what happened, then hands the output over.
     fn settle(&mut self, client: &mut impl Client, now: Instant) {
         loop {
+            while let Some(wish) = client.next_wish() {
+                self.grant(wish, client, now);
+            }
             self.perform(client, now);
-            self.gather(client);
-            if self.output.is_closed() && !self.ending {
-                client.left();
+            client.take_output(&mut self.output.buffer);
+            self.output.flush();
+            if let Some(why) = self.output.closed()
+                && !self.ending
+            {
+                client.left(match why {
+                    Closed::Failed(errno) => Some(errno.into()),
+                    Closed::ReaderLeft | Closed::GivenUp => None,
+                });
                 self.end(client, now);
                 continue;
             }
             match client.next_wish() {
-                Some(Wish::Command(token, command)) => {
-                    self.bridge.command(token, command, now, client);
-                }
-                Some(Wish::End) => self.end(client, now),
-                Some(Wish::Hurry) => {
-                    self.end(client, now);
-                    self.bridge.hurry(now);
-                }
-                None => break,
+                Some(wish) => self.grant(wish, client, now),
+                None => return,
             }
         }
-        self.output.flush();
-        if self.output.is_closed() && !self.ending {
-            client.left();
-            self.end(client, now);
-            self.perform(client, now);
+    }
+
+    fn grant(&mut self, wish: Wish, client: &mut impl Client, now: Instant) {
+        match wish {
+            Wish::Command(token, command) => self.bridge.command(token, command, now, client),
+            Wish::End => self.end(client, now),
+            Wish::Hurry => {
+                self.end(client, now);
+                self.bridge.hurry(now);
+            }
         }
+    }
+
+    fn stalled_at(&mut self, client: &impl Client) -> Option<Instant> {
+        let patience = client.patience().filter(|_| self.ending)?;
+        self.output.stalled_at(patience)
     }
 
     /// Time in which agents are not listened to is not theirs.
@@ -209,14 +225,6 @@ impl Shell {
         if !self.ending {
             self.ending = true;
             self.bridge.client_gone(now, client);
-        }
-    }
-
-    fn gather(&mut self, client: &mut impl Client) {
-        client.take_output(&mut self.output.buffer);
-        if self.ending && self.output.is_full() {
-            // It is leaving and does not read: what it would never see is not kept.
-            self.output.buffer.clear();
         }
     }
 
@@ -242,7 +250,8 @@ impl Shell {
             Effect::Send(id, lines) => {
                 let sent = self.agents.get(&id).is_none_or(|agent| agent.send(lines));
                 if !sent {
-                    self.bridge.agent(id, AgentInput::InputStuck, now, client);
+                    // It is no batch: all of it is taken.
+                    let _ = self.bridge.agent(id, AgentInput::InputStuck, now, client);
                 }
             }
             Effect::CloseInput(id) => {

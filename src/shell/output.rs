@@ -7,7 +7,9 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, write};
-use std::sync::mpsc as thread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc as thread};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// What a pipe takes without blocking once it is writable (POSIX `PIPE_BUF`; Linux has 4096).
@@ -26,8 +28,25 @@ pub struct Output {
     left: mpsc::Receiver<()>,
     busy: bool,
     direct: bool,
-    closed: bool,
+    closed: Option<Closed>,
+    /// Bytes that the writer thread wrote, and when that was last seen to rise.
+    progress: Arc<AtomicU64>,
+    seen: (u64, Instant),
 }
+
+/// Why nothing is written any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// The reader left, as `head` does.
+    ReaderLeft,
+    /// Writing failed: the disk is full, say.
+    Failed(Errno),
+    /// The client did not read for too long while acpipe was ending.
+    GivenUp,
+}
+
+/// How much the writer thread writes between two signs of life.
+const PIECE: usize = 64 * 1024;
 
 /// A batch that was written, or the news that nobody reads any more.
 type Written = Result<Vec<u8>, Errno>;
@@ -37,11 +56,13 @@ impl Output {
     pub fn new() -> std::io::Result<Self> {
         let (batches, receiver) = thread::sync_channel::<Vec<u8>>(1);
         let (sender, written) = mpsc::channel(1);
+        let progress = Arc::new(AtomicU64::new(0));
+        let written_bytes = progress.clone();
         std::thread::Builder::new()
             .name("stdout".into())
             .spawn(move || {
                 while let Ok(mut batch) = receiver.recv() {
-                    let result = write_all(&batch).map(|()| {
+                    let result = write_all(&batch, &written_bytes).map(|()| {
                         batch.clear();
                         batch
                     });
@@ -66,14 +87,16 @@ impl Output {
             left,
             busy: false,
             direct,
-            closed: false,
+            closed: None,
+            progress,
+            seen: (0, Instant::now()),
         })
     }
 
     /// Hands over what gathered, unless the writer is still busy with the last batch.
     pub fn flush(&mut self) {
-        if self.busy || self.closed || self.buffer.is_empty() {
-            if self.closed {
+        if self.busy || self.closed.is_some() || self.buffer.is_empty() {
+            if self.closed.is_some() {
                 self.buffer.clear();
             }
             return;
@@ -88,18 +111,19 @@ impl Output {
                     self.buffer.drain(..n);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => {
-                    self.close();
+                Err(error) => {
+                    self.close(Closed::of(error));
                     return;
                 }
             }
         }
         let next = std::mem::take(&mut self.spare);
         let batch = std::mem::replace(&mut self.buffer, next);
-        if self.batches.send(batch).is_err() {
-            self.close();
-        } else {
+        if self.batches.send(batch).is_ok() {
             self.busy = true;
+            self.seen.1 = Instant::now();
+        } else {
+            self.close(Closed::GivenUp);
         }
     }
 
@@ -107,7 +131,7 @@ impl Output {
     pub async fn progress(&mut self) {
         let written = tokio::select! {
             written = self.written.recv(), if self.busy => written,
-            Some(()) = self.left.recv() => None,
+            Some(()) = self.left.recv() => Some(Err(Errno::PIPE)),
             else => std::future::pending().await,
         };
         match written {
@@ -119,12 +143,13 @@ impl Output {
                 self.spare = empty;
                 self.flush();
             }
-            Some(Err(_)) | None => self.close(),
+            Some(Err(error)) => self.close(Closed::of(error)),
+            None => self.close(Closed::GivenUp),
         }
     }
 
-    fn close(&mut self) {
-        self.closed = true;
+    fn close(&mut self, why: Closed) {
+        self.closed.get_or_insert(why);
         self.busy = false;
         self.buffer.clear();
     }
@@ -139,14 +164,28 @@ impl Output {
         self.buffer.len() > 16 * FULL
     }
 
-    /// True once nobody reads any more.
-    pub fn is_closed(&self) -> bool {
+    /// Set once nothing can be written any more.
+    pub fn closed(&self) -> Option<Closed> {
         self.closed
+    }
+
+    /// When a client that does not read for `patience` is given up; later if it reads meanwhile.
+    pub fn stalled_at(&mut self, patience: Duration) -> Option<Instant> {
+        let written = self.progress.load(Ordering::Relaxed);
+        if written != self.seen.0 {
+            self.seen = (written, Instant::now());
+        }
+        self.is_pending().then(|| self.seen.1 + patience)
+    }
+
+    /// Nothing more is written: the client had its time.
+    pub fn give_up(&mut self) {
+        self.close(Closed::GivenUp);
     }
 
     /// True while something is not written yet.
     pub fn is_pending(&self) -> bool {
-        !self.closed && (self.busy || !self.buffer.is_empty())
+        self.closed.is_none() && (self.busy || !self.buffer.is_empty())
     }
 }
 
@@ -174,10 +213,23 @@ fn writable() -> bool {
     matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents() == PollFlags::OUT
 }
 
-fn write_all(mut bytes: &[u8]) -> Result<(), Errno> {
+impl Closed {
+    fn of(error: Errno) -> Self {
+        if error == Errno::PIPE {
+            Self::ReaderLeft
+        } else {
+            Self::Failed(error)
+        }
+    }
+}
+
+fn write_all(mut bytes: &[u8], progress: &AtomicU64) -> Result<(), Errno> {
     while !bytes.is_empty() {
-        match write(rustix::stdio::stdout(), bytes) {
-            Ok(n) => bytes = &bytes[n..],
+        match write(rustix::stdio::stdout(), &bytes[..bytes.len().min(PIECE)]) {
+            Ok(n) => {
+                bytes = &bytes[n..];
+                progress.fetch_add(n as u64, Ordering::Relaxed);
+            }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 // The client made its end non-blocking: wait without spinning.

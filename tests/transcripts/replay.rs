@@ -126,12 +126,8 @@ pub fn replay(recording: &str, policy: Policy) -> Vec<Turn> {
             _ => {}
         }
     }
-    replay.bridge.agent(
-        replay.agent,
-        AgentInput::Exited(acpipe::core::bridge::Exit::default()),
-        now,
-        &mut replay.seen,
-    );
+    let exit = AgentInput::Exited(acpipe::core::bridge::Exit::default());
+    replay.agent_input(exit);
     replay.seen.turns
 }
 
@@ -212,11 +208,17 @@ impl Replay {
         self.line(frame.to_string());
     }
 
+    fn agent_input(&mut self, input: AgentInput) {
+        let rest = self
+            .bridge
+            .agent(self.agent, input, self.now, &mut self.seen);
+        assert!(rest.is_none(), "the outlet is never full");
+    }
+
     fn line(&mut self, mut line: String) {
         line.push('\n');
         let batch = AgentInput::Batch(Batch::Lines(line.into()));
-        self.bridge
-            .agent(self.agent, batch, self.now, &mut self.seen);
+        self.agent_input(batch);
         self.calls();
     }
 }

@@ -6,6 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::JsonStr;
 use crate::proto::wire::{Activity, TurnSummary};
+use crate::shell::FULL;
 use std::io::{IsTerminal as _, Write as _};
 
 /// The formatted output of one run.
@@ -133,6 +134,10 @@ impl View {
         if serde_json::to_writer(&mut self.out, value).is_ok() {
             self.out.push(b'\n');
         }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.out.len() > FULL
     }
 
     pub fn take_output(&mut self, buffer: &mut Vec<u8>) {

@@ -64,11 +64,14 @@ impl Shape {
             voice,
             message_id,
             content: Content::Text(text),
-            meta: None,
+            about,
         } = piece
         else {
             return None;
         };
+        if !about.is_empty() {
+            return None;
+        }
         let text = place(line, text.raw().get())?;
         let before_text = |part: &str| place(line, part).filter(|at| at.end < text.start);
         let message_id = match message_id {
@@ -100,7 +103,7 @@ impl Shape {
                 voice: self.voice,
                 message_id,
                 content: Content::Text(JsonStr::new(text)?),
-                meta: None,
+                about: Vec::new(),
             }),
             original: super::updates::original(line),
         })

@@ -65,7 +65,12 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
     let state = |pairs: &[(&'static str, Option<&'a RawValue>)]| {
-        Update::Session(pairs.iter().filter_map(|&(n, v)| Some((n, v?))).collect())
+        let mut news: Vec<_> = pairs.iter().filter_map(|&(n, v)| Some((n, v?))).collect();
+        if news.is_empty() {
+            return None;
+        }
+        news.extend(f.meta.map(|meta| ("_meta", meta)));
+        Some(Update::Session(news))
     };
     let known = match kind {
         "agent_message_chunk" => message(Voice::Answer, f),
@@ -74,14 +79,13 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
         "plan" => plan(f),
         "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
-        "available_commands_update" => Some(state(&[("availableCommands", f.available_commands)])),
-        "current_mode_update" => Some(state(&[("currentModeId", f.current_mode_id)])),
-        "config_option_update" => Some(state(&[("configOptions", f.config_options)])),
-        "session_info_update" => Some(state(&[
-            ("title", f.title),
-            ("updatedAt", f.updated_at),
-            ("_meta", f.meta),
-        ])),
+        "available_commands_update" => state(&[("availableCommands", f.available_commands)]),
+        "current_mode_update" => state(&[("currentModeId", f.current_mode_id)]),
+        "config_option_update" => state(&[("configOptions", f.config_options)]),
+        "session_info_update" => match state(&[("title", f.title), ("updatedAt", f.updated_at)]) {
+            None => f.meta.map(|meta| Update::Session(vec![("_meta", meta)])),
+            news => news,
+        },
         "notice" => Some(Update::Notice),
         "compaction_update" | "compaction_summary_chunk" => {
             text(f.compaction_id).map(|id| Update::Compaction { id })
@@ -118,10 +122,14 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
         voice,
         message_id: text(f.message_id),
         content: content.unwrap_or(Content::Other),
-        // What a text block says of itself besides its text.
-        meta: non_null(f.meta)
-            .or(non_null(b.annotations))
-            .or(non_null(b.meta)),
+        about: [
+            ("_meta", f.meta),
+            ("annotations", b.annotations),
+            ("contentMeta", b.meta),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, non_null(value)?)))
+        .collect(),
     }))
 }
 

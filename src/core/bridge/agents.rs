@@ -7,7 +7,7 @@ use crate::core::session::Stage;
 use crate::core::stop::{Step, Stop};
 use crate::core::summary::Ending;
 use crate::proto::wire::{AgentState, CancelParams, Done};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Bridge {
     /// Begins the orderly end of the agent: running turns are cancelled, its stdin is closed.
@@ -119,6 +119,7 @@ impl Bridge {
             self.open_failed(&id, error, outlet);
         }
         self.routes.clear();
+        self.early.clear();
         self.calls.clear();
     }
 
@@ -151,22 +152,26 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
-            let opening = matches!(self.sessions[&id].stage, Stage::Opening { .. });
-            let (stage, limit) = if opening {
-                ("session/new", super::OPEN_LIMIT)
+            if matches!(self.sessions[&id].stage, Stage::Opening { .. }) {
+                let error = given_up(
+                    "session/new",
+                    super::OPEN_LIMIT,
+                    "call session/ensure again",
+                );
+                self.open_failed(&id, &error, outlet);
             } else {
-                ("session/cancel", super::CANCEL_LIMIT)
-            };
-            let message = format!(
-                "the agent did not answer {stage} within {} s: the session is given up, call session/ensure again",
-                limit.as_secs()
-            );
-            let error = Error::new(ErrorKind::Timeout, message).with("stage", stage);
-            self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
-            self.open_failed(&id, &error, outlet);
-            self.routes.retain(|_, session| *session != id);
+                let advice = "the session takes prompts again when the agent has answered";
+                let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);
+                self.abandon_turn(&id, error, now, outlet);
+            }
         }
     }
+}
+
+fn given_up(stage: &str, limit: Duration, advice: &str) -> Error {
+    let seconds = limit.as_secs();
+    let message = format!("the agent did not answer {stage} within {seconds} s: {advice}");
+    Error::new(ErrorKind::Timeout, message).with("stage", stage)
 }
 
 fn describe(exit: &Exit) -> String {

@@ -1,35 +1,41 @@
 //! What agents say.
 
 use super::commands::session_result;
-use super::{AgentId, AgentInput, Bridge, Call, Phase};
+use super::{AgentId, AgentInput, Bridge, Call, EARLY_SESSIONS, Phase};
 use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::{Running, Stage};
+use crate::core::session::{Stage, merge_state};
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::{AgentState, Memory, Rung};
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::time::Instant;
 use tracing::debug;
 
 impl Bridge {
     /// Takes what the world says of an agent; what is said of one that is no more is ignored.
+    ///
+    /// What it gives back is to be given again when the outlet is not full any more: a few bytes of an
+    /// agent can become many of the client's.
+    #[must_use]
     pub fn agent(
         &mut self,
         id: AgentId,
         input: AgentInput,
         now: Instant,
         outlet: &mut impl Outlet,
-    ) {
-        let Some(agent) = self.agent.as_mut().filter(|a| a.id == id) else {
-            return;
-        };
+    ) -> Option<AgentInput> {
+        let agent = self.agent.as_mut().filter(|a| a.id == id)?;
         match input {
             AgentInput::Started { pid } => agent.pid = Some(pid),
             AgentInput::StartFailed(error) => self.agent_gone(&error, now, outlet),
-            AgentInput::Batch(Batch::Lines(batch)) => self.lines(&batch, now, outlet),
+            AgentInput::Batch(Batch::Lines(batch)) => {
+                let rest = self.lines(batch, now, outlet);
+                return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
+            }
             AgentInput::Batch(Batch::TooLong(line)) => {
                 let mut events = Vec::new();
                 agent
@@ -49,17 +55,25 @@ impl Bridge {
             }
             AgentInput::Exited(exit) => self.agent_exited(&exit, now, outlet),
         }
+        None
     }
 
-    fn lines(&mut self, batch: &[u8], now: Instant, outlet: &mut impl Outlet) {
+    /// Reads lines until the outlet is full; gives the rest back.
+    fn lines(&mut self, batch: Bytes, now: Instant, outlet: &mut impl Outlet) -> Option<Bytes> {
         let mut events = Vec::new();
-        for line in lines(batch) {
-            let Some(agent) = &mut self.agent else { return };
-            agent.dialect.read(line, &mut events, &mut agent.out);
+        let mut read = 0;
+        for line in lines(&batch) {
+            if outlet.is_full() {
+                return Some(batch.slice(read..));
+            }
+            let agent = self.agent.as_mut()?;
+            agent.dialect.read(line.text, &mut events, &mut agent.out);
             for event in events.drain(..) {
                 self.event(event, now, outlet);
             }
+            read = line.end;
         }
+        None
     }
 
     fn event(&mut self, event: AgentEvent<'_>, now: Instant, outlet: &mut impl Outlet) {
@@ -91,7 +105,7 @@ impl Bridge {
     ) {
         let route = self.routes.get(agent_session);
         let Some(session) = route.and_then(|id| self.sessions.get_mut(id)) else {
-            debug!(agent_session, "update of a session that no client opened");
+            self.early_news(agent_session, update);
             return;
         };
         if let Update::Session(news) = update {
@@ -103,28 +117,40 @@ impl Bridge {
         }
     }
 
+    /// Some agents tell a session's commands before they answer the call for it.
+    fn early_news(&mut self, agent_session: &str, update: &Update<'_>) {
+        match update {
+            Update::Session(news) if self.early.len() < EARLY_SESSIONS => {
+                let state = self.early.entry(agent_session.to_owned()).or_default();
+                merge_state(state, news);
+            }
+            _ => debug!(agent_session, "update of a session that no client opened"),
+        }
+    }
+
+    /// Answers at once by the policy; whatever the client cancelled or ended is allowed nothing more.
     fn permission(&mut self, permission: &Permission<'_>, outlet: &mut impl Outlet) {
         let Some(agent) = &mut self.agent else { return };
         let route = self.routes.get(permission.session.as_ref());
         let session = route.and_then(|id| self.sessions.get_mut(id));
-        let cancelled = session
-            .as_ref()
-            .and_then(|s| s.running.as_ref())
-            .is_some_and(Running::is_cancelled);
-        let decision = if cancelled {
-            Decision::cancelled()
-        } else {
+        let wanted = !agent.is_stopping() && session.as_ref().is_some_and(|s| s.may_act());
+        let decision = if wanted {
             permit::decide(self.settings.policy, &permission.options)
+        } else {
+            Decision::cancelled()
         };
         agent.dialect.answer(
             &permission.question,
             decision.choice.as_ref(),
             &mut agent.out,
         );
-        if let Some(session) = session {
+        let Some(session) = session else { return };
+        if session.running.is_some() {
             session.with_turn(outlet, |turn, sink| {
                 turn.permission(permission, &decision, sink);
             });
+        } else {
+            session.stray_permission(permission, &decision, outlet);
         }
     }
 
@@ -141,15 +167,14 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        let early = self.early.remove(&agent_session);
         self.routes.insert(agent_session.clone(), id);
         let waiters = match std::mem::replace(&mut session.stage, Stage::Live { agent_session }) {
             Stage::Opening { waiters, .. } => waiters,
             Stage::Live { .. } => Vec::new(),
         };
-        for (name, value) in state {
-            let value = serde_json::from_str(value.get()).unwrap_or_default();
-            session.state.insert((*name).to_owned(), value);
-        }
+        session.state.extend(early.unwrap_or_default());
+        merge_state(&mut session.state, state);
         for token in waiters {
             let result = session_result(session, Rung::New, Memory::None);
             outlet.reply(token, Ok(Reply::Session(Box::new(result))));
@@ -160,7 +185,9 @@ impl Bridge {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.open_failed(&session, &error, outlet),
             Some(Call::Prompt { session }) => {
-                self.end_turn(&session, Ending::Failed(error), now, outlet);
+                if !self.was_abandoned(&session, call) {
+                    self.end_turn(&session, Ending::Failed(error), now, outlet);
+                }
             }
             None => {}
         }

@@ -28,9 +28,6 @@ impl Bridge {
             None => self.next_id("turn"),
         };
         let message_id = self.next_id("msg");
-        let call = self.next_call(Call::Prompt {
-            session: id.clone(),
-        });
         let waited = self.waited;
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
         if let Some(running) = &session.running {
@@ -41,6 +38,13 @@ impl Bridge {
                 Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
             );
         }
+        if session.abandoned.is_some() {
+            let message = format!(
+                "session {id:?} is in a turn that was cancelled and that the agent has not ended yet: \
+                 wait, or call agent/disconnect"
+            );
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
         if self.agent.as_ref().is_some_and(Agent::is_stopping) {
             return Err(stopping());
         }
@@ -48,6 +52,15 @@ impl Bridge {
             let message = format!("session {id:?} is not open yet: wait for session/ensure");
             return Err(out_of_order(&message));
         };
+        self.last_call += 1;
+        let call = CallId(self.last_call);
+        let session_id = id.clone();
+        self.calls.insert(
+            call,
+            Call::Prompt {
+                session: session_id,
+            },
+        );
         agent
             .dialect
             .prompt(call, agent_session, &parts, &mut agent.out);
@@ -99,7 +112,41 @@ impl Bridge {
         let Some(Call::Prompt { session }) = self.calls.remove(&call) else {
             return;
         };
+        if self.was_abandoned(&session, call) {
+            return;
+        }
         self.end_turn(&session, Ending::Answered(end), now, outlet);
+    }
+
+    /// Ends a turn whose cancel the agent does not answer; the session waits for that answer.
+    pub(super) fn abandon_turn(
+        &mut self,
+        id: &str,
+        error: Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Some(call) = session.running.as_ref().map(|r| r.call) else {
+            return;
+        };
+        session.abandoned = Some(call);
+        self.end_turn(id, Ending::Failed(error), now, outlet);
+        let session = id.to_owned();
+        self.calls.insert(call, Call::Prompt { session });
+    }
+
+    /// Whether this is the late answer to a turn that was given up: then the session is free again.
+    pub(super) fn was_abandoned(&mut self, id: &str, call: CallId) -> bool {
+        match self.sessions.get_mut(id) {
+            Some(session) if session.abandoned == Some(call) => {
+                session.abandoned = None;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The turn of a session is over; does nothing when there is none.

@@ -16,7 +16,14 @@ struct Terminal {
     tool: String,
     output: String,
     details: Map<String, Value>,
+    /// How much of the output was shown.
+    shown: usize,
+    stale: bool,
 }
+
+/// Up to this length every piece shows the terminal anew; beyond, only growth by a quarter does, so that
+/// all that is shown stays in proportion to what was said.
+const ALWAYS_SHOWN: usize = 4096;
 
 impl Terminals {
     /// Adds what is told and shows the terminal whole.
@@ -28,6 +35,8 @@ impl Terminals {
                 tool: update.tool.clone().into_owned(),
                 output: String::new(),
                 details: Map::new(),
+                shown: 0,
+                stale: false,
             });
             self.0.len() - 1
         });
@@ -39,13 +48,34 @@ impl Terminals {
             let more = members_without(details.get(), &["terminal_id"]);
             terminal.details.extend(more);
         }
+        let len = terminal.output.len();
+        let grown = len <= ALWAYS_SHOWN || len >= terminal.shown + terminal.shown / 4;
+        if grown || update.details.is_some() {
+            terminal.show(sink);
+        } else {
+            terminal.stale = true;
+        }
+    }
+
+    /// Shows what was held back.
+    pub fn flush(&mut self, sink: &mut impl ChunkSink) {
+        for terminal in self.0.iter_mut().filter(|t| t.stale) {
+            terminal.show(sink);
+        }
+    }
+}
+
+impl Terminal {
+    fn show(&mut self, sink: &mut impl ChunkSink) {
+        self.shown = self.output.len();
+        self.stale = false;
         let data = to_raw(&json!({
-            "toolCallId": terminal.tool,
-            "output": terminal.output,
-            "details": terminal.details,
+            "toolCallId": self.tool,
+            "output": self.output,
+            "details": self.details,
         }));
         sink.chunk(&Chunk::DataTerminal {
-            id: &terminal.id,
+            id: &self.id,
             data: Raw(&data),
         });
     }

@@ -123,8 +123,7 @@ impl Tools {
         self.asked += 1;
         let approval = format!("{}.ask{}", self.message_id, self.asked);
         let options = permission.raw_options.map(Raw);
-        let mut data = json!({ "toolCallId": call.id(), "options": options });
-        show_question(&approval, &data, sink);
+        show_question(&approval, &permission_data(permission, None), sink);
         if call.begin_question() {
             let descriptor = to_raw(&json!({ "options": options }));
             sink.chunk(&Chunk::ToolApprovalRequest {
@@ -140,20 +139,16 @@ impl Tools {
             });
             call.end_question(decision.approved(), sink);
         }
-        data["outcome"] = match &decision.choice {
-            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
-            None => json!({ "outcome": "cancelled" }),
-        };
-        data["approved"] = decision.approved().into();
-        data["reason"] = decision.reason.as_str().into();
+        let data = permission_data(permission, Some(decision));
         show_question(&approval, &data, sink);
         self.note_settled(at);
     }
 
     /// Settles every call that is still open.
     pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
-        for at in std::mem::take(&mut self.open) {
-            self.calls[at].settle(why, sink);
+        self.open.clear();
+        for call in &mut self.calls {
+            call.settle(why, sink);
         }
     }
 
@@ -181,6 +176,23 @@ impl Tools {
     pub fn went_on(&mut self) {
         self.failed_last = None;
     }
+}
+
+/// What `data-permission` holds.
+pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>) -> Value {
+    let mut data = json!({
+        "toolCallId": permission.tool.id,
+        "options": permission.raw_options.map(Raw),
+    });
+    if let Some(decision) = decision {
+        data["outcome"] = match &decision.choice {
+            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        data["approved"] = decision.approved().into();
+        data["reason"] = decision.reason.as_str().into();
+    }
+    data
 }
 
 fn show_question(approval: &str, data: &Value, sink: &mut impl ChunkSink) {

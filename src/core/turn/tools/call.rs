@@ -8,6 +8,9 @@ use crate::proto::json::{Raw, raw_object, text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// Calls up to this weight, in bytes, are shown anew at every change.
+const ALWAYS_SHOWN: usize = 16 * 1024;
+
 /// What the client was shown of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -38,6 +41,8 @@ pub struct Call {
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
     stage: Stage,
+    /// Whether something changed that was not shown, because the call is heavy and the change is light.
+    stale: bool,
     /// Whether a permission question was shown: after it the input may not be shown again.
     asked: bool,
     settled: Option<&'static str>,
@@ -71,24 +76,33 @@ impl Call {
             locations: None,
             meta: None,
             stage: Stage::New,
+            stale: false,
             asked: false,
             settled: None,
         }
     }
 
-    /// Takes over what an update says; true when that changes anything.
-    pub fn merge(&mut self, u: &ToolUpdate<'_>) -> bool {
-        let mut changed = set_text(&mut self.title, u.title.as_deref());
-        changed |= set_text(&mut self.kind, u.kind.as_deref());
-        if set_raw(&mut self.input, u.input) {
-            self.input_shown = false;
-            changed = true;
-        }
-        changed |= set_raw(&mut self.output, u.output);
-        changed |= set_raw(&mut self.content, u.content);
-        changed |= set_raw(&mut self.locations, u.locations);
-        if let Some(meta) = u.meta.and_then(|m| serde_json::from_str(m.get()).ok()) {
-            changed |= merge_json(self.meta.get_or_insert_default(), meta);
+    /// Takes over what an update says; gives the size of what changed, if anything did.
+    pub fn merge(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
+        let mut changed = None;
+        let mut note = |size: Option<usize>| {
+            if let Some(size) = size {
+                *changed.get_or_insert(0) += size;
+            }
+        };
+        note(set_text(&mut self.title, u.title.as_deref()));
+        note(set_text(&mut self.kind, u.kind.as_deref()));
+        let input = set_raw(&mut self.input, u.input);
+        self.input_shown &= input.is_none();
+        note(input);
+        note(set_raw(&mut self.output, u.output));
+        note(set_raw(&mut self.content, u.content));
+        note(set_raw(&mut self.locations, u.locations));
+        if let Some(meta) = u.meta
+            && let Ok(value) = serde_json::from_str(meta.get())
+            && merge_json(self.meta.get_or_insert_default(), value)
+        {
+            note(Some(meta.get().len()));
         }
         let ended = matches!(
             self.status,
@@ -98,7 +112,7 @@ impl Call {
         // What has ended does not begin again.
         if u.status.is_some() && u.status != self.status && (ends || !ended) {
             self.status = u.status;
-            changed = true;
+            note(Some(0));
         }
         changed
     }
@@ -120,20 +134,18 @@ impl Call {
         });
     }
 
-    /// Shows the call after an update.
-    pub fn show(&mut self, changed: bool, sink: &mut impl ChunkSink) {
+    /// Shows the call after an update, if it is worth it.
+    pub fn show(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
         match (self.stage, self.status) {
-            (Stage::Denied | Stage::Failed, _) => {
-                if changed {
-                    self.show_late(sink);
+            (Stage::New, None | Some(ToolStatus::Pending | ToolStatus::InProgress)) => {
+                if self.is_only_announced() {
+                    self.announce(sink);
+                } else {
+                    self.available(sink);
                 }
             }
             (Stage::Completed, Some(ToolStatus::Failed)) => self.show_error(sink),
-            (Stage::Completed, _) => {
-                if changed {
-                    self.show_output(false, sink);
-                }
-            }
+            (Stage::Completed | Stage::Failed | Stage::Denied, _) => self.show_again(changed, sink),
             (_, Some(ToolStatus::Completed)) => {
                 self.show_input(sink);
                 self.show_output(false, sink);
@@ -142,19 +154,40 @@ impl Call {
                 self.show_input(sink);
                 self.show_error(sink);
             }
-            (Stage::New, _) if self.is_only_announced() => self.announce(sink),
-            (Stage::New, _) => self.available(sink),
-            (Stage::Announced | Stage::Available, _) if !self.asked => {
-                if changed {
-                    self.available(sink);
-                }
-            }
-            (Stage::Announced | Stage::Available | Stage::Preliminary, _) => {
-                if changed {
-                    self.show_output(true, sink);
-                }
-            }
+            _ => self.show_again(changed, sink),
         }
+    }
+
+    /// Shows a change, unless the call is heavy and the change is light: then it waits for the next chunk
+    /// that must be, so that all that is shown stays in proportion to what was said.
+    fn show_again(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
+        let Some(size) = changed else { return };
+        let heavy = self.weight();
+        if heavy <= ALWAYS_SHOWN || size >= heavy / 8 {
+            self.refresh(sink);
+        } else {
+            self.stale = true;
+        }
+    }
+
+    /// Shows the whole state in the way that the stage allows.
+    fn refresh(&mut self, sink: &mut impl ChunkSink) {
+        match self.stage {
+            Stage::New | Stage::Announced => self.available(sink),
+            Stage::Available if !self.asked => self.available(sink),
+            Stage::Available | Stage::Preliminary => self.show_output(true, sink),
+            Stage::Completed => self.show_output(false, sink),
+            Stage::Failed | Stage::Denied => self.show_late(sink),
+        }
+    }
+
+    fn weight(&self) -> usize {
+        let fields = [&self.input, &self.output, &self.content, &self.locations];
+        fields
+            .into_iter()
+            .flatten()
+            .map(|raw| raw.get().len())
+            .sum()
     }
 
     /// Some agents announce a call with an empty object before they know its input.
@@ -180,13 +213,15 @@ impl Call {
 
     /// Shows the input, unless it stands there or the stage does not allow it any more.
     pub fn show_input(&mut self, sink: &mut impl ChunkSink) {
-        let stale = self.stage == Stage::Available && !self.asked && !self.input_shown;
+        let stale =
+            self.stage == Stage::Available && !self.asked && (!self.input_shown || self.stale);
         if stale || matches!(self.stage, Stage::New | Stage::Announced) {
             self.available(sink);
         }
     }
 
     fn available(&mut self, sink: &mut impl ChunkSink) {
+        self.stale = false;
         self.stage = Stage::Available;
         self.shown_title.clone_from(&self.title);
         self.input_shown = self.input.is_some();
@@ -203,6 +238,7 @@ impl Call {
     }
 
     fn show_output(&mut self, preliminary: bool, sink: &mut impl ChunkSink) {
+        self.stale = false;
         self.stage = if preliminary {
             Stage::Preliminary
         } else {
@@ -223,6 +259,7 @@ impl Call {
     }
 
     fn show_error(&mut self, sink: &mut impl ChunkSink) {
+        self.stale = false;
         self.stage = Stage::Failed;
         let error_text = self.error_text();
         sink.chunk(&Chunk::ToolOutputError {
@@ -243,7 +280,8 @@ impl Call {
     }
 
     /// The whole state: the call's own chunks may not show it any more.
-    fn show_late(&self, sink: &mut impl ChunkSink) {
+    fn show_late(&mut self, sink: &mut impl ChunkSink) {
+        self.stale = false;
         let data = ToolState {
             tool_name: Some(&self.name),
             title: self.title.as_deref(),
@@ -293,12 +331,14 @@ impl Call {
         }
     }
 
-    /// Ends the call if the agent did not.
+    /// Ends the call if the agent did not, and shows what was held back.
     pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
         if self.is_open() {
             self.show_input(sink);
             self.settled = Some(why.text());
             self.show_error(sink);
+        } else if self.stale {
+            self.refresh(sink);
         }
     }
 
@@ -379,24 +419,19 @@ fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-fn set_text(slot: &mut Option<String>, value: Option<&str>) -> bool {
-    match value {
-        Some(value) if slot.as_deref() != Some(value) => {
-            *slot = Some(value.to_owned());
-            true
-        }
-        _ => false,
-    }
+/// Takes over a text; gives its size if it is another one.
+fn set_text(slot: &mut Option<String>, value: Option<&str>) -> Option<usize> {
+    let value = value.filter(|value| slot.as_deref() != Some(value))?;
+    *slot = Some(value.to_owned());
+    Some(value.len())
 }
 
-fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> bool {
-    match value {
-        Some(value) if slot.as_ref().is_none_or(|s| s.get() != value.get()) => {
-            *slot = Some(value.to_owned());
-            true
-        }
-        _ => false,
-    }
+/// Takes over a value; gives its size if it is another one.
+fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> Option<usize> {
+    let same = |value: &&RawValue| slot.as_ref().is_some_and(|s| s.get() == value.get());
+    let value = value.filter(|value| !same(value))?;
+    *slot = Some(value.to_owned());
+    Some(value.get().len())
 }
 
 /// Merges objects deeply, replaces everything else; true when that changes anything.
