@@ -171,6 +171,42 @@ impl Acp {
     }
 }
 
+impl Acp {
+    /// A line that cannot be read but shows that it was to be an answer: its call must not wait for ever.
+    fn fail_if_answer(&mut self, line: &[u8], fault: &str, events: &mut Vec<AgentEvent<'_>>) {
+        let speaks = |key: &str| memchr::memmem::find(line, key.as_bytes()).is_some();
+        if !["\"result\"", "\"error\"", "\"jsonrpc\""]
+            .into_iter()
+            .any(speaks)
+        {
+            return;
+        }
+        let sniffed = overlong::sniff(line, line);
+        if sniffed.method.is_none()
+            && let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok())
+        {
+            self.fail_answered(&id, line, fault, events);
+        }
+    }
+
+    /// Fails the call that an answer was for.
+    fn fail_answered(
+        &mut self,
+        id: &RawValue,
+        raw: &[u8],
+        fault: &str,
+        events: &mut Vec<AgentEvent<'_>>,
+    ) {
+        let Some(pending) = our_id(id).and_then(|id| self.pending.remove(&id)) else {
+            return;
+        };
+        let message = format!("the agent's answer to {} {fault}", pending.method());
+        let raw = String::from_utf8_lossy(raw).into_owned();
+        let error = Error::new(ErrorKind::Malformed, message).with("raw", raw);
+        events.push(pending.failed(error));
+    }
+}
+
 impl Dialect for Acp {
     fn name(&self) -> &'static str {
         "acp"
@@ -230,6 +266,7 @@ impl Dialect for Acp {
         let Ok(text) = std::str::from_utf8(line) else {
             self.faults.invalid_utf8 += 1;
             report(self.faults.invalid_utf8, "not UTF-8");
+            self.fail_if_answer(line, "is not UTF-8", events);
             return;
         };
         if let Some(event) = self.shortcuts.read(text) {
@@ -264,6 +301,7 @@ impl Dialect for Acp {
                 self.faults.malformed += 1;
                 report(self.faults.malformed, "no message");
                 debug!(%reason, line = clip(text), "the line skipped");
+                self.fail_if_answer(line, "is no valid JSON-RPC", events);
             }
         }
     }
@@ -290,16 +328,11 @@ impl Dialect for Acp {
             refuse(&id, rpc::code::INVALID_REQUEST, &message, out);
             return;
         }
-        if let Some(pending) = our_id(&id).and_then(|id| self.pending.remove(&id)) {
-            let message = format!(
-                "the agent's answer to {} was over the line cap ({} bytes): raise --max-line",
-                pending.method(),
-                line.len
-            );
-            let head = String::from_utf8_lossy(&line.head).into_owned();
-            let error = Error::new(ErrorKind::Malformed, message).with("raw", head);
-            events.push(pending.failed(error));
-        }
+        let fault = format!(
+            "is over the line cap ({} bytes): raise --max-line",
+            line.len
+        );
+        self.fail_answered(&id, &line.head, &fault, events);
     }
 
     fn faults(&self) -> Faults {

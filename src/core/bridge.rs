@@ -94,6 +94,8 @@ pub enum AgentInput {
     Batch(Batch),
     /// Its stdout was closed, but it lives.
     OutputClosed,
+    /// Its stdin was closed, but it lives.
+    InputClosed,
     /// It does not read its stdin, and too much waits there.
     InputStuck,
     /// It ended.
@@ -247,6 +249,18 @@ impl Bridge {
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
         self.tick_agent(now, outlet);
         self.tick_sessions(now, outlet);
+    }
+
+    /// True while a stop of the agent is under way, whose steps must not wait for the client.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.agent.as_ref().is_some_and(Agent::is_stopping)
+    }
+
+    /// True once the program is to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// The client is gone (its stdin ended, or it closed our stdout): everything ends in order.

@@ -24,6 +24,7 @@ pub enum Step {
 pub struct Stop {
     last: Step,
     since: Instant,
+    hurried: bool,
 }
 
 impl Stop {
@@ -31,7 +32,12 @@ impl Stop {
     #[must_use]
     pub fn begin(now: Instant) -> (Self, Step) {
         let last = Step::CloseInput;
-        (Self { last, since: now }, last)
+        let stop = Self {
+            last,
+            since: now,
+            hurried: false,
+        };
+        (stop, last)
     }
 
     /// When the next step is due; `None` after the last.
@@ -57,8 +63,14 @@ impl Stop {
         Some(self.last)
     }
 
-    /// Shortens the graces: SIGTERM now, so that the agent can still end its tools, SIGKILL very soon.
+    /// Shortens the graces: SIGTERM now, so that the agent can still end its tools, SIGKILL very soon; or
+    /// at once, if this was asked before.
     pub fn hurry(&mut self, now: Instant) -> Step {
+        if self.hurried || self.last == Step::Kill {
+            self.last = Step::Kill;
+            return Step::Kill;
+        }
+        self.hurried = true;
         self.last = Step::Terminate;
         self.since = now.checked_sub(TERM_GRACE).unwrap_or(now) + HURRY_GRACE;
         Step::Terminate
@@ -90,5 +102,10 @@ mod tests {
         assert_eq!(stop.hurry(t0), Step::Terminate);
         assert_eq!(stop.tick(t0), None);
         assert_eq!(stop.tick(t0 + HURRY_GRACE), Some(Step::Kill));
+        let (mut stop, _) = Stop::begin(t0);
+        assert_eq!(
+            (stop.hurry(t0), stop.hurry(t0)),
+            (Step::Terminate, Step::Kill)
+        );
     }
 }

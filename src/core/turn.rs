@@ -110,7 +110,10 @@ impl Turn {
                 id,
                 data: Raw(original.json()),
             }),
-            Update::Other => other(original.json(), sink),
+            Update::Other => {
+                self.close_block(sink);
+                other(original.json(), sink);
+            }
         }
     }
 
@@ -122,6 +125,7 @@ impl Turn {
     ) {
         self.tools.went_on();
         if piece.voice == Voice::User {
+            self.close_block(sink);
             sink.chunk(&Chunk::DataUserMessage {
                 data: Raw(original.json()),
             });

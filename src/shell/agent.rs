@@ -45,7 +45,7 @@ pub fn start(
     let (signals, wanted) = mpsc::channel(4);
     match spawn(spec) {
         Ok((child, stdin)) => {
-            tokio::spawn(write(stdin, lines));
+            tokio::spawn(write(id, stdin, lines, events.clone()));
             tokio::spawn(Process::new(id, child, max_line, events).watch(wanted));
         }
         Err(error) => {
@@ -113,11 +113,18 @@ fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin), Error> {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
+async fn write(
+    id: AgentId,
+    mut stdin: ChildStdin,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    events: mpsc::Sender<(AgentId, AgentInput)>,
+) {
     while let Some(lines) = lines.recv().await {
         if let Err(error) = stdin.write_all(&lines).await {
-            // Its end is reported by whoever watches the process.
             debug!(%error, "the agent's stdin is closed");
+            // As a rule it has ended, which says more and is told by whoever watches the process.
+            tokio::time::sleep(GRACE).await;
+            let _ = events.send((id, AgentInput::InputClosed)).await;
             return;
         }
     }
@@ -177,6 +184,8 @@ impl Process {
                 break;
             }
             tokio::select! {
+                // In this order: what the agent said comes before any conclusion from its silence.
+                biased;
                 permit = events.reserve(), if queue.is_some() => match permit {
                     Ok(permit) => {
                         if let Some(input) = queue.take() {

@@ -89,7 +89,7 @@ pub async fn drive(
             () = std::future::ready(()), if room && backlog => Happened::Room,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             () = shell.output.progress() => Happened::Written,
-            () = until(due), if room || shell.ending => Happened::Due,
+            () = until(due), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
             signal = signals.next() => Happened::Signal(signal),
         };
@@ -205,7 +205,7 @@ impl Shell {
     }
 
     fn stalled_at(&mut self, client: &impl Client) -> Option<Instant> {
-        let patience = client.patience().filter(|_| self.ending)?;
+        let patience = client.patience().filter(|_| self.bridge.is_ending())?;
         self.output.stalled_at(patience)
     }
 

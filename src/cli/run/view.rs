@@ -43,6 +43,17 @@ impl View {
     }
 
     pub fn error(&mut self, error: &Error) {
+        let chunk = Chunk::Error {
+            error_text: &error.message,
+        };
+        match self.format {
+            Format::Text | Format::Json => {}
+            Format::Chunks => self.chunk(&chunk),
+            Format::Sse => {
+                self.chunk(&chunk);
+                self.out.extend_from_slice(b"data: [DONE]\n\n");
+            }
+        }
         if self.format == Format::Json {
             let mut data = error.data();
             data["message"] = error.message.as_str().into();

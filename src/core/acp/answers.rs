@@ -103,7 +103,7 @@ pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
 /// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came.
 pub fn prompt(result: &RawValue) -> TurnEnd {
     let r: PromptResult<'_> = read(Some(result));
-    let reported = owned(r.stop_reason).unwrap_or_default();
+    let reported = owned(r.stop_reason).unwrap_or_else(|| "unknown".to_owned());
     TurnEnd {
         stop_reason: match reported.as_str() {
             "end_turn" => StopReason::EndTurn,

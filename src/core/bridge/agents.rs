@@ -152,7 +152,11 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
-            if matches!(self.sessions[&id].stage, Stage::Opening { .. }) {
+            if let Stage::Opening { call, .. } = self.sessions[&id].stage {
+                // A late answer must not be taken for that of a later try.
+                if let Some(call) = call {
+                    self.calls.remove(&call);
+                }
                 let error = given_up(
                     "session/new",
                     super::OPEN_LIMIT,

@@ -274,6 +274,10 @@ impl Bridge {
         if let Some(session) = self.sessions.get_mut(id) {
             match &mut session.stage {
                 Stage::Opening { waiters, .. } => waiters.push(token),
+                Stage::Live { .. } if cwd.as_ref().is_some_and(|c| *c != session.cwd) => {
+                    let message = format!("session {id:?} lives in {} already", session.cwd);
+                    return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
+                }
                 Stage::Live { .. } => {
                     let result = session_result(session, Rung::Live, Memory::Kept);
                     outlet.reply(token, Ok(Reply::Session(Box::new(result))));

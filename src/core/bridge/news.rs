@@ -49,6 +49,10 @@ impl Bridge {
                 let message = "the agent closed its stdout but did not end";
                 self.agent_broken(&Error::new(ErrorKind::Streaming, message), now, outlet);
             }
+            AgentInput::InputClosed => {
+                let message = "the agent closed its stdin but did not end";
+                self.agent_broken(&Error::new(ErrorKind::Streaming, message), now, outlet);
+            }
             AgentInput::InputStuck => {
                 let message = "the agent does not read its stdin: too many messages wait for it";
                 self.agent_broken(&Error::new(ErrorKind::Overloaded, message), now, outlet);

@@ -126,7 +126,7 @@ impl Call {
             title: u.title.clone(),
             kind: u.kind.clone(),
             status: u.status.filter(|_| self.status.is_none()),
-            input: u.input,
+            input: u.input.filter(|i| i.get() != "{}" || self.input.is_none()),
             output: u.output,
             content: u.content.filter(filled),
             locations: u.locations.filter(filled),
