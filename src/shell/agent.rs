@@ -272,6 +272,10 @@ async fn read(stdout: Option<&mut ChildStdout>, buffer: &mut BytesMut) -> bool {
     let Some(stdout) = stdout else {
         return true;
     };
+    if buffer.is_empty() && buffer.capacity() > 16 * READ_SIZE {
+        // It grew for one long line: its memory is given back.
+        *buffer = BytesMut::new();
+    }
     buffer.reserve(READ_SIZE);
     !matches!(stdout.read_buf(buffer).await, Ok(n) if n > 0)
 }

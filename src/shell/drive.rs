@@ -15,6 +15,9 @@ use tracing::warn;
 /// How many batches may wait between an agent and the loop: enough to overlap, too few to matter.
 const AGENT_QUEUE: usize = 4;
 
+/// How many messages of a client are taken while it does not read.
+const UNREAD_REQUESTS: u32 = 1024;
+
 /// Bounds that the user sets.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -74,11 +77,13 @@ pub async fn drive(
     };
     let mut signals = Signals::new()?;
     let mut interrupts = 0;
+    let mut unread = 0;
     shell.settle(client, Instant::now());
     while !shell.finished || shell.output.is_pending() {
         let room = !shell.output.is_full();
-        // A client that does not read may still cancel; only one that floods us too is not heard.
-        let heard = !shell.output.is_overfull();
+        // A client that does not read may still cancel; only one that floods us meanwhile is not heard.
+        unread = if room { 0 } else { unread };
+        let heard = unread < UNREAD_REQUESTS;
         shell.note_deafness(room);
         let due = shell.bridge.deadline().map(|(at, _)| at);
         let stalled = shell.stalled_at(client);
@@ -112,6 +117,7 @@ pub async fn drive(
                 }
             }
             Happened::Client(input) => {
+                unread += 1;
                 if matches!(input, ClientInput::End) {
                     stdin = None;
                 }

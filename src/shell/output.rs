@@ -159,11 +159,6 @@ impl Output {
         self.buffer.len() > FULL
     }
 
-    /// True while even the client's own requests should wait for it.
-    pub fn is_overfull(&self) -> bool {
-        self.buffer.len() > 16 * FULL
-    }
-
     /// Set once nothing can be written any more.
     pub fn closed(&self) -> Option<Closed> {
         self.closed

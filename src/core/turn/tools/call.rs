@@ -147,7 +147,7 @@ impl Call {
             (Stage::Completed, Some(ToolStatus::Failed)) => self.show_error(sink),
             (Stage::Completed | Stage::Failed | Stage::Denied, _) => self.show_again(changed, sink),
             (_, Some(ToolStatus::Completed)) => {
-                self.show_input(sink);
+                self.show_input_beside(Beside::Output, sink);
                 self.show_output(false, sink);
             }
             (_, Some(ToolStatus::Failed)) => {
@@ -213,14 +213,22 @@ impl Call {
 
     /// Shows the input, unless it stands there or the stage does not allow it any more.
     pub fn show_input(&mut self, sink: &mut impl ChunkSink) {
+        self.show_input_beside(Beside::Nothing, sink);
+    }
+
+    fn show_input_beside(&mut self, beside: Beside, sink: &mut impl ChunkSink) {
         let stale =
             self.stage == Stage::Available && !self.asked && (!self.input_shown || self.stale);
         if stale || matches!(self.stage, Stage::New | Stage::Announced) {
-            self.available(sink);
+            self.available_beside(beside, sink);
         }
     }
 
     fn available(&mut self, sink: &mut impl ChunkSink) {
+        self.available_beside(Beside::Nothing, sink);
+    }
+
+    fn available_beside(&mut self, beside: Beside, sink: &mut impl ChunkSink) {
         self.stale = false;
         self.stage = Stage::Available;
         self.shown_title.clone_from(&self.title);
@@ -233,7 +241,7 @@ impl Call {
             dynamic: true,
             provider_executed: true,
             title: self.title.as_deref(),
-            tool_metadata: Some(self.metadata(Beside::Nothing)),
+            tool_metadata: Some(self.metadata(beside)),
         }));
     }
 
