@@ -12,7 +12,7 @@ use crate::proto::wire::AgentSource;
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Verb};
 use clap::Parser as _;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 pub use schema::{FILES, render};
@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            run::complain(&format!("{error:#}"));
+            complain(&format!("{error:#}"));
             let code = match error.downcast_ref::<Mistake>() {
                 Some(_) => ErrorKind::InvalidParams.exit_code(),
                 None => ErrorKind::Internal.exit_code(),
@@ -34,6 +34,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// A line on stderr, for people.
+fn complain(text: &str) {
+    // Nobody may be there to read it: that is no failure of the run.
+    let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
 }
 
 /// A mistake on the command line or in the environment.

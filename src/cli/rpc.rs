@@ -9,7 +9,7 @@ use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
-use crate::proto::json::{JsonStr, to_raw};
+use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
 use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish};
 use batch::{BatchId, Batches};
@@ -323,8 +323,7 @@ pub fn method_names() -> Vec<&'static str> {
 /// JSON-RPC ids are strings, numbers or null.
 fn usable_id(id: &RawValue) -> Result<(), Error> {
     let first = id.get().as_bytes().first();
-    let scalar = matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
-    if scalar || JsonStr::new(id).is_some() {
+    if matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n')) {
         return Ok(());
     }
     let message = "invalid request: id must be a string, a number or null";

@@ -2,8 +2,8 @@
 
 mod view;
 
-use super::Mistake;
 use super::args::RunArgs;
+use super::{Mistake, complain};
 use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
@@ -12,7 +12,7 @@ use crate::proto::wire::{self, AgentSource};
 use crate::shell::{Client, ClientInput, Interrupt, Limits, Wish, drive};
 use anyhow::Context as _;
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
 use view::View;
 
@@ -36,12 +36,6 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     )
     .await?;
     Ok(client.exit_code())
-}
-
-/// A line on stderr, for people.
-pub fn complain(text: &str) {
-    // Nobody may be there to read it: that is no failure of the run.
-    let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
 }
 
 /// The prompt from arguments and piped stdin, an empty line between them.

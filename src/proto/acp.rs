@@ -16,9 +16,6 @@ pub const VERSION: u16 = 1;
 /// Error code: the agent wants its user to sign in.
 pub const AUTH_REQUIRED: i64 = -32000;
 
-/// Error code: the agent does not know the session.
-pub const NOT_FOUND: i64 = -32002;
-
 /// A `session/update` line, read in one pass.
 #[derive(Debug, Default, Deserialize)]
 pub struct UpdateLine<'a> {

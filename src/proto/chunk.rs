@@ -220,7 +220,7 @@ pub enum Chunk<'a> {
     DataPermission {
         /// Id of the question.
         id: &'a str,
-        /// `{toolCallId, options, outcome?, decidedBy?}`.
+        /// `{toolCallId, options}`, and once decided `outcome`, `approved` and `reason`.
         data: Raw<'a>,
     },
     /// A terminal that a tool shows.
@@ -240,7 +240,7 @@ pub enum Chunk<'a> {
     },
     /// A message of the user that the agent repeated in the turn.
     DataUserMessage {
-        /// `{content, messageId?}` as the agent sent it.
+        /// The update as the agent sent it.
         data: Raw<'a>,
     },
     /// Modes, models, options, commands and title of the session; not part of the message.
@@ -254,7 +254,7 @@ pub enum Chunk<'a> {
     },
     /// A notice of the agent to the user; not part of the message.
     DataNotice {
-        /// `{severity, title, description?}`.
+        /// The update as the agent sent it: severity, title, description.
         data: Raw<'a>,
         /// Always true.
         transient: bool,
@@ -263,7 +263,7 @@ pub enum Chunk<'a> {
     DataCompaction {
         /// Id of the compaction.
         id: &'a str,
-        /// `{status, summary?, error?}`.
+        /// The update as the agent sent it: status, summary, error.
         data: Raw<'a>,
     },
     /// An ACP message that has no chunk of its own.

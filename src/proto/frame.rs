@@ -164,7 +164,7 @@ impl LineBatches {
 /// A line of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// The line without its newline (and a carriage return before it).
+    /// The line without its newline.
     pub text: &'a [u8],
     /// Where the next line begins in the batch.
     pub end: usize,
@@ -178,10 +178,7 @@ pub fn lines(batch: &[u8]) -> impl Iterator<Item = Line<'_>> {
         let newline = memchr(b'\n', rest);
         let text = &rest[..newline.unwrap_or(rest.len())];
         start += newline.map_or(rest.len(), |at| at + 1);
-        Some(Line {
-            text: text.strip_suffix(b"\r").unwrap_or(text),
-            end: start,
-        })
+        Some(Line { text, end: start })
     })
 }
 
@@ -418,10 +415,10 @@ mod tests {
             whole,
             [
                 "{\"a\":1}",
-                "",
+                "\r",
                 "\u{fffd}\u{fffd}",
                 "<18 longer than twelve…longer than twelve>",
-                "{\"b\":2}",
+                "{\"b\":2}\r",
                 "last"
             ]
         );

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// How many batches may wait between an agent and the loop: enough to overlap, too few to matter.
 const AGENT_QUEUE: usize = 4;
@@ -71,7 +71,6 @@ pub async fn drive(
         events,
         backlog: None,
         limits,
-        ending: false,
         finished: false,
         deaf_since: None,
     };
@@ -85,7 +84,7 @@ pub async fn drive(
         unread = if room { 0 } else { unread };
         let heard = unread < UNREAD_REQUESTS;
         shell.note_deafness(room);
-        let due = shell.bridge.deadline().map(|(at, _)| at);
+        let due = shell.bridge.deadline();
         let stalled = shell.stalled_at(client);
         let backlog = shell.backlog.is_some();
         shell.bridge.rest(Instant::now());
@@ -94,7 +93,7 @@ pub async fn drive(
             () = std::future::ready(()), if room && backlog => Happened::Room,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             () = shell.output.progress() => Happened::Written,
-            () = until(due), if room || shell.bridge.is_stopping() => Happened::Due,
+            () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
             signal = signals.next() => Happened::Signal(signal),
         };
@@ -104,12 +103,7 @@ pub async fn drive(
             Happened::Agent(id, input) => {
                 shell.hear(id, input, client, now);
                 // Whatever waits already is dealt with before anything is written.
-                while !shell.output.is_full()
-                    && shell.backlog.is_none()
-                    && let Ok((id, input)) = agent_events.try_recv()
-                {
-                    shell.hear(id, input, client, now);
-                }
+                shell.hear_waiting(&mut agent_events, client, now);
             }
             Happened::Room => {
                 if let Some((id, input)) = shell.backlog.take() {
@@ -124,7 +118,12 @@ pub async fn drive(
                 client.input(input);
             }
             Happened::Written => {}
-            Happened::Due => shell.bridge.tick(now, client),
+            Happened::Due => {
+                // What is answered already is not given up.
+                shell.hear_waiting(&mut agent_events, client, now);
+                debug!(what = due.map(|(_, what)| what), "a time is up");
+                shell.bridge.tick(now, client);
+            }
             Happened::Stalled => {
                 if shell.stalled_at(client).is_some_and(|at| at <= now) {
                     warn!("the client does not read: what it was not given yet is lost");
@@ -159,7 +158,6 @@ struct Shell {
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
     limits: Limits,
-    ending: bool,
     finished: bool,
     /// Since when agents are not listened to.
     deaf_since: Option<Instant>,
@@ -173,6 +171,21 @@ impl Shell {
         client.take_output(&mut self.output.buffer);
     }
 
+    /// Hands over what waits already, as far as the client has room.
+    fn hear_waiting(
+        &mut self,
+        events: &mut mpsc::Receiver<(AgentId, AgentInput)>,
+        client: &mut impl Client,
+        now: Instant,
+    ) {
+        while !self.output.is_full()
+            && self.backlog.is_none()
+            && let Ok((id, input)) = events.try_recv()
+        {
+            self.hear(id, input, client, now);
+        }
+    }
+
     /// Does everything that follows from what happened, then hands the output over.
     fn settle(&mut self, client: &mut impl Client, now: Instant) {
         loop {
@@ -183,7 +196,7 @@ impl Shell {
             client.take_output(&mut self.output.buffer);
             self.output.flush();
             if let Some(why) = self.output.closed()
-                && !self.ending
+                && !self.bridge.is_ending()
             {
                 client.left(match why {
                     Closed::Failed(errno) => Some(errno.into()),
@@ -228,8 +241,7 @@ impl Shell {
     }
 
     fn end(&mut self, client: &mut impl Client, now: Instant) {
-        if !self.ending {
-            self.ending = true;
+        if !self.bridge.is_ending() {
             self.bridge.client_gone(now, client);
         }
     }

@@ -1,7 +1,7 @@
 //! What a run shows: the answer on stdout in the chosen format, everything else on stderr.
 
-use super::complain;
 use crate::cli::args::Format;
+use crate::cli::complain;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::JsonStr;

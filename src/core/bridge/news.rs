@@ -64,6 +64,14 @@ impl Bridge {
 
     /// Reads lines until the outlet is full; gives the rest back.
     fn lines(&mut self, batch: Bytes, now: Instant, outlet: &mut impl Outlet) -> Option<Bytes> {
+        // Between tokens JSON allows it, but many readers of lines and events end a line there.
+        let batch = match memchr::memchr(b'\r', &batch) {
+            Some(_) => batch
+                .iter()
+                .map(|&b| if b == b'\r' { b' ' } else { b })
+                .collect(),
+            None => batch,
+        };
         let mut events = Vec::new();
         let mut read = 0;
         for line in lines(&batch) {

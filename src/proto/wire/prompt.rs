@@ -23,8 +23,6 @@ pub struct PromptParams {
 /// A message of the user: a string, or a `UIMessage` of the AI SDK.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserMessage {
-    /// Its id, where it came with one.
-    pub id: Option<String>,
     /// Its parts; a string is one text part.
     pub parts: Vec<Value>,
 }
@@ -34,7 +32,6 @@ impl UserMessage {
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
-            id: None,
             parts: vec![serde_json::json!({ "type": "text", "text": text })],
         }
     }
@@ -58,7 +55,6 @@ impl<'de> Deserialize<'de> for UserMessage {
                 let message = UiMessage::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 match message.role.as_deref() {
                     None | Some("user") => Ok(UserMessage {
-                        id: message.id,
                         parts: message.parts,
                     }),
                     Some(role) => Err(de::Error::custom(format_args!(
