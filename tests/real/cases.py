@@ -117,7 +117,7 @@ def was_refused(turn):
         yield "not refused once"
     if not turn.of("tool-output-denied"):
         yield "no tool-output-denied"
-    if turn.code not in (0, 130):
+    if turn.code != 0 and (turn.code, turn.end) != (1, "cancelled"):      # nobody asked for that cancel: a failure
         yield f"exit code {turn.code}"
 
 

@@ -1,22 +1,22 @@
 """The two ways to use acpipe, `run` and `serve`: one prompt each, seen from outside as a Turn."""
+import contextlib
 import json
-import os
-import queue
 import signal
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import sandbox
 from agents import NODE_BIN, QUIET
 from cases import GRACE, Turn
 from mock_model import PROOF
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+import drive        # the client for newcomers is the one that is put to the proof here
+
 LIMIT = 90      # seconds for one acpipe process
-
-
-class Wrong(Exception):
-    """acpipe broke its contract so that the case cannot go on."""
 
 
 class Job:
@@ -36,68 +36,55 @@ class Job:
         agent.configure(model.url, home)
 
 
-class Acpipe:
-    """A running acpipe, its frames, and the processes around it."""
+class Watch:
+    """A running acpipe and the processes around it. A thread of its own looks around, calls for the cancel when the
+    moment has come, and ends what takes too long."""
 
-    def __init__(self, job, *arguments):
-        self.job, self.turn = job, Turn()
-        self.start = time.monotonic()
-        self.frames = queue.Queue()
+    def __init__(self, job):
+        self.job, self.turn, self.start = job, Turn(), time.monotonic()
         self.record = open(f"{job.log}.ndjson", "w") if job.log else None
-        errors = open(f"{job.log}.stderr", "wb") if job.log else subprocess.DEVNULL
+        self.place = {"env": job.base, "cwd": job.home,
+                      "stderr": open(f"{job.log}.stderr", "wb") if job.log else subprocess.DEVNULL}
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._look_around, daemon=True)
         sandbox.refuse_network()
-        self.child = subprocess.Popen([job.acpipe, *arguments], env=job.base, cwd=job.home, start_new_session=True,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
-        self.turn.groups.add(self.child.pid)
-        threading.Thread(target=self._read, daemon=True).start()
+
+    def begin(self, child, cancel):
+        self.child, self.cancel = child, cancel
+        self.turn.groups.add(child.pid)
+        self.thread.start()
 
     def clock(self):
         return time.monotonic() - self.start
-
-    def _read(self):
-        for line in self.child.stdout:
-            self.frames.put((self.clock(), line))
-        self.frames.put((self.clock(), None))
 
     def write_down(self, direction, what):
         if self.record:
             print(json.dumps({"ms": round(self.clock() * 1000), direction: what}, ensure_ascii=False),
                   file=self.record, flush=True)
 
-    def receive(self):
-        """Frames as they come, None between them so that the caller can look around; ends with acpipe's output."""
-        while True:
-            try:
-                at, line = self.frames.get(timeout=0.05)
-            except queue.Empty:
-                if self.clock() > LIMIT:
-                    raise Wrong(f"no end after {LIMIT} s") from None
-                yield self.clock(), None
-                continue
-            if line is None:
-                return
-            try:
-                frame = json.loads(line)
-            except ValueError:
-                raise Wrong(f"not JSON on stdout: {line[:80]!r}") from None
-            self.write_down("out", frame)
-            yield at, frame
-
-    def take(self, at, chunk):
+    def take(self, chunk):
         self.turn.chunks.append(chunk)
-        self.turn.ended = at
+        self.turn.ended = self.clock()
 
-    def look_around(self, cancel):
-        """Notes the agent's process group; cancels when the moment has come."""
+    def left(self):
+        """Whether acpipe was told to end in the middle of the turn, which then may end anyhow."""
+        return self.job.case.abrupt and self.turn.cancelled is not None
+
+    def _look_around(self):
         turn, when = self.turn, self.job.case.cancel_when
-        turn.proof = (self.job.cwd / PROOF).exists()
-        turn.groups |= {p.group for p in sandbox.processes() if p.parent == self.child.pid}
-        if when and turn.cancelled is None and when(turn):
-            turn.cancelled = self.clock()
-            self.write_down("in", "cancel")
-            cancel()
+        while not self.over.wait(0.05):
+            turn.proof = (self.job.cwd / PROOF).exists()
+            turn.groups |= {p.group for p in sandbox.processes() if p.parent == self.child.pid}
+            if when and turn.cancelled is None and when(turn):
+                turn.cancelled = self.clock()
+                self.write_down("in", "cancel")
+                with contextlib.suppress(OSError, ValueError):      # acpipe is gone: the verdict will say so
+                    self.cancel()
+            if self.clock() > LIMIT:
+                turn.notes.append(f"no end after {LIMIT} s")
+                return self.child.kill()
 
-    def close(self):
+    def finish(self):
         """Waits for the exit and counts what is left."""
         turn = self.turn
         if turn.ended is None:
@@ -113,6 +100,8 @@ class Acpipe:
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
+        self.over.set()
+        self.thread.join()
         turn.proof = (self.job.cwd / PROOF).exists()
         sandbox.sweep()
 
@@ -121,97 +110,94 @@ def run(job):
     """`acpipe run`: chunks on stdout, or for the hello case the summary; SIGINT cancels, the second one kills."""
     summary = job.case.name == "hello"
     variables = [word for name, value in job.variables.items() for word in ("--env", f"{name}={value}")]
-    acpipe = Acpipe(job, "run", "-o", "json" if summary else "chunks", "--cwd", job.cwd, *variables,
-                    "--permissions", job.case.permissions, job.case.prompt, "--", *job.command)
-    turn = acpipe.turn
+    watch = Watch(job)
+    turn = watch.turn
+    child = subprocess.Popen([job.acpipe, "run", "-o", "json" if summary else "chunks", "--cwd", job.cwd, *variables,
+                              "--permissions", job.case.permissions, job.case.prompt, "--", *job.command],
+                             start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **watch.place)
 
     def stop():
-        os.kill(acpipe.child.pid, signal.SIGINT)
+        child.send_signal(signal.SIGINT)
         if job.case.abrupt:
             time.sleep(0.005)       # two at once would count as one
-            os.kill(acpipe.child.pid, signal.SIGINT)
+            child.send_signal(signal.SIGINT)
 
+    watch.begin(child, stop)
+    child.stdin.close()
     try:
-        acpipe.child.stdin.close()
-        for at, frame in acpipe.receive():
-            if frame and summary:
-                turn.summary, turn.ended = frame, at
-            elif frame:
-                acpipe.take(at, frame)
-            acpipe.look_around(stop)
-    except Wrong as wrong:
-        turn.notes.append(str(wrong))
-        acpipe.child.terminate()
-    acpipe.close()
+        for line in child.stdout:
+            frame = json.loads(line)
+            watch.write_down("out", frame)
+            if summary:
+                turn.summary, turn.ended = frame, watch.clock()
+            else:
+                watch.take(frame)
+    except ValueError:
+        turn.notes.append(f"not JSON on stdout: {line[:80]!r}")
+        child.terminate()
+    watch.finish()
     if job.case.cancel_when and turn.code != 130:
         turn.notes.append(f"exit code {turn.code} in place of 130")
     return turn
 
 
-def serve(job):
-    """`acpipe serve`: JSON-RPC, chunks as notifications; ended by shutdown, in the exit cases by end of input."""
-    acpipe = Acpipe(job, "serve", "--permissions", job.case.permissions)
-    turn, frames, numbers = acpipe.turn, acpipe.receive(), iter(range(1, 100))
+class Watched(drive.Acpipe):
+    """The example's client; what passes through it is written down and judged."""
 
-    def send(method, params):
-        number = next(numbers)
-        frame = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        acpipe.write_down("in", frame)
-        acpipe.child.stdin.write(json.dumps(frame).encode() + b"\n")
-        acpipe.child.stdin.flush()
-        return number
+    def __init__(self, watch, *options):
+        super().__init__(*options, program=watch.job.acpipe, **watch.place)
+        self.watch, self.position = watch, None
+
+    def send(self, method, params=None):
+        self.watch.write_down("in", {"method": method, "params": params})
+        return super().send(method, params)
+
+    def read(self):
+        message, turn = super().read(), self.watch.turn
+        self.watch.write_down("out", message)
+        if message and message.get("method") == "session/chunk":
+            seq = message["params"]["seq"]
+            if self.position is not None and seq != self.position + 1:
+                turn.notes.append(f"seq {seq} after {self.position}")
+            self.position = seq
+            self.watch.take(message["params"]["chunk"])
+        elif message and "error" in message and not self.watch.left():
+            turn.notes.append("error {code}, {message}".format_map(message["error"]))
+        return message
+
+
+def serve(job):
+    """`acpipe serve` by examples/drive.py; ended by shutdown, in the exit cases by end of input."""
+    watch = Watch(job)
+    acpipe, turn = Watched(watch, "--permissions", job.case.permissions), watch.turn
 
     def stop():
         if job.case.abrupt:
             acpipe.child.stdin.close()
         else:
-            send("session/cancel", {})
+            acpipe.send("session/cancel")
 
-    def left():
-        return job.case.abrupt and turn.cancelled is not None
-
-    def said(error):
-        return f"error {error.get('code')}, {error.get('message')}"
-
-    def call(method, params):
-        number, position = send(method, params), None
-        for at, frame in frames:
-            acpipe.look_around(stop)
-            if not frame:
-                continue
-            if frame.get("method") == "session/chunk":
-                seq = frame["params"]["seq"]
-                if position is not None and seq != position + 1:
-                    turn.notes.append(f"seq {seq} after {position}")
-                position = seq
-                acpipe.take(at, frame["params"]["chunk"])
-            elif frame.get("id") == number:
-                if "error" in frame and not left():
-                    raise Wrong(f"{method}: {said(frame['error'])}")
-                return frame.get("result")
-            elif "error" in frame:
-                turn.notes.append(said(frame["error"]))
-        if not left():
-            raise Wrong(f"output ended before the answer to {method}")
-
+    watch.begin(acpipe.child, stop)
     try:
-        call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"}})
-        call("agent/connect", {"command": job.command[0], "args": job.command[1:], "cwd": str(job.cwd),
-                               "env": job.variables})
-        version = call("agent/status", {})["agentInfo"]["version"]
+        acpipe.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"}})
+        acpipe.call("agent/connect", {"command": job.command[0], "args": job.command[1:], "cwd": str(job.cwd),
+                                      "env": job.variables})
+        version = acpipe.call("agent/status")["agentInfo"]["version"]
         if version != job.version:
             turn.notes.append(f"agent/status says version {version}")
-        call("session/ensure", {})
-        turn.summary = call("session/prompt", {"message": job.case.prompt})
+        acpipe.call("session/ensure")
+        if list(acpipe.prompt(job.case.prompt)) != turn.chunks:
+            turn.notes.append("prompt() gave other chunks than acpipe")
+        turn.summary = acpipe.summary
         if not job.case.name.startswith("exit"):
-            call("shutdown", {})
-        acpipe.child.stdin.close()
-        for _ in frames:
-            pass
-    except (Wrong, BrokenPipeError) as wrong:
-        turn.notes.append(str(wrong))
-        acpipe.child.terminate()
-    acpipe.close()
+            acpipe.call("shutdown")
+    except (drive.Failed, EOFError, ValueError, OSError) as wrong:
+        if not watch.left():
+            turn.notes.append(f"{type(wrong).__name__}: {wrong}")
+            acpipe.child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):        # finish finds out again
+        acpipe.close()
+    watch.finish()
     if turn.code not in (0, None):
         turn.notes.append(f"exit code {turn.code}")
     return turn

@@ -1,0 +1,98 @@
+#!/usr/bin/env node
+// Two prompts in one session, and how their chunks feed a UI. Node 20+, no dependencies.
+//
+//   node examples/chat.mjs                     the built-in demo agent answers
+//   node examples/chat.mjs opencode acp        an agent of your own
+//
+// With the AI SDK (npm install ai) the same streams become whole messages, or the answer to a browser's useChat:
+//
+//   import { readUIMessageStream, createUIMessageStreamResponse } from 'ai';
+//   for await (const message of readUIMessageStream({ stream: prompt('hello') })) render(message.parts);
+//   return createUIMessageStreamResponse({ stream: prompt('hello') });
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+
+const calls = new Map(); // id of a request → who waits for its answer
+const turns = new Map(); // id of a turn → the stream that takes its chunks
+
+// In a process group of its own (detached), so that Ctrl-C is ours alone. It ends when we do: its stdin closes.
+const child = spawn('acpipe', ['serve'], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+const lost = (why) => calls.forEach(({ reject }) => reject(why));
+child.on('error', lost).on('close', () => lost(new Error('acpipe ended')));
+child.stdin.on('error', lost);
+process.stdout.on('error', () => process.exit(1)); // nobody reads us any more, as with | head -1
+
+let rest = '';
+child.stdout.setEncoding('utf8').on('data', (text) => {
+  const lines = (rest + text).split('\n'); // node:readline splits at U+2028 too since Node 24; JSON may contain it
+  rest = lines.pop();
+  lines.forEach((line) => receive(JSON.parse(line)));
+});
+
+function receive({ id, method, params, result, error }) {
+  if (method === 'session/chunk') turns.get(params.turnId)?.enqueue(params.chunk);
+  if (method) return; // there are also agent/state, session/state and session/activity
+  if (error) calls.get(id)?.reject(Object.assign(new Error(error.message), error.data)); // data.kind is for programs
+  else calls.get(id)?.resolve(result);
+  calls.delete(id);
+}
+
+let lastId = 0;
+function call(method, params = {}) {
+  return new Promise((resolve, reject) => {
+    calls.set(++lastId, { resolve, reject });
+    child.stdin.write(JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params }) + '\n');
+  });
+}
+
+/** One turn, as a stream of AI SDK chunks. Who stops reading cancels it. */
+function prompt(message, sessionId = 'default') {
+  const turnId = randomUUID();
+  const done = (end) => turns.delete(turnId) && end();
+  return new ReadableStream({
+    start(stream) {
+      turns.set(turnId, stream);
+      call('session/prompt', { sessionId, turnId, message }).then(
+        (_summary) => done(() => stream.close()), // text, stop reason, tools, usage, errors …
+        (error) => done(() => stream.error(error)),
+      );
+    },
+    cancel() {
+      turns.delete(turnId);
+      return call('session/cancel', { sessionId, turnId });
+    },
+  });
+}
+
+/** What a UI keeps of a message: its parts, in order of appearance. A chunk begins a part or changes one. */
+function apply(parts, chunk) {
+  const { type, id, toolCallId: call } = chunk;
+  if (type === 'text-start') parts.set(id, { type: 'text', text: '' });
+  if (type === 'text-delta') parts.get(id).text += chunk.delta;
+  if (type === 'tool-input-available') parts.set(call, { type: 'tool', title: chunk.title, state: 'running' });
+  if (type === 'tool-output-available' && !chunk.preliminary) parts.get(call).state = 'done';
+  if (type === 'tool-output-error') parts.get(call).state = `failed: ${chunk.errorText}`;
+  if (type === 'tool-output-denied') parts.get(call).state = 'refused';
+  if (type === 'error') parts.set('error', { type: 'error', text: chunk.errorText });
+}
+
+try {
+  const [command, ...args] = process.argv.slice(2);
+  await call('initialize', { protocolVersion: 1, clientInfo: { name: 'chat.mjs' } });
+  await call('agent/connect', command ? { command, args } : {});
+  await call('session/ensure');
+  for (const question of ['hello', 'list the files here']) {
+    console.log(`\n> ${question}\n`);
+    const parts = new Map();
+    for await (const chunk of prompt(question)) {
+      apply(parts, chunk); // a UI would show its parts anew; a terminal adds what is new
+      if (chunk.type === 'text-delta') process.stdout.write(chunk.delta);
+      if (chunk.type === 'text-end') process.stdout.write('\n');
+    }
+    console.log('\nparts:', [...parts.values()]);
+  }
+  await call('shutdown');
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
+}
