@@ -1,0 +1,403 @@
+//! The command line: `acpipe run` with all its outputs, `schema`, help, exit codes.
+
+use crate::harness::run::{Outcome, Run};
+use crate::harness::steps::{ask, end, say, think, tool, tool_change};
+use crate::harness::{FAKE_AGENT, World, calls, counted, stream};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Stdio;
+
+/// One turn with these steps, and these arguments before the prompt.
+fn run(args: &[&str], steps: &[Value]) -> Outcome {
+    let args = [&["run"], args, &["go"]].concat();
+    let script = json!({"session/prompt": [steps]});
+    Run::new(&args).script(&script).go()
+}
+
+fn blocks() -> Vec<Value> {
+    vec![
+        think("not shown"),
+        say("First"),
+        say(" block."),
+        tool(
+            "t",
+            &json!({"name": "bash", "title": "List", "status": "in_progress", "rawInput": {}}),
+        ),
+        tool_change(
+            "t",
+            &json!({"status": "completed", "rawOutput": "tool output"}),
+        ),
+        say("Second\n"),
+        think("hm"),
+        say("Third"),
+        end("end_turn"),
+    ]
+}
+
+#[test]
+fn text_is_the_answer_alone() {
+    let outcome = run(&[], &blocks()).expect(0);
+    assert_eq!(outcome.text(), "First block.\n\nSecond\n\nThird\n");
+    assert_eq!(outcome.stderr, "");
+
+    let cases = [
+        (
+            vec![say("ends with a newline\n"), end("end_turn")],
+            "ends with a newline\n",
+        ),
+        (vec![end("end_turn")], ""),
+        (vec![say(""), end("end_turn")], ""),
+        (
+            vec![say("\u{e9}\u{1F600}\u{0}\"\\"), end("end_turn")],
+            "\u{e9}\u{1F600}\u{0}\"\\\n",
+        ),
+    ];
+    for (steps, wanted) in cases {
+        assert_eq!(run(&["-o", "text"], &steps).expect(0).text(), wanted);
+    }
+}
+
+#[test]
+fn text_streams_as_it_comes() {
+    let steps = [
+        say("early"),
+        json!({"wait": "session/cancel"}),
+        end("cancelled"),
+    ];
+    let script = json!({"session/prompt": [steps]});
+    let mut running = Run::new(&["run", "go"]).script(&script).start();
+    // The turn has not ended, the text is there.
+    running.await_stdout("early");
+    running.signal(rustix::process::Signal::INT);
+    running.end().expect(130);
+}
+
+#[test]
+fn chunks_are_one_json_object_a_line() {
+    let outcome = run(&["-o", "chunks"], &blocks()).expect(0);
+    let chunks = outcome.chunks();
+    assert_eq!(chunks.last().unwrap()["finishReason"], "stop");
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn sse_is_the_stream_of_the_ai_sdk() {
+    let outcome = run(&["-o", "sse"], &blocks()).expect(0);
+    let text = outcome.text();
+    let events: Vec<&str> = text.split_terminator("\n\n").collect();
+    let (done, events) = events.split_last().unwrap();
+    assert_eq!(*done, "data: [DONE]");
+    let chunks: Vec<Value> = events
+        .iter()
+        .map(|e| serde_json::from_str(e.strip_prefix("data: ").unwrap()).unwrap())
+        .collect();
+    stream::check(&chunks).unwrap();
+    assert!(text.ends_with("\n\n"));
+}
+
+#[test]
+fn json_is_the_summary() {
+    let outcome = run(&["-o", "json"], &blocks()).expect(0);
+    let summary = outcome.json();
+    assert_eq!(summary["text"], "First block.Second\nThird");
+    assert_eq!(summary["isError"], false);
+    assert_eq!(summary["sessionId"], "default");
+    assert_eq!(summary["toolResults"][0]["result"], "tool output");
+    assert_eq!(summary["toolsUsed"], json!(["bash"]));
+}
+
+#[test]
+fn json_is_json_even_when_nothing_works() {
+    let outcome = Run::new(&["run", "-o", "json", "go"])
+        .agent(&["no-such-agent"])
+        .go()
+        .expect(127);
+    let failure = outcome.json();
+    assert_eq!(failure["isError"], true);
+    assert_eq!(failure["errors"][0]["kind"], "agentNotFound");
+    assert!(failure["errors"][0]["message"].is_string());
+
+    let outcome = run(&["-o", "json"], &[say("x"), json!({"exit": 3})]).expect(1);
+    let failure = outcome.json();
+    assert_eq!(failure["isError"], true);
+    assert_eq!(failure["text"], "x");
+    assert_eq!(failure["errors"][0]["data"]["exitCode"], 3);
+}
+
+#[test]
+fn the_prompt_comes_from_arguments_and_stdin() {
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["one"], "", "one"),
+        (&["one", "two  three"], "", "one two  three"),
+        (&[], "piped\n", "piped"),
+        (&["said"], "piped\nlines\n", "said\n\npiped\nlines"),
+        (&["said"], "  \n", "said"),
+        (&[""], "piped", "piped"),
+    ];
+    for (words, stdin, wanted) in cases {
+        let args = [&["run"], *words].concat();
+        let outcome = Run::new(&args)
+            .script(&json!({}))
+            .stdin(stdin)
+            .go()
+            .expect(0);
+        let prompt = calls(&outcome.log, "session/prompt")[0];
+        assert_eq!(
+            prompt["params"]["prompt"],
+            json!([{"type": "text", "text": wanted}]),
+            "{words:?} {stdin:?}"
+        );
+        assert_eq!(outcome.text(), format!("{wanted}\n"));
+    }
+}
+
+#[test]
+fn without_a_prompt_there_is_nothing_to_do() {
+    for (args, stdin) in [
+        (&["run"][..], ""),
+        (&["run", ""], "\n"),
+        (&["run", "-o", "json"], " \n\n"),
+        (&["run", "-q"], ""),
+    ] {
+        let outcome = Run::new(args).stdin(stdin).go().expect(2);
+        assert_eq!(outcome.text(), "", "{args:?}");
+        assert!(outcome.stderr.contains("prompt"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_prompt_that_is_no_text_is_a_mistake_of_the_user() {
+    let outcome = Run::new(&["run"]).stdin([0xff, 0xfe]).go().expect(2);
+    assert_eq!(outcome.text(), "");
+    assert!(outcome.stderr.contains("stdin"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_demo_agent_answers_and_says_so() {
+    let outcome = Run::new(&["run", "hello"]).go().expect(0);
+    assert!(!outcome.text().trim().is_empty());
+    assert!(outcome.stderr.contains("demo agent"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("ACPIPE_AGENT"),
+        "{}",
+        outcome.stderr
+    );
+
+    let quiet = Run::new(&["run", "-q", "hello"]).go().expect(0);
+    assert_eq!(quiet.stderr, "");
+    assert!(!quiet.text().trim().is_empty());
+
+    // Another agent is no demo.
+    let outcome = run(&[], &[say("x"), end("end_turn")]).expect(0);
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn quiet_says_nothing_but_errors() {
+    for reason in ["refusal", "max_tokens", "odd", "cancelled"] {
+        let loud = run(&[], &[say("x"), end(reason)]);
+        assert!(!loud.stderr.is_empty(), "{reason}");
+        let quiet = run(&["-q"], &[say("x"), end(reason)]);
+        assert_eq!(quiet.stderr, "", "{reason}");
+        assert_eq!(loud.status, quiet.status);
+    }
+    let failed = run(&["-q"], &[json!({"error": {"code": 1, "message": "why"}})]).expect(1);
+    assert!(failed.stderr.contains("why"), "{}", failed.stderr);
+}
+
+#[test]
+fn permissions_can_be_refused() {
+    let steps = [
+        ask(
+            &json!({"toolCallId": "t", "kind": "edit"}),
+            &[("y", "allow_once"), ("n", "reject_once")],
+        ),
+        json!({"echoAnswer": true}),
+        end("end_turn"),
+    ];
+    let approved = run(&[], &steps).expect(0);
+    assert!(approved.text().contains(r#""optionId":"y""#));
+    let denied = run(&["--permissions", "deny"], &steps).expect(0);
+    assert!(denied.text().contains(r#""optionId":"n""#));
+}
+
+#[test]
+fn more_is_said_on_stderr_and_never_on_stdout() {
+    let steps = [
+        json!({"line": "garbage"}),
+        json!({"stderr": "agent's own words"}),
+        say("x"),
+        end("end_turn"),
+    ];
+    let outcome = run(&["-vv"], &steps).expect(0);
+    assert_eq!(outcome.text(), "x\n");
+    assert!(
+        outcome.stderr.contains("agent's own words"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("garbage"), "{}", outcome.stderr);
+    // What the agent writes to its stderr is not the user's by default, nor are its lines.
+    let outcome = run(&[], &steps).expect(0);
+    assert!(
+        !outcome.stderr.contains("agent's own words"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!outcome.stderr.contains("garbage"), "{}", outcome.stderr);
+}
+
+#[test]
+fn help_tells_what_is_needed() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--help"],
+            &["run", "serve", "demo-agent", "schema", "ACPIPE_AGENT", "--"],
+        ),
+        (
+            &["run", "--help"],
+            &[
+                "--output",
+                "text",
+                "chunks",
+                "sse",
+                "json",
+                "--cwd",
+                "--env",
+                "--max-line",
+                "--permissions",
+                "Exit codes",
+                "127",
+                "Ctrl-C",
+            ],
+        ),
+        (
+            &["serve", "--help"],
+            &["JSON-RPC", "--max-line", "initialize"],
+        ),
+        (&["schema", "--help"], &["--dir"]),
+        (&["demo-agent", "--help"], &["ACP"]),
+        (&["help", "run"], &["PROMPT"]),
+    ];
+    for (args, words) in cases {
+        let outcome = Run::new(args).go().expect(0);
+        for word in *words {
+            assert!(outcome.text().contains(word), "{args:?} lacks {word}");
+        }
+        assert_eq!(outcome.stderr, "", "{args:?}");
+    }
+    let version = Run::new(&["--version"]).go().expect(0);
+    assert_eq!(
+        version.text(),
+        format!("acpipe {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn the_schema_is_printed_or_written() {
+    let outcome = Run::new(&["schema"]).go().expect(0);
+    let document: Value = serde_json::from_str(&outcome.text()).unwrap();
+    assert!(document["openrpc"].is_string());
+    assert!(document["methods"].as_array().unwrap().len() >= 10);
+
+    let run = Run::new(&["schema", "--dir"]);
+    let dir = run.world.dir.join("a").join("b");
+    run.arg(dir.to_str().unwrap()).start().expect_files(&dir);
+}
+
+trait ExpectFiles {
+    fn expect_files(self, dir: &std::path::Path);
+}
+
+impl ExpectFiles for crate::harness::run::Running {
+    fn expect_files(mut self, dir: &std::path::Path) {
+        self.await_exit();
+        let mut names: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let mut wanted: Vec<_> = acpipe::cli::FILES.iter().map(|&f| f.to_owned()).collect();
+        wanted.sort();
+        assert_eq!(names, wanted);
+        for name in names {
+            let text = fs::read_to_string(dir.join(&name)).unwrap();
+            serde_json::from_str::<Value>(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        self.end().expect(0);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure_of_schema_and_help() {
+    for args in [&["schema"][..], &["--help"]] {
+        let world = World::new();
+        let mut child = world
+            .acpipe(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, "", "{args:?}");
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
+fn output_to_a_file_is_whole() {
+    let world = World::new();
+    let path = world.dir.join("out");
+    let script = world.script(&json!({"session/prompt": [[{"repeat": {"times": 2000, "steps": [say("{i},")]}}, end("end_turn")]]}));
+    let status = world
+        .acpipe(&["run", "go", "--", FAKE_AGENT, &script])
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&path).unwrap())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    let all = counted(2000) + "\n";
+    assert_eq!(fs::read_to_string(&path).unwrap(), all);
+}
+
+#[test]
+fn the_demo_agent_is_an_agent_like_others() {
+    let outcome = Run::new(&["run", "-o", "chunks", "hello"])
+        .agent(&[crate::harness::ACPIPE, "demo-agent"])
+        .go()
+        .expect(0);
+    assert_eq!(outcome.chunks().last().unwrap()["type"], "finish");
+}
+
+#[test]
+fn json_of_any_depth_is_no_harm() {
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let update = |update: String| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{update}}}}}"#)});
+    let steps = [
+        say("before "),
+        update(format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"t","status":"in_progress","rawInput":{deep},"_meta":{deep}}}"#
+        )),
+        update(format!(
+            r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","rawOutput":{deep},"content":{deep}}}"#
+        )),
+        update(format!(r#"{{"sessionUpdate":"plan","entries":{deep}}}"#)),
+        update(format!(
+            r#"{{"sessionUpdate":"usage_update","cost":{deep}}}"#
+        )),
+        update(format!(
+            r#"{{"sessionUpdate":"config_option_update","configOptions":{deep}}}"#
+        )),
+        update(format!(r#"{{"sessionUpdate":"new","x":{deep}}}"#)),
+        json!({"line": deep}),
+        say("after"),
+        json!({"line": format!(r#"{{"jsonrpc":"2.0","id":{{id}},"result":{{"stopReason":"end_turn","_meta":{deep}}}}}"#)}),
+    ];
+    assert_eq!(run(&[], &steps).expect(0).text(), "before \n\nafter\n");
+    let summary = run(&["-o", "json"], &steps).expect(0).json();
+    assert_eq!(summary["text"], "before after");
+    assert_eq!(summary["toolCalls"][0]["callId"], "t");
+}

@@ -1,0 +1,270 @@
+//! What an agent shows in a turn, known or odd, and the chunks that carry it.
+
+use crate::harness::steps::{end, say, tool, tool_change};
+use crate::turn::play;
+use serde_json::{Value, json};
+
+#[test]
+fn images_resources_and_links_have_chunks() {
+    let piece = |kind: &str, content: &Value| json!({"update": {"sessionUpdate": kind, "content": content}});
+    let image =
+        json!({"type": "image", "mimeType": "image/png", "data": "QUJD", "uri": "file:///a.png"});
+    let turn = play(&[
+        say("see"),
+        piece("agent_message_chunk", &image),
+        piece("agent_thought_chunk", &image),
+        piece(
+            "agent_message_chunk",
+            &json!({"type": "audio", "mimeType": "audio/wav", "data": "QQ=="}),
+        ),
+        piece(
+            "agent_message_chunk",
+            &json!({"type": "resource_link", "uri": "https://x.org/a", "name": "A"}),
+        ),
+        piece(
+            "agent_message_chunk",
+            &json!({"type": "resource_link", "uri": "file:///d/b.md", "name": "b.md", "mimeType": "text/markdown"}),
+        ),
+        piece(
+            "agent_message_chunk",
+            &json!({"type": "resource", "resource": {"uri": "file:///d/c.txt", "text": "whole text"}}),
+        ),
+        piece(
+            "agent_message_chunk",
+            &json!({"type": "resource", "resource": {"uri": "file:///d/d.bin", "blob": "QUJD", "mimeType": "application/x"}}),
+        ),
+        say("done"),
+        end("end_turn"),
+    ]);
+    let files = turn.of("file");
+    assert_eq!(files.len(), 3);
+    assert_eq!(files[0]["url"], "data:image/png;base64,QUJD");
+    assert_eq!(files[0]["mediaType"], "image/png");
+    assert_eq!(files[0]["providerMetadata"]["acp"]["uri"], "file:///a.png");
+    assert_eq!(files[1]["url"], "data:audio/wav;base64,QQ==");
+    assert_eq!(files[2]["url"], "data:application/x;base64,QUJD");
+    assert_eq!(
+        turn.one("reasoning-file")["url"],
+        "data:image/png;base64,QUJD"
+    );
+    let link = turn.one("source-url");
+    assert_eq!(
+        (&link["url"], &link["title"]),
+        (&json!("https://x.org/a"), &json!("A"))
+    );
+    let documents = turn.of("source-document");
+    assert_eq!(documents[0]["sourceId"], "file:///d/b.md");
+    assert_eq!(documents[0]["mediaType"], "text/markdown");
+    assert_eq!(documents[1]["title"], "c.txt");
+    assert_eq!(
+        documents[1]["providerMetadata"]["acp"]["resource"]["text"],
+        "whole text"
+    );
+    assert_eq!(turn.summary["text"], "seedone");
+    assert_eq!(turn.of("text-start").len(), 2);
+}
+
+#[test]
+fn plans_notices_and_the_users_words_have_chunks() {
+    let update = |u: Value| json!({"update": u});
+    let entries =
+        json!([{"content": "a", "priority": "high", "status": "pending"}, {"content": "b"}]);
+    let turn = play(&[
+        say("x"),
+        update(json!({"sessionUpdate": "plan", "entries": entries})),
+        update(json!({"sessionUpdate": "plan", "entries": []})),
+        update(json!({"sessionUpdate": "notice", "severity": "warning", "title": "careful"})),
+        update(
+            json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "mine"}}),
+        ),
+        update(
+            json!({"sessionUpdate": "compaction_update", "compactionId": "c1", "status": "completed"}),
+        ),
+        say("y"),
+        end("end_turn"),
+    ]);
+    let plans = turn.of("data-plan");
+    assert_eq!(plans[0]["id"], "plan");
+    assert_eq!(plans[0]["data"], json!({"entries": entries}));
+    assert_eq!(plans[1]["data"], json!({"entries": []}));
+    let notice = turn.one("data-notice");
+    assert_eq!(notice["transient"], true);
+    assert_eq!(notice["data"]["title"], "careful");
+    assert_eq!(
+        turn.one("data-user-message")["data"]["content"]["text"],
+        "mine"
+    );
+    assert_eq!(turn.one("data-compaction")["id"], "c1");
+    // The user's own words are not the answer's.
+    assert_eq!(turn.summary["text"], "xy");
+}
+
+#[test]
+fn what_has_no_chunk_is_carried_as_it_came() {
+    let odd = [
+        json!({"sessionUpdate": "brand_new", "deep": {"x": [1, null]}, "n": 1.50}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "hologram", "data": 1}}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": "text"}),
+        json!({"sessionUpdate": "agent_message_chunk"}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": 5}}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "x"}}),
+        json!({"sessionUpdate": "tool_call", "title": "no id"}),
+        json!({"sessionUpdate": 7}),
+        json!({"no": "kind"}),
+        json!([1, 2]),
+        json!("text"),
+    ];
+    let mut steps: Vec<Value> = odd.iter().map(|u| json!({"update": u})).collect();
+    steps.extend([say("still here"), end("end_turn")]);
+    let turn = play(&steps);
+    let carried: Vec<&Value> = turn
+        .of("data-acp")
+        .iter()
+        .map(|c| &c["data"]["update"])
+        .collect();
+    assert_eq!(carried, odd.iter().collect::<Vec<_>>());
+    assert_eq!(turn.summary["text"], "still here");
+}
+
+#[test]
+fn one_odd_field_does_not_lose_an_update() {
+    let text = json!({"type": "text", "text": "kept"});
+    let turn = play(&[
+        json!({"update": {"sessionUpdate": "agent_message_chunk", "content": text, "messageId": 5, "_meta": null}}),
+        tool(
+            "t",
+            &json!({"title": 7, "kind": {"x": 1}, "status": "paused", "rawInput": "text", "locations": "here", "content": {}}),
+        ),
+        tool_change(
+            "t",
+            &json!({"status": "completed", "content": [{"type": "content", "content": {"type": "text", "text": "out"}}, 5, {"type": "odd"}]}),
+        ),
+        json!({"update": {"sessionUpdate": "plan", "entries": "none"}}),
+        json!({"line": r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"content":{"text":"last wins","text":"!","type":"text"},"sessionUpdate":"agent_message_chunk"},"sessionId":"{session}"},"x":1}"#}),
+        end("end_turn"),
+    ]);
+    assert_eq!(turn.summary["text"], "kept!");
+    assert_eq!(turn.summary["toolCalls"][0]["arguments"], "text");
+    assert_eq!(turn.summary["toolResults"][0]["result"], "out");
+}
+
+/// Agents written in JavaScript cut texts anywhere; strict readers (this test's is one) refuse half a pair.
+#[test]
+fn half_a_surrogate_pair_does_not_spoil_the_stream() {
+    let text = |text: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#)});
+    let turn = play(&[
+        text(r"a \ud83d b"),
+        text(r"\u00e9 \ud83d\ude00"),
+        end("end_turn"),
+    ]);
+    assert_eq!(turn.summary["text"], "a \u{fffd} b\u{e9} \u{1F600}");
+}
+
+/// Lines that differ in little mean what they say, not what the last one said.
+#[test]
+fn lines_of_like_shape_are_told_apart() {
+    let line = |session: &str, update: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{{update}}}}}}}"#)});
+    let plain = |text: &str| {
+        line(
+            "{session}",
+            &format!(
+                r#""sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":{text}}}"#
+            ),
+        )
+    };
+    let thought = |text: &str| {
+        line(
+            "{session}",
+            &format!(
+                r#""sessionUpdate":"agent_thought_chunk","content":{{"type":"text","text":{text}}}"#
+            ),
+        )
+    };
+    let with_id = |id: &str, text: &str| {
+        line(
+            "{session}",
+            &format!(
+                r#""sessionUpdate":"agent_message_chunk","messageId":"{id}","content":{{"type":"text","text":{text}}}"#
+            ),
+        )
+    };
+    let turn = play(&[
+        plain("\"1\""),
+        plain("\"2\""),
+        thought("\"not me\""),
+        plain("\"3\""),
+        line(
+            "nobody",
+            r#""sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not me"}"#,
+        ),
+        plain(" \"4\" "),
+        plain(r#""not me","text":"5""#),
+        plain(r#""6"},"x":{"y":"not me""#),
+        plain(r#""\u0037\n\"}}}}""#),
+        plain(r#""bad \x escape""#),
+        plain("\"bad \u{1} control\""),
+        plain("8"),
+        plain("\"8\""),
+        json!({"line": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not me"}}},"id":"a request"}"#}),
+        plain("\"9\""),
+        with_id("a", "\"a\""),
+        with_id("b", "\"b\""),
+        with_id("a", "\"c\""),
+        line(
+            "{session}",
+            r#""sessionUpdate":"user_message_chunk","content":{"type":"text","text":"not me"}"#,
+        ),
+        with_id("a", "\"d\""),
+        plain("\"\""),
+        plain("\"e\""),
+        end("end_turn"),
+    ]);
+    assert_eq!(turn.summary["text"], "1234567\n\"}}}}89abcde");
+    assert_eq!(turn.one("reasoning-delta")["delta"], "not me");
+    // The number that is no text, and nothing else, is carried as it came.
+    assert_eq!(turn.one("data-acp")["data"]["update"]["content"]["text"], 8);
+    assert_eq!(turn.of("data-user-message").len(), 1);
+}
+
+#[test]
+fn meta_of_a_piece_is_kept() {
+    let turn = play(&[
+        json!({"update": {"sessionUpdate": "agent_message_chunk", "_meta": {"a": 1}, "content": {"type": "text", "text": "x"}}}),
+        json!({"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "y", "_meta": {"b": 2}, "annotations": {"priority": 1}}}}),
+        json!({"reply": {"stopReason": "end_turn", "_meta": {"c": 3}}}),
+    ]);
+    assert_eq!(
+        turn.one("text-start")["providerMetadata"]["acp"]["_meta"],
+        json!({"a": 1})
+    );
+    assert_eq!(
+        turn.of("text-delta")[1]["providerMetadata"]["acp"],
+        json!({"annotations": {"priority": 1}, "contentMeta": {"b": 2}})
+    );
+    assert_eq!(turn.summary["metadata"]["agent"], json!({"c": 3}));
+}
+
+#[test]
+fn a_new_message_id_begins_a_new_block() {
+    let piece = |id: Value, text: &str| {
+        let mut update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+        if !id.is_null() {
+            update["messageId"] = id;
+        }
+        json!({"update": update})
+    };
+    let turn = play(&[
+        piece(json!("a"), "1"),
+        piece(json!("a"), "2"),
+        piece(json!("b"), "3"),
+        piece(json!(null), "4"),
+        end("end_turn"),
+    ]);
+    let starts = turn.of("text-start");
+    let ids: Vec<&Value> = starts
+        .iter()
+        .map(|c| &c["providerMetadata"]["acp"]["messageId"])
+        .collect();
+    assert_eq!(ids, [&json!("a"), &json!("b"), &Value::Null]);
+    assert_eq!(turn.summary["text"], "1234");
+}

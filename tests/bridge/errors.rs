@@ -1,0 +1,218 @@
+//! The table of errors: every kind that can be provoked, by code and name.
+
+use crate::harness::FAKE_AGENT;
+use crate::harness::server::{Id, Server};
+use crate::harness::steps::{end, say, until_cancelled};
+use acpipe::core::error::ErrorKind;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// How a kind shows itself.
+enum Seen {
+    /// As the error of an answer.
+    Answer(Value),
+    /// As what went wrong in a turn.
+    Turn(Value),
+    /// In a slow test of its own.
+    Elsewhere(&'static str),
+    /// Not yet, and why.
+    Never(&'static str),
+}
+
+fn connect_error(params: &Value) -> Seen {
+    let mut s = Server::initialized(&[]);
+    s.waive("agent/state");
+    Seen::Answer(s.call_error("agent/connect", params))
+}
+
+fn connect_error_of(script: &Value) -> Seen {
+    let mut s = Server::initialized(&[]);
+    s.waive("agent/state");
+    let script = s.world.script(script);
+    let agent = json!({"command": FAKE_AGENT, "args": [script]});
+    Seen::Answer(s.call_error("agent/connect", &agent))
+}
+
+fn open_error(steps: &[Value]) -> Seen {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [steps]}));
+    s.waive("agent/state");
+    Seen::Answer(s.call_error("session/ensure", &json!({})))
+}
+
+fn call_error(method: &str, params: &Value) -> Seen {
+    let mut s = Server::ready(&json!({}));
+    Seen::Answer(s.call_error(method, params))
+}
+
+fn raw_error(text: &str) -> Seen {
+    let mut s = Server::start(&[]);
+    s.raw(text);
+    Seen::Answer(s.null_answer()["error"].clone())
+}
+
+fn turn_error(steps: &[Value]) -> Seen {
+    let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+    s.waive("agent/state");
+    Seen::Turn(s.prompt("x").summary["errors"][0].clone())
+}
+
+fn provoke(kind: ErrorKind) -> Seen {
+    let failure = |message: &str| json!({"error": {"code": -32603, "message": message}});
+    match kind {
+        ErrorKind::AgentNotFound => connect_error(&json!({"command": "no-such-agent-anywhere"})),
+        ErrorKind::AgentStart => connect_error_of(&json!({"start": [{"exit": 1}]})),
+        ErrorKind::Initialize => {
+            connect_error_of(&json!({"initialize": [[{"reply": {"protocolVersion": 2}}]]}))
+        }
+        ErrorKind::AuthRequired => {
+            open_error(&[json!({"error": {"code": -32000, "message": "sign in"}})])
+        }
+        ErrorKind::Session => open_error(&[failure("no")]),
+        ErrorKind::AgentExited => open_error(&[json!({"exit": 1})]),
+        ErrorKind::MaxTurns => turn_error(&[end("max_turn_requests")]),
+        ErrorKind::Timeout => Seen::Elsewhere("cancel::an_agent_that_takes_no_notice_is_given_up"),
+        ErrorKind::Network => open_error(&[failure("connect ECONNREFUSED 127.0.0.1:1")]),
+        ErrorKind::Malformed => open_error(&[json!({"reply": {"no": "session"}})]),
+        ErrorKind::Streaming => open_error(&[json!({"closeStdout": true}), json!({"hang": true})]),
+        ErrorKind::Overloaded => Seen::Elsewhere("flood::an_agent_that_does_not_read_is_given_up"),
+        ErrorKind::Cancelled => {
+            let mut s = Server::initialized(&[]);
+            let script = s.world.script(&json!({"initialize": [[{"hang": true}]]}));
+            let agent = json!({"command": FAKE_AGENT, "args": [script]});
+            let connect = s.send("agent/connect", &agent);
+            s.agent_states(&["starting"]);
+            s.call("agent/disconnect", &json!({}));
+            Seen::Answer(s.error(&connect))
+        }
+        ErrorKind::InvalidTool => Seen::Never("tools cannot be named yet"),
+        ErrorKind::DuplicateAgent => Seen::Never("agents cannot be named yet"),
+        ErrorKind::Busy => {
+            let [wait, stop] = until_cancelled();
+            let mut s = Server::ready(&json!({"session/prompt": [[say("x"), wait, stop]]}));
+            let id = s.send_prompt("default", "x");
+            let error = s.call_error("session/prompt", &json!({"message": "y"}));
+            s.call("session/cancel", &json!({}));
+            s.turn(&id);
+            Seen::Answer(error)
+        }
+        ErrorKind::OutOfOrder => {
+            let mut s = Server::start(&[]);
+            Seen::Answer(s.call_error("agent/status", &json!({})))
+        }
+        ErrorKind::SessionNotFound => call_error(
+            "session/prompt",
+            &json!({"sessionId": "none", "message": "x"}),
+        ),
+        ErrorKind::SessionExists => call_error("session/create", &json!({"sessionId": "default"})),
+        ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
+        ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
+        ErrorKind::InvalidRequest => raw_error("{}"),
+        ErrorKind::Parse => raw_error("{"),
+        ErrorKind::Internal => Seen::Never("acpipe's own mistake"),
+        // A kind that is new to this test: the assertions below demand that it is provoked or explained.
+        #[allow(unreachable_patterns, reason = "until there is one")]
+        other => panic!("{other:?} is not provoked by any test"),
+    }
+}
+
+#[test]
+fn every_kind_of_error_is_provoked() {
+    let mut never = BTreeSet::new();
+    for &kind in ErrorKind::ALL {
+        let name = kind.name();
+        match provoke(kind) {
+            Seen::Answer(error) => {
+                assert_eq!(error["code"], kind.rpc_code(), "{name}: {error}");
+                assert_eq!(error["data"]["kind"], name, "{error}");
+                let message = error["message"].as_str().unwrap();
+                assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+            }
+            Seen::Turn(error) => {
+                assert_eq!(error["kind"], name, "{error}");
+                let message = error["message"].as_str().unwrap();
+                assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+                assert!(error["data"].is_object(), "{error}");
+            }
+            Seen::Elsewhere(test) => assert!(test.contains("::")),
+            Seen::Never(reason) => {
+                assert!(!reason.is_empty());
+                never.insert(name);
+            }
+        }
+    }
+    assert_eq!(
+        never.into_iter().collect::<Vec<_>>(),
+        ["duplicateAgent", "internal", "invalidTool"]
+    );
+}
+
+#[test]
+fn the_document_lists_the_same_table() {
+    let mut s = Server::start(&[]);
+    let document = s.call("rpc.discover", &json!({}));
+    let told: Vec<(i64, &str)> = document["x-errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| {
+            (
+                e["code"].as_i64().unwrap(),
+                e["data"]["kind"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let table: Vec<(i64, &str)> = ErrorKind::ALL
+        .iter()
+        .map(|k| (i64::from(k.rpc_code()), k.name()))
+        .collect();
+    assert_eq!(told, table);
+}
+
+#[test]
+fn messages_are_one_line_whatever_the_agent_says() {
+    let long = format!("first line\nsecond line\r\n{}", "x".repeat(10_000));
+    let script = json!({
+        "session/new": [[{"error": {"code": 1, "message": long, "data": {"details": "a\nb"}}}], [{"default": true}]],
+        "session/prompt": [
+            [{"error": {"code": 1, "message": long}}],
+            [{"stderr": "one\ntwo\n\n\n"}, {"exit": 1}],
+        ],
+    });
+    let mut s = Server::initialized(&[]);
+    s.connect(&script);
+    s.waive("agent/state");
+    let mut messages: Vec<String> = Vec::new();
+    let mut note = |error: &Value| messages.push(error["message"].as_str().unwrap().to_owned());
+    let error = s.call_error("session/ensure", &json!({}));
+    note(&error);
+    assert!(error["data"].to_string().len() < 5000);
+    s.ensure("default");
+    for _ in 0..2 {
+        let turn = s.prompt("x");
+        note(&turn.summary["errors"][0]);
+        assert!(turn.summary["errors"][0]["data"].to_string().len() < 5000);
+    }
+    for message in messages {
+        assert!(!message.contains(['\n', '\r']), "{message:?}");
+        assert!(message.len() < 2500, "{}", message.len());
+    }
+}
+
+#[test]
+fn several_wrong_calls_at_once_are_told_apart() {
+    let mut s = Server::ready(&json!({}));
+    let wrong: Vec<(Id, &str)> = (0..30)
+        .map(|n| match n % 3 {
+            0 => (s.send("nope", &json!({})), "methodNotFound"),
+            1 => (s.send("session/prompt", &json!({})), "invalidParams"),
+            _ => {
+                let unknown = json!({"sessionId": "none", "message": "x"});
+                (s.send("session/prompt", &unknown), "sessionNotFound")
+            }
+        })
+        .collect();
+    for (id, kind) in wrong.iter().rev() {
+        assert_eq!(s.error(id)["data"]["kind"], *kind);
+    }
+}

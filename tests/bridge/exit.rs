@@ -1,0 +1,310 @@
+//! Agents that end, or do not: nothing that was said is lost, nobody is left behind.
+
+use crate::harness::calls;
+use crate::harness::server::{Id, Server};
+use crate::harness::steps::{end, say, tool, until_cancelled};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_crash_in_a_turn_delivers_what_was_said_and_the_error_last() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"stderr": "warming up"},
+        say("partial "),
+        tool("t", &json!({"name": "bash", "rawInput": 1})),
+        say("text"),
+        {"stderr": "panic: out of luck"},
+        {"exit": 7},
+    ]]}));
+    s.ensure("idle");
+    let turn = s.prompt("go");
+    let error = &turn.summary["errors"][0];
+    assert_eq!(error["kind"], "agentExited");
+    assert_eq!(error["data"]["exitCode"], 7);
+    assert_eq!(error["data"]["stderr"], "warming up\npanic: out of luck\n");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("panic: out of luck"), "{message}");
+    assert_eq!(turn.summary["text"], "partial text");
+    assert_eq!(
+        turn.summary["errorReason"],
+        "subprocess terminated unexpectedly"
+    );
+    assert_eq!(turn.last(), &json!({"type": "error", "errorText": message}));
+    assert_eq!(turn.one("tool-output-error")["toolCallId"], "t");
+    let state = s.notification("agent/state");
+    assert_eq!(state, json!({"state": "disconnected", "reason": message}));
+    // Its sessions are gone with it, the others too.
+    for session in ["default", "idle"] {
+        let params = json!({"sessionId": session, "message": "x"});
+        let error = s.call_error("session/prompt", &params);
+        assert_eq!(error["data"]["kind"], "sessionNotFound");
+    }
+    // All can begin anew.
+    s.connect(&json!({}));
+    s.ensure("default");
+    s.restart_numbers("default");
+    assert_eq!(s.prompt("again").summary["text"], "again");
+}
+
+#[test]
+fn a_crash_with_a_flood_before_it_loses_nothing() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"repeat": {"times": 3000, "steps": [say("{i},")]}},
+        {"exit": 1},
+    ]]}));
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["text"], crate::harness::counted(3000));
+    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn a_long_stderr_is_cut_to_its_end() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"repeat": {"times": 5000, "steps": [{"stderr": "line {i} of a very long complaint that fills the pipe and more"}]}},
+        {"stderr": "the last words"},
+        {"exit": 1},
+    ]]}));
+    let turn = s.prompt("go");
+    let error = &turn.summary["errors"][0];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("the last words"), "{message}");
+    let stderr = error["data"]["stderr"].as_str().unwrap();
+    assert!(stderr.len() < 70_000, "{}", stderr.len());
+    // A tail is its end, not its beginning.
+    assert!(stderr.contains("the last words"), "{}", &stderr[..200]);
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn a_crash_while_idle_is_told_and_another_agent_can_come() {
+    let mut s =
+        Server::ready(&json!({"session/prompt": [[end("end_turn"), {"sleep": 50}, {"exit": 3}]]}));
+    s.prompt("go");
+    let state = s.notification("agent/state");
+    assert_eq!(state["state"], "disconnected");
+    assert!(state["reason"].as_str().unwrap().contains('3'), "{state}");
+    assert_eq!(s.call("agent/status", &json!({}))["state"], "disconnected");
+    s.connect(&json!({}));
+    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
+    s.restart_numbers("default");
+    assert_eq!(s.prompt("back").summary["text"], "back");
+}
+
+#[test]
+fn a_crash_in_the_opening_of_a_session() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[{"hang": true}], [{"stderr": "no"}, {"exit": 2}]]}));
+    let both = ["a", "b"].map(|id| s.send("session/ensure", &json!({"sessionId": id})));
+    for id in &both {
+        let error = s.error(id);
+        assert_eq!(error["code"], -32024);
+        assert_eq!(error["data"]["kind"], "agentExited");
+        assert_eq!(error["data"]["exitCode"], 2);
+    }
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn a_crash_ends_the_turns_of_all_sessions() {
+    let mut s = Server::ready(&json!({"session/prompt": [
+        [say("x"), {"hang": true}],
+        [say("x"), {"hang": true}],
+        [say("x"), {"exit": 1}],
+    ]}));
+    s.ensure("b");
+    s.ensure("c");
+    let mut prompts: Vec<Id> = Vec::new();
+    for session in ["default", "b"] {
+        prompts.push(s.send_prompt(session, "go"));
+        s.await_chunk(session, |c| c["delta"] == "x");
+    }
+    prompts.push(s.send_prompt("c", "go"));
+    for id in &prompts {
+        let turn = s.turn(id);
+        assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+        assert_eq!(turn.summary["text"], "x");
+    }
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("so far"), {"closeStdout": true}, {"hang": true}]]}),
+    );
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["errors"][0]["kind"], "streaming");
+    assert_eq!(
+        turn.summary["errorReason"],
+        "subprocess terminated unexpectedly"
+    );
+    assert_eq!(turn.summary["text"], "so far");
+    s.agent_states(&["stopping", "disconnected"]);
+    s.connect(&json!({}));
+    s.ensure("default");
+    s.restart_numbers("default");
+    assert_eq!(s.prompt("back").summary["text"], "back");
+}
+
+#[test]
+fn an_agent_that_ignores_the_end_of_its_stdin_is_terminated() {
+    let mut s = Server::ready(&json!({"eof": [{"hang": true}]}));
+    s.prompt("x");
+    let since = Instant::now();
+    s.call("agent/disconnect", &json!({}));
+    let took = since.elapsed();
+    assert!(took >= Duration::from_millis(1900), "{took:?}");
+    assert!(took < Duration::from_millis(4900), "{took:?}");
+    s.agent_states(&["stopping", "disconnected"]);
+}
+
+/// The slow one: neither the end of stdin nor SIGTERM ends it, nor its grandchild.
+#[test]
+fn an_agent_that_ignores_everything_is_killed_with_its_group() {
+    let mut s = Server::ready(&json!({
+        "start": [{"ignoreTerm": true}, {"spawn": {"command": ["sleep", "1000"]}}],
+        "eof": [{"hang": true}],
+    }));
+    s.prompt("x");
+    let since = Instant::now();
+    let shutdown = s.send("shutdown", &json!({}));
+    assert_eq!(s.result(&shutdown), json!({}));
+    let took = since.elapsed();
+    assert!(took >= Duration::from_millis(4900), "{took:?}");
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    s.await_end();
+}
+
+#[test]
+fn grandchildren_in_the_group_are_gone_with_the_agent() {
+    let grandchild = json!({"spawn": {"command": ["sleep", "1000"]}});
+    let end_of = [
+        json!({"session/prompt": [[grandchild, {"exit": 0}]]}),
+        json!({"session/prompt": [[grandchild, {"exit": 1}]]}),
+        json!({"session/prompt": [[grandchild, end("end_turn")]]}),
+    ];
+    for script in end_of {
+        let mut s = Server::ready(&script);
+        let since = Instant::now();
+        s.prompt("go");
+        let log = s.world.log();
+        assert!(log.iter().any(|m| m["spawned"].is_u64()), "{log:?}");
+        s.call("agent/disconnect", &json!({}));
+        // Nobody waits for the pipes that it holds.
+        assert!(since.elapsed() < Duration::from_secs(10), "{script}");
+        assert!(
+            s.world.alive().len() <= 1,
+            "{script}: {:?}",
+            s.world.alive()
+        );
+        while s.call("agent/status", &json!({}))["state"] != "disconnected" {}
+        s.waive("agent/state");
+        s.finish();
+    }
+}
+
+#[test]
+fn a_process_that_left_the_group_keeps_nobody_waiting() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"spawn": {"command": ["sleep", "1000"], "setsid": true}}, say("x"), {"exit": 4},
+    ]]}));
+    let since = Instant::now();
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["errors"][0]["data"]["exitCode"], 4);
+    assert_eq!(turn.summary["text"], "x");
+    assert!(since.elapsed() < Duration::from_secs(5));
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+    // It is not acpipe's to end; the test's own.
+    let spawned = s.world.log().iter().find_map(|m| m["spawned"].as_i64());
+    let spawned = i32::try_from(spawned.unwrap()).unwrap();
+    crate::harness::signal(spawned, rustix::process::Signal::KILL);
+}
+
+#[test]
+fn the_end_of_stdin_in_a_turn_cancels_it_and_answers() {
+    let [wait, stop] = until_cancelled();
+    // The agent takes a moment to leave, and ends its turn meanwhile.
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("x"), wait, say("y"), stop]], "eof": [{"sleep": 500}]}),
+    );
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    s.close_stdin();
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["text"], "xy");
+    let log = s.finish().log;
+    assert_eq!(calls(&log, "session/cancel").len(), 1);
+    assert_eq!(log.last(), Some(&json!({"eof": true})));
+}
+
+#[test]
+fn the_end_of_stdin_answers_whatever_waits() {
+    let mut s = Server::initialized(&[]);
+    let script = s.world.script(&json!({"initialize": [[{"hang": true}]]}));
+    let agent = json!({"command": crate::harness::FAKE_AGENT, "args": [script]});
+    let connect = s.send("agent/connect", &agent);
+    let ensure = s.send("session/ensure", &json!({}));
+    s.agent_states(&["starting"]);
+    s.close_stdin();
+    for id in [connect, ensure] {
+        let error = s.error(&id);
+        assert_eq!(error["data"]["kind"], "cancelled", "{error}");
+    }
+}
+
+#[test]
+fn shutdown_in_a_turn_answers_both_and_ends() {
+    let [wait, stop] = until_cancelled();
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("x"), wait, stop]], "eof": [{"sleep": 500}]}),
+    );
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let shutdown = s.send("shutdown", &json!({}));
+    let late = s.send("agent/status", &json!({}));
+    assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
+    assert_eq!(s.error(&late)["data"]["kind"], "outOfOrder");
+    assert_eq!(s.result(&shutdown), json!({}));
+    // It ends although stdin is open.
+    s.await_end();
+}
+
+#[test]
+fn shutdown_needs_no_agent_and_no_handshake() {
+    let mut s = Server::start(&[]);
+    assert_eq!(s.call("shutdown", &json!({})), json!({}));
+    s.await_end();
+}
+
+#[test]
+fn an_agent_that_is_gone_in_its_shutdown_is_no_failure() {
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("x"), {"wait": "session/cancel"}, {"exit": 9}]]}),
+    );
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let shutdown = s.send("shutdown", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["isError"], false);
+    assert_eq!(s.result(&shutdown), json!({}));
+    s.await_end();
+}
+
+#[test]
+fn prompts_while_the_agent_stops_are_refused() {
+    let mut s = Server::ready(&json!({"eof": [{"sleep": 1500}]}));
+    let gone = s.send("agent/disconnect", &json!({}));
+    let prompt = s.call_error("session/prompt", &json!({"message": "x"}));
+    assert_eq!(prompt["data"]["kind"], "outOfOrder", "{prompt}");
+    let ensure = s.call_error("session/ensure", &json!({"sessionId": "new"}));
+    assert_eq!(ensure["data"]["kind"], "outOfOrder");
+    let connect = s.call_error("agent/connect", &json!({"command": "x"}));
+    assert_eq!(connect["data"]["kind"], "outOfOrder");
+    assert_eq!(s.call("agent/status", &json!({}))["state"], "stopping");
+    assert_eq!(s.result(&gone), json!({}));
+    let state: Value = s.call("agent/status", &json!({}));
+    assert_eq!(state["state"], "disconnected");
+}

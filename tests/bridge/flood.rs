@@ -1,0 +1,181 @@
+//! Clients that read slowly or not at all, and agents that do not read.
+
+use crate::harness::server::{Id, Server};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, calls, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn flooding(updates: u32, mix: &str) -> Server {
+    let mut s = Server::initialized(&[]);
+    s.waive("session/activity");
+    let args = ["--flood", "--updates", &updates.to_string(), "--mix", mix];
+    s.call(
+        "agent/connect",
+        &json!({"command": FAKE_AGENT, "args": args}),
+    );
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    s
+}
+
+#[test]
+fn a_client_that_reads_late_misses_nothing() {
+    let mut s = flooding(50_000, "text");
+    s.read_on(false);
+    let id = s.send_prompt("default", "go");
+    // More than all pipes and buffers hold is under way, so everyone waits for the client.
+    std::thread::sleep(Duration::from_millis(500));
+    s.read_on(true);
+    let turn = s.turn(&id);
+    assert_eq!(turn.of("text-delta").len(), 50_000);
+    assert_eq!(turn.summary["isError"], false);
+    let status = s.call("agent/status", &json!({}));
+    assert_eq!(status["faults"]["malformed"], 0);
+}
+
+#[test]
+fn a_mixed_flood_is_well_formed() {
+    let mut s = flooding(5_000, "mixed");
+    let turn = s.prompt("go");
+    assert!(turn.of("reasoning-delta").len() > 100);
+    assert!(turn.of("tool-output-available").len() > 100);
+    assert!(turn.of("data-plan").len() > 100);
+}
+
+#[test]
+fn a_cancel_reaches_the_agent_while_the_client_does_not_read() {
+    let big = "x".repeat(4000);
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"repeat": {"times": 30, "steps": [say(&big)]}},
+        {"wait": "session/cancel"},
+        {"repeat": {"times": 300, "steps": [say(&big)]}},
+        end("cancelled"),
+    ]]}));
+    s.read_on(false);
+    let id = s.send_prompt("default", "go");
+    s.await_agent_call("session/prompt");
+    let cancel = s.send("session/cancel", &json!({}));
+    s.await_agent_call("session/cancel");
+    s.read_on(true);
+    assert_eq!(s.result(&cancel)["cancelled"], true);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.of("text-delta").len(), 330);
+}
+
+/// Every pipe toward the client is full, so the agent cannot write; it can be told all the same.
+#[test]
+fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
+    let big = "x".repeat(8000);
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"repeat": {"times": 200, "steps": [say(&big)]}},
+        {"wait": "session/cancel"},
+        end("cancelled"),
+    ]]}));
+    s.read_on(false);
+    let id = s.send_prompt("default", "go");
+    s.await_agent_call("session/prompt");
+    std::thread::sleep(Duration::from_millis(300));
+    let cancel = s.send("session/cancel", &json!({}));
+    s.await_agent_call("session/cancel");
+    s.read_on(true);
+    assert_eq!(s.result(&cancel)["cancelled"], true);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.of("text-delta").len(), 200);
+}
+
+/// A slow one: that the client does not read is not the agent's fault, however long it takes.
+#[test]
+fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
+    let big = "x".repeat(4000);
+    let mut s = Server::ready(&json!({"session/prompt": [
+        [say("first"), {"wait": "session/cancel"}, {"repeat": {"times": 500, "steps": [say(&big)]}}, end("cancelled")],
+        [{"default": true}],
+    ]}));
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "first");
+    s.read_on(false);
+    let cancel = s.send("session/cancel", &json!({}));
+    s.await_agent_call("session/cancel");
+    std::thread::sleep(Duration::from_millis(5600));
+    s.read_on(true);
+    assert_eq!(s.result(&cancel)["cancelled"], true);
+    let turn = s.turn(&id);
+    assert_eq!(
+        turn.summary["stopReason"], "cancelled",
+        "{}",
+        turn.summary["errors"]
+    );
+    assert_eq!(turn.of("text-delta").len(), 501);
+    assert_eq!(s.prompt("alive").summary["text"], "alive");
+}
+
+#[test]
+fn calls_are_answered_in_the_middle_of_a_flood() {
+    let mut s = flooding(50_000, "text");
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["type"] == "text-delta");
+    let since = Instant::now();
+    assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
+    assert!(since.elapsed() < Duration::from_secs(10));
+    let error = s.call_error("session/prompt", &json!({"message": "x"}));
+    assert_eq!(error["data"]["kind"], "busy");
+    s.turn(&id);
+}
+
+/// Everything is bounded: what waits for an agent that does not read its stdin too.
+#[test]
+fn an_agent_that_does_not_read_is_given_up() {
+    let mut s = Server::ready(&json!({}));
+    let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
+    let pid = i32::try_from(pid).unwrap();
+    signal(pid, Signal::STOP);
+    let filler = json!([{"name": "x".repeat(100_000)}]);
+    let first = s.send(
+        "session/create",
+        &json!({"sessionId": "big", "mcpServers": filler}),
+    );
+    let mut ids: Vec<Id> = (0..1100)
+        .map(|n| s.send("session/create", &json!({"sessionId": format!("s{n}")})))
+        .collect();
+    ids.push(first);
+    let mut kinds: Vec<String> = Vec::new();
+    for id in &ids {
+        let error = s.error(id);
+        let kind = error["data"]["kind"].as_str().unwrap().to_owned();
+        if kind == "overloaded" {
+            assert_eq!(error["code"], -32001);
+        }
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    // The first thousand are told why; those that came when it was given up, that it is being stopped.
+    assert_eq!(
+        kinds.first().map(String::as_str),
+        Some("overloaded"),
+        "{kinds:?}"
+    );
+    assert!(
+        kinds.iter().all(|k| k == "overloaded" || k == "outOfOrder"),
+        "{kinds:?}"
+    );
+    signal(pid, Signal::CONT);
+    s.agent_states(&["stopping", "disconnected"]);
+    s.connect(&json!({}));
+    s.ensure("default");
+    assert_eq!(s.prompt("back").summary["text"], "back");
+}
+
+#[test]
+fn many_turns_in_a_row_leave_nothing_behind() {
+    let mut s = Server::ready(&json!({}));
+    for n in 0..200 {
+        let text = format!("turn {n}");
+        assert_eq!(s.prompt(&text).summary["text"], Value::from(text));
+    }
+    assert_eq!(calls(&s.finish().log, "session/prompt").len(), 200);
+}

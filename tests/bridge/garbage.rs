@@ -1,0 +1,268 @@
+//! Agents that write what they should not: it is skipped, counted and never the end of the connection.
+
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use serde_json::{Value, json};
+
+const CAP: [&str; 2] = ["--max-line", "64K"];
+
+fn faults(s: &mut Server) -> Value {
+    s.call("agent/status", &json!({}))["faults"].clone()
+}
+
+/// Text around a piece of garbage; both sides must arrive.
+fn around(garbage: &Value) -> Vec<Value> {
+    vec![
+        say("before "),
+        garbage.clone(),
+        say("after"),
+        end("end_turn"),
+    ]
+}
+
+#[test]
+fn lines_that_are_no_messages_are_skipped() {
+    let garbage = [
+        json!({"line": ""}),
+        json!({"line": " \t "}),
+        json!({"line": "\r"}),
+        json!({"line": "npm warn deprecated something"}),
+        json!({"line": "{"}),
+        json!({"line": "[1,2,3]"}),
+        json!({"line": r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#}),
+        json!({"line": "\"text\""}),
+        json!({"line": "5"}),
+        json!({"line": "null"}),
+        json!({"line": "{}"}),
+        json!({"line": r#"{"jsonrpc":"2.0","id":3}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","method":5}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","method":"x"} trailing"#}),
+        json!({"bytes": [0, 10]}),
+        json!({"bytes": [255, 10]}),
+        json!({"bytes": [0xc3, 0x28, 10, 0xe2, 0x82, 10]}),
+        json!({"line": r#"{"jsonrpc":"2.0","id":999,"result":{}}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","id":"x","result":null}"#}),
+        json!({"huge": {"bytes": 200_000}}),
+        json!({"huge": {"bytes": 200_000, "prefix": "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"x\":\"", "suffix": "\"}}"}}),
+    ];
+    let runs: Vec<Vec<Value>> = garbage.iter().map(around).collect();
+    let mut s = Server::ready_with(&CAP, &json!({"session/prompt": runs}));
+    for piece in &garbage {
+        let turn = s.prompt("x");
+        assert_eq!(turn.summary["text"], "before after", "{piece}");
+        assert_eq!(turn.summary["stopReason"], "end_turn", "{piece}");
+    }
+    assert_eq!(
+        faults(&mut s),
+        json!({"malformed": 12, "blank": 3, "invalidUtf8": 3, "tooLong": 2})
+    );
+}
+
+#[test]
+fn garbage_at_the_start_is_skipped() {
+    let mut s = Server::ready(&json!({"start": [
+        {"line": "Welcome to agent 1.0!"}, {"line": ""}, {"bytes": [254, 10]}, {"partial": "\n\n"},
+    ]}));
+    assert_eq!(s.prompt("x").summary["text"], "x");
+    assert_eq!(
+        faults(&mut s),
+        json!({"malformed": 1, "blank": 3, "invalidUtf8": 1, "tooLong": 0})
+    );
+}
+
+#[test]
+fn lines_in_pieces_and_with_crlf_are_whole() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"partial": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"fake-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"in "#},
+        {"sleep": 30},
+        {"bytes": [0xf0, 0x9f]},
+        {"sleep": 30},
+        {"bytes": [0x98, 0x80]},
+        {"sleep": 30},
+        {"partial": " pieces\"}}}}\r\n{\"jsonrpc\":\"2.0\","},
+        {"sleep": 30},
+        {"line": r#""id":{id},"result":{"stopReason":"end_turn"}}"#},
+    ]]}));
+    assert_eq!(s.prompt("x").summary["text"], "in \u{1F600} pieces");
+    assert_eq!(faults(&mut s)["malformed"], 0);
+}
+
+#[test]
+fn a_half_line_at_the_end_counts_if_it_is_whole_json() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("x"),
+        {"partial": r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn"}}"#},
+        {"exit": 0},
+    ]]}));
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["stopReason"], "end_turn");
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn a_half_line_at_the_end_is_no_text() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("whole"),
+        {"partial": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"fake-1","upda"#},
+        {"exit": 1},
+    ]]}));
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["text"], "whole");
+    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+}
+
+#[test]
+fn an_answer_over_the_cap_fails_its_call() {
+    let huge = |prefix: &str, suffix: &str| json!([say("x"), {"huge": {"bytes": 100_000, "prefix": prefix, "suffix": suffix}}]);
+    let runs = [
+        huge(
+            r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","_meta":{"x":""#,
+            r#""}}}"#,
+        ),
+        huge(r#"{"jsonrpc":"2.0","id":"{id}","result":{"x":""#, r#""}}"#),
+        huge(r#"{"result":{"x":""#, r#""},"id":{id}}"#),
+        huge(r#"{"result":{"x":""#, r#""},"id" : {id}, "jsonrpc":"2.0"}"#),
+        huge(
+            r#"{"jsonrpc":"2.0","error":{"code":1,"message":""#,
+            r#""},"id":{id}}"#,
+        ),
+    ];
+    let mut s = Server::ready_with(&CAP, &json!({"session/prompt": runs}));
+    for run in &runs {
+        let turn = s.prompt("x");
+        let error = &turn.summary["errors"][0];
+        assert_eq!(error["kind"], "malformed", "{run}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("--max-line"), "{message}");
+        let raw = error["data"]["raw"].as_str().unwrap();
+        assert!(raw.starts_with('{') && raw.len() < 3000, "{raw}");
+        assert_eq!(turn.summary["text"], "x");
+    }
+    assert_eq!(faults(&mut s)["tooLong"], 5);
+}
+
+#[test]
+fn an_answer_over_the_cap_to_the_opening_of_a_session() {
+    let mut s = Server::initialized(&CAP);
+    s.connect(&json!({"session/new": [
+        [{"huge": {"bytes": 100_000, "prefix": r#"{"jsonrpc":"2.0","id":{id},"result":{"sessionId":"s","x":""#, "suffix": "\"}}"}}],
+        [{"default": true}],
+    ]}));
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["code"], -32016);
+    assert_eq!(error["data"]["kind"], "malformed");
+    s.ensure("default");
+    assert_eq!(s.prompt("x").summary["text"], "x");
+}
+
+#[test]
+fn a_request_over_the_cap_is_answered() {
+    let huge = |prefix: &str, suffix: &str| json!({"huge": {"bytes": 100_000, "prefix": prefix, "suffix": suffix}});
+    let mut s = Server::ready_with(
+        &CAP,
+        &json!({"session/prompt": [[
+            huge(r#"{"jsonrpc":"2.0","id":"long-1","method":"session/request_permission","params":{"x":""#, "\"}}"),
+            huge(r#"{"method":"fs/write_text_file","id":0,"jsonrpc":"2.0","params":{"content":""#, "\"}}"),
+            huge(r#"{"id":"a\"b","params":{"x":[1,{"id":5}]},"method":"m","y":""#, "\"}"),
+            end("end_turn"),
+        ]]}),
+    );
+    assert_eq!(s.prompt("x").summary["stopReason"], "end_turn");
+    let log = s.finish().log;
+    let refused: Vec<&Value> = log.iter().filter(|m| m.get("error").is_some()).collect();
+    let ids: Vec<&Value> = refused.iter().map(|m| &m["id"]).collect();
+    assert_eq!(ids, [&json!("long-1"), &json!(0), &json!("a\"b")]);
+    for answer in refused {
+        assert_eq!(answer["error"]["code"], -32600);
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("too long")
+        );
+    }
+}
+
+/// Some agents write the id last; this one would wait for ever.
+#[test]
+fn a_request_over_the_cap_with_its_id_last_is_answered() {
+    let mut s = Server::ready_with(
+        &CAP,
+        &json!({"session/prompt": [[
+            {"huge": {"bytes": 100_000, "prefix": r#"{"jsonrpc":"2.0","method":"fs/write_text_file","params":{"content":""#, "suffix": r#""},"id":77}"#}},
+            {"huge": {"bytes": 100_000, "prefix": r#"{"params":{"content":""#, "suffix": r#""},"method":"fs/write_text_file","id":"78","jsonrpc":"2.0"}"#}},
+            end("end_turn"),
+        ]]}),
+    );
+    assert_eq!(s.prompt("x").summary["stopReason"], "end_turn");
+    let log = s.finish().log;
+    let refused: Vec<&Value> = log.iter().filter(|m| m.get("error").is_some()).collect();
+    let ids: Vec<&Value> = refused.iter().map(|m| &m["id"]).collect();
+    assert_eq!(ids, [&json!(77), &json!("78")]);
+}
+
+#[test]
+fn a_line_just_under_the_cap_is_kept() {
+    let prefix = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"fake-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""#;
+    let suffix = r#""}}}}"#;
+    let cap = 64 * 1024;
+    let fits = cap - prefix.len() - suffix.len();
+    let step = |bytes: usize| json!([{"huge": {"bytes": bytes, "prefix": prefix, "suffix": suffix}}, end("end_turn")]);
+    let mut s = Server::ready_with(
+        &CAP,
+        &json!({"session/prompt": [step(fits), step(fits + 1)]}),
+    );
+    assert_eq!(s.prompt("x").summary["text"].as_str().unwrap().len(), fits);
+    assert_eq!(s.prompt("x").summary["text"], "");
+    assert_eq!(faults(&mut s)["tooLong"], 1);
+}
+
+#[test]
+fn requests_that_are_not_served_are_refused() {
+    let ask = |method: &str, id: &Value| json!({"ask": {"method": method, "id": id, "params": {"path": "/x"}}});
+    let asked = [
+        ("fs/read_text_file", json!(0)),
+        ("fs/write_text_file", json!("s")),
+        ("terminal/create", json!(-1)),
+        ("_ext/whatever", json!(2.5)),
+        ("", json!("")),
+    ];
+    let mut steps: Vec<Value> = asked.iter().map(|(method, id)| ask(method, id)).collect();
+    steps.extend([json!({"echoAnswer": true}), end("end_turn")]);
+    let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+    let turn = s.prompt("x");
+    assert!(turn.summary["text"].as_str().unwrap().contains("-32601"));
+    let log = s.finish().log;
+    let refused: Vec<&Value> = log.iter().filter(|m| m.get("error").is_some()).collect();
+    assert_eq!(refused.len(), asked.len());
+    for (answer, (method, id)) in refused.iter().zip(&asked) {
+        assert_eq!(answer["id"], *id);
+        assert_eq!(answer["error"]["code"], -32601, "{method}");
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains(method)
+        );
+    }
+}
+
+#[test]
+fn notifications_that_are_not_known_are_ignored() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        {"notify": {"method": "_ext/news", "params": {"x": 1}}},
+        {"notify": {"method": "session/request_permission"}},
+        {"notify": {"method": "$/progress", "params": [1]}},
+        {"notify": {"method": ""}},
+        say("x"),
+        end("end_turn"),
+    ]]}));
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["text"], "x");
+    assert!(turn.of("data-acp").is_empty());
+    let end = s.finish();
+    assert!(end.stderr.is_empty(), "{}", end.stderr);
+}

@@ -1,0 +1,211 @@
+//! What every test needs: a scratch directory, a mark by which all processes of the test are found, a limit to waits.
+
+pub mod output;
+pub mod run;
+pub mod server;
+pub mod stream;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A wait that takes longer has hung.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// The program under test.
+pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
+
+/// The scriptable agent.
+pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
+
+/// The variable that marks the processes of a test.
+const MARK: &str = "ACPIPE_BRIDGE_TEST";
+
+/// The surroundings of one test.
+pub struct World {
+    /// A directory of its own.
+    pub dir: PathBuf,
+    mark: String,
+}
+
+impl World {
+    pub fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let n = LAST.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{}-{n}", std::process::id());
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bridge-{mark}"));
+        // A leftover of an earlier run with the same process id.
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        Self {
+            dir: dir.canonicalize().unwrap(),
+            mark,
+        }
+    }
+
+    /// acpipe with these arguments, marked, its agents logging to [`World::log`].
+    pub fn acpipe<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(ACPIPE);
+        command
+            .args(args)
+            .env_remove("ACPIPE_AGENT")
+            .env_remove("RUST_LOG")
+            .env(MARK, &self.mark)
+            .env("FAKE_AGENT_LOG", self.log_path());
+        command
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.join("agent.log")
+    }
+
+    /// A file of the scratch directory.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.dir.join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A file that can be executed.
+    pub fn executable(&self, name: &str, content: &str) -> String {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.file(name, content);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// A script of the fake agent, as a file: arguments have a limit.
+    pub fn script(&self, script: &Value) -> String {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let n = LAST.fetch_add(1, Ordering::Relaxed);
+        self.file(&format!("script-{n}.json"), &script.to_string())
+    }
+
+    /// Every line that the agents of this test got so far, in order; lines that are no JSON as strings.
+    pub fn log(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.log_path()).unwrap_or_default();
+        let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|_| l.into());
+        text.lines().map(line).collect()
+    }
+
+    /// Every process of this test that lives: pid and command line.
+    pub fn alive(&self) -> Vec<(i32, String)> {
+        let wanted = format!("{MARK}={}", self.mark);
+        let mut alive = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            // A process may end while it is looked at; one that ended and is not reaped has no environment.
+            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                alive.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
+            }
+        }
+        alive
+    }
+
+    /// Why the test fails if processes of it are left: those killed a moment ago get a moment to vanish.
+    pub fn leak(&self) -> Option<String> {
+        let since = Instant::now();
+        loop {
+            let alive = self.alive();
+            if alive.is_empty() {
+                return None;
+            }
+            if since.elapsed() > Duration::from_secs(3) {
+                return Some(format!("processes left behind: {alive:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The end of everything that a failed test left behind.
+    pub fn kill_all(&self) {
+        for (pid, _) in self.alive() {
+            signal(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // It is in the way of nobody.
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// Sends a signal; a process that has ended does not mind.
+pub fn signal(pid: i32, signal: rustix::process::Signal) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// The texts that a `repeat` of the fake agent makes of `{i},`, joined.
+pub fn counted(times: u64) -> String {
+    (0..times).fold(String::new(), |all, i| all + &i.to_string() + ",")
+}
+
+/// The messages in an agent's log with this method.
+pub fn calls<'a>(log: &'a [Value], method: &str) -> Vec<&'a Value> {
+    log.iter().filter(|m| m["method"] == method).collect()
+}
+
+/// Steps of the fake agent that are used all over.
+pub mod steps {
+    use serde_json::{Value, json};
+
+    /// A piece of the answer.
+    pub fn say(text: &str) -> Value {
+        json!({"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}})
+    }
+
+    /// A piece of thought.
+    pub fn think(text: &str) -> Value {
+        json!({"update": {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}}})
+    }
+
+    /// A `tool_call` update with these fields.
+    pub fn tool(id: &str, fields: &Value) -> Value {
+        tool_update("tool_call", id, fields)
+    }
+
+    /// A `tool_call_update` with these fields.
+    pub fn tool_change(id: &str, fields: &Value) -> Value {
+        tool_update("tool_call_update", id, fields)
+    }
+
+    fn tool_update(kind: &str, id: &str, fields: &Value) -> Value {
+        let mut update = json!({"sessionUpdate": kind, "toolCallId": id});
+        for (name, value) in fields.as_object().unwrap() {
+            update[name] = value.clone();
+        }
+        json!({"update": update})
+    }
+
+    /// The end of a turn.
+    pub fn end(reason: &str) -> Value {
+        json!({"reply": {"stopReason": reason}})
+    }
+
+    /// A turn that ends once it is cancelled.
+    pub fn until_cancelled() -> [Value; 2] {
+        [json!({"wait": "session/cancel"}), end("cancelled")]
+    }
+
+    /// A permission question: `(option id, kind)`.
+    pub fn ask(tool: &Value, options: &[(&str, &str)]) -> Value {
+        let options: Vec<Value> = options
+            .iter()
+            .map(|(id, kind)| json!({"optionId": id, "name": format!("Do {id}"), "kind": kind}))
+            .collect();
+        json!({"ask": {"method": "session/request_permission", "params": {"toolCall": tool, "options": options}}})
+    }
+}

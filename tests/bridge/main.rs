@@ -1,0 +1,31 @@
+//! Integration tests: the real binary between this test as its client and the scriptable fake agent.
+//!
+//! Every server is audited when it ends: see `harness::server`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start processes and use unbounded channels"
+)]
+#![expect(clippy::too_many_lines, reason = "tables are as long as they are")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod harness;
+
+mod cancel;
+mod cli;
+mod content;
+mod errors;
+mod exit;
+mod flood;
+mod framing;
+mod garbage;
+mod handshake;
+mod permission;
+mod profiles;
+mod rpc;
+mod session;
+mod signals;
+mod surroundings;
+mod tidy;
+mod tools;
+mod turn;

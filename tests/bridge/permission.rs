@@ -1,0 +1,378 @@
+//! Permission questions: answered at once, by kind, and never with an option that was not offered.
+
+use crate::harness::server::{Server, Turn};
+use crate::harness::steps::{ask, end, say, tool_change, until_cancelled};
+use serde_json::{Value, json};
+
+fn question(id: &Value, params: &Value) -> Value {
+    let mut step = json!({"ask": {"method": "session/request_permission", "params": params}});
+    if !id.is_null() {
+        step["ask"]["id"] = id.clone();
+    }
+    step
+}
+
+fn tool() -> Value {
+    json!({"toolCallId": "t", "title": "Write", "kind": "edit", "rawInput": {"a": 1}})
+}
+
+/// The answers that the agent got, in order.
+fn answers(log: &[Value]) -> Vec<&Value> {
+    log.iter().filter(|m| m.get("result").is_some()).collect()
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
+}
+
+type Options = &'static [(&'static str, &'static str)];
+
+/// (options as id and kind, answer when approving and whether that approves, answer when denying)
+const TABLE: &[(Options, Option<&str>, bool, Option<&str>)] = &[
+    (
+        &[("y", "allow_once"), ("n", "reject_once")],
+        Some("y"),
+        true,
+        Some("n"),
+    ),
+    (
+        &[
+            ("na", "reject_always"),
+            ("n", "reject_once"),
+            ("ya", "allow_always"),
+            ("y", "allow_once"),
+        ],
+        Some("y"),
+        true,
+        Some("n"),
+    ),
+    (
+        &[("ya", "allow_always"), ("na", "reject_always")],
+        Some("ya"),
+        true,
+        Some("na"),
+    ),
+    (&[("y", "allow_once")], Some("y"), true, None),
+    (
+        &[("na", "reject_always"), ("n", "reject_once")],
+        Some("n"),
+        false,
+        Some("n"),
+    ),
+    (&[("na", "reject_always")], Some("na"), false, Some("na")),
+    (&[], None, false, None),
+    (&[("?", "maybe")], None, false, None),
+    (&[("allow", "allow"), ("", "")], None, false, None),
+    (
+        &[("?", "maybe"), ("n", "reject_once")],
+        Some("n"),
+        false,
+        Some("n"),
+    ),
+    (
+        &[("a", "allow_once"), ("b", "allow_once")],
+        Some("a"),
+        true,
+        None,
+    ),
+    (&[("", "allow_once")], Some(""), true, None),
+];
+
+fn check_table(deny: bool) {
+    let runs: Vec<Value> = TABLE
+        .iter()
+        .map(|(options, ..)| {
+            json!([
+                ask(&tool(), options),
+                tool_change("t", &json!({"status": "completed"})),
+                end("end_turn")
+            ])
+        })
+        .collect();
+    let args: &[&str] = if deny {
+        &["--permissions", "deny"]
+    } else {
+        &[]
+    };
+    let mut s = Server::ready_with(args, &json!({"session/prompt": runs}));
+    let turns: Vec<Turn> = TABLE.iter().map(|_| s.prompt("go")).collect();
+    let log = s.finish().log;
+    let answers = answers(&log);
+    assert_eq!(answers.len(), TABLE.len());
+    for (((options, approve, approved, denied), turn), answer) in
+        TABLE.iter().zip(&turns).zip(answers)
+    {
+        let wanted = if deny { denied } else { approve };
+        let wanted = wanted.map_or_else(cancelled, selected);
+        assert_eq!(answer["result"], wanted, "{options:?}");
+        let approved = *approved && !deny;
+        let response = turn.one("tool-approval-response");
+        assert_eq!(response["approved"], approved, "{options:?}");
+        let request = turn.one("tool-approval-request");
+        assert_eq!(request["isAutomatic"], true);
+        assert_eq!(request["toolCallId"], "t");
+        let offered = request["approvalDescriptor"]["options"].as_array().unwrap();
+        assert_eq!(offered.len(), options.len());
+        let told = turn.of("data-permission");
+        assert_eq!(told[0]["id"], request["approvalId"]);
+        assert_eq!(told[0]["data"].get("outcome"), None);
+        assert_eq!(told[1]["data"]["outcome"], wanted["outcome"]);
+        assert_eq!(told[1]["data"]["approved"], approved);
+        assert_eq!(
+            turn.of("tool-output-denied").len(),
+            usize::from(!approved),
+            "{options:?}"
+        );
+        let result = &turn.summary["toolResults"][0];
+        assert_eq!(result["isError"], !approved, "{options:?}");
+        // What the tool did although it was refused is told beside it.
+        assert_eq!(turn.of("data-tool-call").len(), usize::from(!approved));
+        assert_eq!(turn.summary["isError"], false);
+    }
+}
+
+#[test]
+fn approving_chooses_by_kind() {
+    check_table(false);
+}
+
+#[test]
+fn denying_never_allows() {
+    check_table(true);
+}
+
+#[test]
+fn odd_options_are_not_chosen() {
+    let options = [
+        json!([{"name": "no id", "kind": "allow_once"}, 5, null, {"optionId": 7, "kind": "allow_once"}, {"optionId": "ok", "kind": "allow_always"}]),
+        json!([{"optionId": "x"}, {"optionId": "y", "kind": null}, {"optionId": "z", "kind": ["allow_once"]}]),
+        json!({}),
+        json!(null),
+        json!("allow_once"),
+    ];
+    let mut runs: Vec<Value> = options
+        .iter()
+        .map(|options| {
+            json!([
+                question(
+                    &Value::Null,
+                    &json!({"toolCall": tool(), "options": options})
+                ),
+                end("end_turn")
+            ])
+        })
+        .collect();
+    runs.push(json!([
+        question(&Value::Null, &json!({"toolCall": tool()})),
+        end("end_turn")
+    ]));
+    let mut s = Server::ready(&json!({"session/prompt": runs}));
+    for _ in &runs {
+        s.prompt("go");
+    }
+    let log = s.finish().log;
+    let got: Vec<&Value> = answers(&log).iter().map(|a| &a["result"]).collect();
+    let (ok, no) = (selected("ok"), cancelled());
+    assert_eq!(got, [&ok, &no, &no, &no, &no, &no]);
+}
+
+#[test]
+fn ids_of_questions_are_given_back_exactly() {
+    let ids = [
+        json!(0),
+        json!(-7),
+        json!("0"),
+        json!(""),
+        json!("a\"b\u{e9}"),
+        json!(1.5),
+        json!(18_446_744_073_709_551_615_u64),
+    ];
+    let options = json!([{"optionId": "y", "name": "Y", "kind": "allow_once"}]);
+    let params = json!({"toolCall": tool(), "options": options});
+    let runs: Vec<Value> = ids
+        .iter()
+        .map(|id| json!([question(id, &params), {"echoAnswer": true}, end("end_turn")]))
+        .collect();
+    let mut s = Server::ready(&json!({"session/prompt": runs}));
+    for id in &ids {
+        let turn = s.prompt("go");
+        let echo: Value = serde_json::from_str(turn.summary["text"].as_str().unwrap()).unwrap();
+        assert_eq!(echo, json!({"result": selected("y")}), "{id}");
+    }
+    let log = s.finish().log;
+    let got: Vec<&Value> = answers(&log).iter().map(|a| &a["id"]).collect();
+    assert_eq!(got, ids.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_question_with_the_id_null_is_answered() {
+    let frame = json!({"jsonrpc": "2.0", "id": null, "method": "session/request_permission", "params": {
+        "sessionId": "{session}", "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
+    let mut s = Server::ready(&json!({"session/prompt": [[{"frame": frame}, end("end_turn")]]}));
+    let turn = s.prompt("go");
+    assert_eq!(turn.one("tool-approval-response")["approved"], true);
+    let log = s.finish().log;
+    assert_eq!(
+        answers(&log)[0],
+        &json!({"jsonrpc": "2.0", "id": null, "result": selected("y")})
+    );
+}
+
+#[test]
+fn a_question_with_nothing_but_an_id_of_a_call() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("x"),
+        ask(&json!({"toolCallId": "only"}), &[("y", "allow_once")]),
+        {"echoAnswer": true},
+        end("end_turn"),
+    ]]}));
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["toolCalls"][0]["name"], "other");
+    assert_eq!(turn.one("tool-input-available")["input"], json!({}));
+    assert_eq!(
+        turn.activity,
+        [
+            json!({"toolName": "other", "description": "other"}),
+            Value::Null
+        ]
+    );
+}
+
+#[test]
+fn a_question_repeats_the_call_without_losing_what_is_known() {
+    let known = json!({"title": "Edit a.rs", "kind": "edit", "rawInput": {"path": "/a.rs"}, "status": "in_progress",
+        "content": [{"type": "diff", "path": "/a.rs", "newText": "x"}], "locations": [{"path": "/a.rs"}]});
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        crate::harness::steps::tool("t", &known),
+        ask(&json!({"toolCallId": "t", "status": "pending", "content": [], "locations": []}), &[("y", "allow_once")]),
+        tool_change("t", &json!({"status": "completed"})),
+        end("end_turn"),
+    ]]}));
+    let turn = s.prompt("go");
+    let done = turn.one("tool-output-available");
+    assert_eq!(done["output"]["content"], known["content"]);
+    assert_eq!(done["toolMetadata"]["acp"]["locations"], known["locations"]);
+    assert_eq!(turn.summary["toolCalls"][0]["arguments"], known["rawInput"]);
+}
+
+#[test]
+fn two_questions_about_one_call() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        ask(&tool(), &[("y1", "allow_once")]),
+        tool_change("t", &json!({"status": "in_progress", "content": []})),
+        ask(&tool(), &[("y2", "allow_once")]),
+        tool_change("t", &json!({"status": "completed", "rawOutput": "done"})),
+        end("end_turn"),
+    ]]}));
+    let turn = s.prompt("go");
+    // The AI SDK knows one approval a call; the second is told as data.
+    assert_eq!(turn.of("tool-approval-request").len(), 1);
+    assert_eq!(turn.of("data-permission").len(), 4);
+    assert_eq!(turn.summary["toolResults"][0]["result"], "done");
+    let log = s.finish().log;
+    let got: Vec<&Value> = answers(&log).iter().map(|a| &a["result"]).collect();
+    assert_eq!(got, [&selected("y1"), &selected("y2")]);
+}
+
+#[test]
+fn several_questions_at_once() {
+    let frame = |n: u32| {
+        json!({"frame": {"jsonrpc": "2.0", "id": format!("q{n}"), "method": "session/request_permission", "params": {
+        "sessionId": "{session}", "toolCall": {"toolCallId": format!("t{n}"), "kind": "edit"},
+        "options": [{"optionId": format!("y{n}"), "name": "Y", "kind": "allow_once"}]}}})
+    };
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[frame(1), frame(2), frame(3), end("end_turn")]]}),
+    );
+    let turn = s.prompt("go");
+    assert_eq!(turn.of("tool-approval-response").len(), 3);
+    let log = s.finish().log;
+    let got: Vec<Value> = answers(&log)
+        .iter()
+        .map(|a| json!([a["id"], a["result"]["outcome"]["optionId"]]))
+        .collect();
+    assert_eq!(
+        got,
+        [
+            json!(["q1", "y1"]),
+            json!(["q2", "y2"]),
+            json!(["q3", "y3"])
+        ]
+    );
+}
+
+#[test]
+fn a_question_after_a_cancel_is_answered_cancelled() {
+    let [wait, end] = until_cancelled();
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("x"),
+        wait,
+        ask(&tool(), &[("y", "allow_once"), ("n", "reject_once")]),
+        {"echoAnswer": true},
+        end,
+    ]]}));
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.one("tool-approval-response")["approved"], false);
+    let log = s.finish().log;
+    assert_eq!(answers(&log)[0]["result"], cancelled());
+}
+
+#[test]
+fn questions_that_cannot_be_understood_are_refused() {
+    let bad = [
+        json!({"sessionId": "{session}"}),
+        json!({"toolCall": {"title": "no id"}, "options": []}),
+        json!({"toolCall": "t"}),
+        json!({"sessionId": 5, "toolCall": tool()}),
+    ];
+    let runs: Vec<Value> = bad
+        .iter()
+        .map(
+            |params| json!([question(&Value::Null, params), {"echoAnswer": true}, end("end_turn")]),
+        )
+        .collect();
+    let mut s = Server::ready(&json!({"session/prompt": runs}));
+    for params in &bad {
+        let turn = s.prompt("go");
+        let echo: Value = serde_json::from_str(turn.summary["text"].as_str().unwrap()).unwrap();
+        assert_eq!(echo["error"]["code"], -32602, "{params}");
+        assert!(turn.summary["toolCalls"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_question_of_an_unknown_session_is_refused_and_shown_to_nobody() {
+    let params = json!({"sessionId": "nobody", "toolCall": tool(), "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]});
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[question(&Value::Null, &params), end("end_turn")]]}),
+    );
+    let turn = s.prompt("go");
+    assert!(turn.summary["toolCalls"].as_array().unwrap().is_empty());
+    let log = s.finish().log;
+    assert_eq!(answers(&log)[0]["result"], cancelled());
+}
+
+#[test]
+fn a_question_outside_of_turns_is_answered_and_shown() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        end("end_turn"),
+        ask(&tool(), &[("y", "allow_once")]),
+        say("after"),
+    ]]}));
+    s.prompt("go");
+    let shown = s.stray("default");
+    assert_eq!(shown["type"], "data-permission");
+    assert_eq!(shown["data"]["toolCallId"], "t");
+    assert_eq!(shown["data"]["outcome"], selected("y")["outcome"]);
+    assert_eq!(s.stray("default")["type"], "data-acp");
+    let log = s.finish().log;
+    assert_eq!(answers(&log)[0]["result"], selected("y"));
+}

@@ -1,0 +1,112 @@
+//! Chunk profiles: what clients of older majors of the AI SDK get.
+
+use crate::harness::run::Run;
+use crate::harness::server::{Framing, Server, Turn};
+use crate::harness::steps::{ask, end, say, think, tool, tool_change};
+use crate::harness::{FAKE_AGENT, World};
+use serde_json::{Value, json};
+
+/// A bit of everything that an older major does not know.
+fn script() -> Value {
+    let options = [("n", "reject_once")];
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "QUJD"});
+    json!({"session/prompt": [[
+        think("hm"),
+        {"update": {"sessionUpdate": "agent_thought_chunk", "content": image}},
+        tool("a", &json!({"name": "A", "title": "first", "status": "pending"})),
+        tool_change("a", &json!({"rawInput": {"x": 1}, "status": "in_progress"})),
+        tool_change("a", &json!({"status": "completed", "rawOutput": "out"})),
+        ask(&json!({"toolCallId": "b", "kind": "edit", "rawInput": {}}), &options),
+        tool_change("b", &json!({"status": "failed"})),
+        say("done"),
+        end("end_turn"),
+    ]]})
+}
+
+fn play(args: &[&str], wish: &Value) -> (Value, Turn) {
+    let world = World::new();
+    let script = world.script(&script());
+    let args = [args, &["--", FAKE_AGENT, &script]].concat();
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    let profile = s.call("initialize", wish)["chunkProfile"].clone();
+    s.ensure("default");
+    s.agent_states(&["starting", "ready"]);
+    let turn = s.prompt("go");
+    (profile, turn)
+}
+
+fn check(major: u32, turn: &Turn) {
+    let has = |kind: &str| !turn.of(kind).is_empty();
+    assert_eq!(has("tool-approval-request"), major == 7, "{major}");
+    assert_eq!(has("tool-approval-response"), major == 7, "{major}");
+    assert_eq!(has("tool-output-denied"), major == 7, "{major}");
+    assert_eq!(has("reasoning-file"), major == 7, "{major}");
+    assert_eq!(has("file"), major < 7, "{major}");
+    assert_eq!(turn.of("data-permission").len(), 2, "{major}");
+    for chunk in turn.chunks.iter().filter(|c| c["toolCallId"].is_string()) {
+        let knows = major > 5;
+        assert!(knows || chunk.get("title").is_none(), "{chunk}");
+        assert!(knows || chunk.get("toolMetadata").is_none(), "{chunk}");
+    }
+    // What the fields cannot say, data does.
+    let told = turn.chunks.iter().any(|c| {
+        c["title"] == "first" || (c["type"] == "data-tool-call" && c["data"]["title"] == "first")
+    });
+    assert!(told, "{major}: {:?}", turn.of("data-tool-call"));
+    // The summary is the same whatever the chunks are.
+    assert_eq!(turn.summary["text"], "done");
+    let results = &turn.summary["toolResults"];
+    assert_eq!(results[0]["result"], "out", "{major}");
+    assert_eq!(
+        (&results[1]["result"], &results[1]["isError"]),
+        (&json!("Permission refused"), &json!(true)),
+        "{major}"
+    );
+}
+
+#[test]
+fn every_major_gets_what_it_knows() {
+    for major in [7, 6, 5] {
+        let name = major.to_string();
+        let wish = json!({"protocolVersion": 1, "chunkProfile": major});
+        let (told, turn) = play(&[], &wish);
+        assert_eq!(told, major);
+        check(major, &turn);
+        // The same by the command line; the client's own wish comes first.
+        let (told, turn) = play(&["--chunk-profile", &name], &json!({"protocolVersion": 1}));
+        assert_eq!(told, major);
+        check(major, &turn);
+        let (told, turn) = play(&["--chunk-profile", "5"], &wish);
+        assert_eq!(told, major);
+        check(major, &turn);
+    }
+}
+
+#[test]
+fn there_is_no_other_profile() {
+    let mut s = Server::start(&[]);
+    for major in [json!(4), json!(8), json!(0), json!("7")] {
+        let error = s.call_error(
+            "initialize",
+            &json!({"protocolVersion": 1, "chunkProfile": major}),
+        );
+        assert_eq!(error["code"], -32602, "{major}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("chunkProfile"), "{message}");
+    }
+    s.finish();
+    Run::new(&["run", "--chunk-profile", "4", "x"])
+        .go()
+        .expect(2);
+}
+
+#[test]
+fn runs_have_profiles_too() {
+    let outcome = Run::new(&["run", "-o", "chunks", "--chunk-profile", "5", "go"])
+        .script(&script())
+        .go()
+        .expect(0);
+    let chunks = outcome.chunks();
+    assert!(chunks.iter().all(|c| c.get("toolMetadata").is_none()));
+    assert!(chunks.iter().any(|c| c["type"] == "data-tool-call"));
+}

@@ -1,0 +1,430 @@
+//! Sessions: by the client's own ids, many at once over one agent.
+
+use crate::harness::server::{Id, Server, Turn};
+use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
+use crate::harness::{calls, counted};
+use serde_json::{Value, json};
+
+#[test]
+fn ensure_gives_a_live_session() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[{"reply": {
+        "sessionId": "given",
+        "modes": {"currentModeId": "a", "availableModes": []},
+        "models": null,
+        "configOptions": [{"id": "o"}],
+    }}], [{"default": true}]]}));
+    let new = s.call("session/ensure", &json!({}));
+    assert_eq!(new["sessionId"], "default");
+    assert_eq!(new["agentSessionId"], "given");
+    assert_eq!(new["recovery"], json!({"rung": "new", "memory": "none"}));
+    assert_eq!(
+        new["state"],
+        json!({"modes": {"currentModeId": "a", "availableModes": []}, "configOptions": [{"id": "o"}]})
+    );
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(new["cwd"], json!(here));
+    let live = s.call("session/ensure", &json!({"sessionId": "default"}));
+    assert_eq!(live["recovery"], json!({"rung": "live", "memory": "kept"}));
+    assert_eq!(live["agentSessionId"], "given");
+    assert_eq!(live["state"], new["state"]);
+
+    let error = s.call_error("session/create", &json!({"sessionId": "default"}));
+    assert_eq!(error["code"], -32023);
+    assert_eq!(error["data"]["kind"], "sessionExists");
+    let made = s.call("session/create", &json!({"sessionId": "böth \"x\"/y"}));
+    assert_eq!(made["sessionId"], "böth \"x\"/y");
+    let id = s.send_prompt("böth \"x\"/y", "hi");
+    assert_eq!(s.turn(&id).summary["text"], "hi");
+    let log = s.finish().log;
+    assert_eq!(calls(&log, "session/new").len(), 2);
+}
+
+#[test]
+fn ensure_twice_at_once_opens_one_session() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[{"sleep": 100}, {"default": true}]]}));
+    let ids: Vec<Id> = (0..3)
+        .map(|_| s.send("session/ensure", &json!({})))
+        .collect();
+    let error = s.call_error("session/create", &json!({"sessionId": "default"}));
+    assert_eq!(error["data"]["kind"], "sessionExists");
+    let early = s.call_error("session/prompt", &json!({"message": "x"}));
+    assert_eq!(early["data"]["kind"], "outOfOrder");
+    for id in &ids {
+        assert_eq!(s.result(id)["agentSessionId"], "fake-1");
+    }
+    assert_eq!(calls(&s.finish().log, "session/new").len(), 1);
+}
+
+#[test]
+fn a_session_that_could_not_be_opened_can_be_tried_again() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [
+        [{"error": {"code": -32603, "message": "Internal error", "data": {"details": "no such folder"}}}],
+        [{"reply": {}}],
+        [{"reply": {"sessionId": 5}}],
+        [{"reply": null}],
+        [{"default": true}],
+    ]}));
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["code"], -32013);
+    assert_eq!(error["data"]["kind"], "session");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("no such folder")
+    );
+    for raw in ["{}", r#"{"sessionId":5}"#, "null"] {
+        let error = s.call_error("session/ensure", &json!({}));
+        assert_eq!(error["code"], -32016, "{raw}");
+        assert_eq!(error["data"]["kind"], "malformed", "{raw}");
+        assert_eq!(error["data"]["raw"], raw);
+    }
+    s.ensure("default");
+    assert_eq!(s.prompt("hi").summary["text"], "hi");
+}
+
+#[test]
+fn many_sessions_share_one_agent() {
+    const SESSIONS: usize = 8;
+    const ROUNDS: u64 = 20;
+    let mut s = Server::initialized(&[]);
+    s.waive("session/activity");
+    // Every turn waits until all are under way, so that their updates mix.
+    s.connect(&json!({"session/prompt": [[
+        say("{session}:"),
+        {"repeat": {"times": ROUNDS, "steps": [say("{i},"), {"sleep": 1}, {"update": {"sessionUpdate": "plan", "entries": [{"content": "{session}"}]}}]}},
+        tool("t", &json!({"name": "{session}", "status": "completed", "rawOutput": "{session}"})),
+        end("end_turn"),
+    ]]}));
+    let names: Vec<String> = (1..=SESSIONS).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        s.ensure(name);
+    }
+    let prompts: Vec<Id> = names.iter().map(|n| s.send_prompt(n, "go")).collect();
+    let turns: Vec<Turn> = prompts.iter().map(|id| s.turn(id)).collect();
+    for (n, turn) in turns.iter().enumerate() {
+        let own = format!("fake-{}", n + 1);
+        let numbers = counted(ROUNDS);
+        assert_eq!(turn.summary["sessionId"], names[n]);
+        assert_eq!(turn.summary["text"], format!("{own}:{numbers}"));
+        assert_eq!(turn.summary["toolCalls"][0]["name"], own);
+        let plans = turn.of("data-plan");
+        assert_eq!(plans.len(), usize::try_from(ROUNDS).unwrap());
+        assert!(
+            plans
+                .iter()
+                .all(|p| p["data"]["entries"][0]["content"] == own)
+        );
+    }
+    assert_eq!(calls(&s.finish().log, "initialize").len(), 1);
+}
+
+#[test]
+fn a_busy_session_refuses_and_goes_on() {
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("working"), until_cancelled()[0], until_cancelled()[1]]]}),
+    );
+    let id = s.send(
+        "session/prompt",
+        &json!({"message": "1", "turnId": "first"}),
+    );
+    s.await_chunk("default", |c| c["delta"] == "working");
+    let error = s.call_error("session/prompt", &json!({"message": "2"}));
+    assert_eq!(error["code"], -32020);
+    assert_eq!(error["data"]["kind"], "busy");
+    assert_eq!(error["data"]["turnId"], "first");
+    // Another session is not busy.
+    s.ensure("other");
+    let other = s.send_prompt("other", "x");
+    s.await_chunk("other", |c| c["delta"] == "working");
+    for session in ["default", "other"] {
+        let cancel = s.call("session/cancel", &json!({"sessionId": session}));
+        assert_eq!(cancel["cancelled"], true);
+    }
+    assert_eq!(s.turn(&id).summary["turnId"], "first");
+    s.turn(&other);
+    assert_eq!(calls(&s.finish().log, "session/prompt").len(), 2);
+}
+
+#[test]
+fn a_prompt_in_an_unknown_session() {
+    let mut s = Server::ready(&json!({}));
+    let error = s.call_error(
+        "session/prompt",
+        &json!({"sessionId": "never", "message": "x"}),
+    );
+    assert_eq!(error["code"], -32022);
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("session/ensure")
+    );
+    let error = s.call_error(
+        "session/subscribe",
+        &json!({"sessionId": "never", "chunks": true}),
+    );
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    assert!(calls(&s.finish().log, "session/prompt").is_empty());
+}
+
+#[test]
+fn chunks_can_be_switched_off_and_on() {
+    let mut s = Server::ready(&json!({}));
+    s.ensure("b");
+    s.allow_gaps("default");
+    s.allow_gaps("b");
+    let shown = |s: &mut Server, session: &str| {
+        let id = s.send_prompt(session, "x");
+        let turn = s.turn(&id);
+        // The summary comes anyway.
+        assert_eq!(turn.summary["text"], "x");
+        !turn.chunks.is_empty()
+    };
+    assert!(shown(&mut s, "default"));
+    s.call(
+        "session/subscribe",
+        &json!({"sessionId": "default", "chunks": false}),
+    );
+    assert!(!shown(&mut s, "default"));
+    assert!(shown(&mut s, "b"));
+    s.call("session/subscribe", &json!({"chunks": false}));
+    assert!(!shown(&mut s, "b"));
+    // Those to come too.
+    s.allow_gaps("c");
+    s.ensure("c");
+    assert!(!shown(&mut s, "c"));
+    s.call(
+        "session/subscribe",
+        &json!({"sessionId": "b", "chunks": true}),
+    );
+    assert!(shown(&mut s, "b"));
+    s.call("session/subscribe", &json!({"chunks": true}));
+    assert!(shown(&mut s, "c"));
+    assert!(shown(&mut s, "default"));
+}
+
+#[test]
+fn a_client_may_want_no_chunks_from_the_start() {
+    let mut s = Server::start(&[]);
+    s.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "capabilities": {"chunks": false}}),
+    );
+    s.connect(&json!({}));
+    s.ensure("default");
+    s.allow_gaps("default");
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["text"], "x");
+    assert!(turn.chunks.is_empty());
+}
+
+#[test]
+fn updates_of_unknown_sessions_are_nobodys() {
+    let other = |session: Value| {
+        json!({"notify": {"method": "session/update", "params": {"sessionId": session, "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "WRONG"}}}}})
+    };
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        other(json!("someone-else")),
+        other(json!("default")),
+        other(json!(5)),
+        other(json!(null)),
+        {"notify": {"method": "session/update", "params": {"sessionId": "{session}"}}},
+        {"notify": {"method": "session/update"}},
+        say("right"),
+        end("end_turn"),
+    ]]}));
+    assert_eq!(s.prompt("x").summary["text"], "right");
+}
+
+#[test]
+fn news_of_modes_commands_and_titles_are_told() {
+    let update = |u: Value| json!({"update": u});
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}, update(json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "c"}]}))]],
+        "session/prompt": [[
+            update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"})),
+            say("x"),
+            update(json!({"sessionUpdate": "session_info_update", "title": "T", "updatedAt": null})),
+            say("y"),
+            end("end_turn"),
+        ]],
+    }));
+    let state = s.notification("session/state");
+    assert_eq!(
+        state,
+        json!({"sessionId": "default", "state": {"availableCommands": [{"name": "c"}]}})
+    );
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["text"], "xy");
+    // The answer goes on in the same block.
+    assert_eq!(turn.of("text-start").len(), 1);
+    let shown = turn.of("data-session");
+    assert_eq!(shown.len(), 2);
+    assert!(shown.iter().all(|c| c["transient"] == true));
+    let state = s.notification("session/state")["state"].clone();
+    assert_eq!(
+        state,
+        json!({"availableCommands": [{"name": "c"}], "currentModeId": "plan"})
+    );
+    assert_eq!(shown[0]["data"], state);
+    let state = s.notification("session/state")["state"].clone();
+    assert_eq!(state["title"], "T");
+    assert_eq!(s.ensure("default")["state"], state);
+}
+
+#[test]
+fn activity_is_told_when_it_changes() {
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("x"),
+        tool("a", &json!({"name": "bash", "title": "Run a", "status": "pending"})),
+        tool_change("a", &json!({"status": "in_progress", "rawInput": {"x": 1}})),
+        tool_change("a", &json!({"title": "Run a now"})),
+        tool_change("a", &json!({"status": "completed"})),
+        say("y"),
+        tool("b", &json!({"kind": "read"})),
+        end("end_turn"),
+    ]]}));
+    let of = |name: &str, what: &str| json!({"toolName": name, "description": what});
+    assert_eq!(
+        s.prompt("x").activity,
+        [
+            of("bash", "Run a"),
+            of("bash", "Run a now"),
+            Value::Null,
+            of("read", "read"),
+            Value::Null,
+        ]
+    );
+}
+
+#[test]
+fn disconnect_and_connect_again() {
+    let mut s = Server::ready(&json!({"session/prompt": [[say("one"), end("end_turn")]]}));
+    assert_eq!(s.prompt("x").summary["text"], "one");
+    let first = s.call("agent/status", &json!({}))["pid"].clone();
+    assert_eq!(s.call("agent/disconnect", &json!({})), json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    assert!(
+        s.world.alive().iter().all(|(pid, _)| json!(pid) != first),
+        "the agent lives on"
+    );
+    let status = s.call("agent/status", &json!({}));
+    assert_eq!(status["state"], "disconnected");
+    assert_eq!(status["pid"], Value::Null);
+    assert_eq!(
+        s.call_error("session/prompt", &json!({"message": "x"}))["data"]["kind"],
+        "sessionNotFound"
+    );
+    let second = s.connect(&json!({"session/prompt": [[say("two"), end("end_turn")]]}));
+    assert_ne!(second["pid"], first);
+    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
+    // The new session's chunks are numbered anew.
+    s.restart_numbers("default");
+    assert_eq!(s.prompt("x").summary["text"], "two");
+}
+
+#[test]
+fn disconnect_in_a_turn_cancels_it() {
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[say("x"), until_cancelled()[0], until_cancelled()[1]]]}),
+    );
+    let id = s.send_prompt("default", "x");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let gone = s.send("agent/disconnect", &json!({}));
+    let again = s.send("agent/disconnect", &json!({}));
+    assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
+    assert_eq!(s.result(&gone), json!({}));
+    assert_eq!(s.result(&again), json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    assert_eq!(calls(&s.finish().log, "session/cancel").len(), 1);
+}
+
+#[test]
+fn lines_that_could_not_be_used_are_counted() {
+    let mut s = Server::initialized(&["--max-line", "64K"]);
+    let status = s.connect(&json!({"session/prompt": [[
+        {"line": ""},
+        {"line": "   \t"},
+        {"line": "garbage"},
+        {"line": "[1,2]"},
+        {"line": "{}"},
+        {"bytes": [255, 254, 10]},
+        {"huge": {"bytes": 70_000}},
+        {"default": true},
+    ]]}));
+    assert_eq!(
+        status["faults"],
+        json!({"malformed": 0, "blank": 0, "invalidUtf8": 0, "tooLong": 0})
+    );
+    s.ensure("default");
+    assert_eq!(s.prompt("x").summary["text"], "x");
+    assert_eq!(
+        s.call("agent/status", &json!({}))["faults"],
+        json!({"malformed": 3, "blank": 2, "invalidUtf8": 1, "tooLong": 1})
+    );
+}
+
+/// Some agents talk of a session before they have answered the call that opens it.
+#[test]
+fn news_before_the_session_is_opened_is_not_lost() {
+    let commands = json!([{"name": "init", "description": "d"}]);
+    let mut s = Server::initialized(&[]);
+    s.waive("session/state");
+    s.connect(&json!({"session/new": [[
+        {"update": {"sessionUpdate": "available_commands_update", "availableCommands": commands}},
+        {"default": true},
+    ]]}));
+    s.ensure("default");
+    assert_eq!(s.prompt("x").summary["text"], "x");
+    assert_eq!(s.ensure("default")["state"]["availableCommands"], commands);
+}
+
+#[test]
+fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
+    let mut s = Server::ready(&json!({}));
+    s.notify("session/prompt", &json!({"message": "quiet"}));
+    s.await_chunk("default", |c| c["type"] == "finish");
+    let chunks = s.take_chunks("default");
+    crate::harness::stream::check(&chunks).unwrap();
+    assert!(chunks.iter().any(|c| c["delta"] == "quiet"));
+    assert_eq!(s.prompt("loud").summary["text"], "loud");
+}
+
+#[test]
+fn two_sessions_by_the_same_id_of_the_agent() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[{"reply": {"sessionId": "same"}}]]}));
+    s.ensure("a");
+    let b = s.send("session/ensure", &json!({"sessionId": "b"}));
+    // Whatever is made of it: each turn has its own answer, and nothing hangs.
+    if s.answer(&b).get("result").is_some() {
+        let id = s.send_prompt("b", "to b");
+        s.turn(&id);
+    }
+    let id = s.send_prompt("a", "to a");
+    s.turn(&id);
+    for session in ["a", "b"] {
+        s.take_chunks(session);
+    }
+}
+
+#[test]
+fn sessions_of_an_earlier_agent_are_forgotten() {
+    let other = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-2", "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "WRONG"}}}}});
+    let mut s = Server::ready(&json!({}));
+    assert_eq!(s.ensure("b")["agentSessionId"], "fake-2");
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    s.connect(&json!({"session/prompt": [[other, say("right"), end("end_turn")]]}));
+    // The new agent calls it otherwise.
+    assert_eq!(s.ensure("b")["agentSessionId"], "fake-1");
+    let id = s.send_prompt("b", "x");
+    assert_eq!(s.turn(&id).summary["text"], "right");
+}

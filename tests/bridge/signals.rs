@@ -1,0 +1,229 @@
+//! Signals to acpipe, and clients that leave.
+
+use crate::harness::calls;
+use crate::harness::run::{Run, Running};
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{say, until_cancelled};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+fn until_cancelled_after(text: &str) -> Value {
+    let [wait, stop] = until_cancelled();
+    json!({"session/prompt": [[say(text), wait, stop]]})
+}
+
+#[test]
+fn signals_end_the_daemon_in_order() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut s = Server::ready(&until_cancelled_after("x"));
+        let id = s.send_prompt("default", "go");
+        s.await_chunk("default", |c| c["delta"] == "x");
+        crate::harness::signal(s.pid(), signal);
+        let turn = s.turn(&id);
+        assert_eq!(turn.summary["stopReason"], "cancelled", "{signal:?}");
+        let log = s.await_end().log;
+        assert_eq!(calls(&log, "session/cancel").len(), 1);
+        assert_eq!(log.last(), Some(&json!({"eof": true})), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_an_idle_daemon() {
+    let mut s = Server::start(&[]);
+    s.initialize();
+    crate::harness::signal(s.pid(), Signal::TERM);
+    s.await_end();
+}
+
+#[test]
+fn a_second_signal_is_not_patient() {
+    let mut s = Server::ready(&json!({"eof": [{"hang": true}], "start": [{"ignoreTerm": true}]}));
+    s.prompt("x");
+    let since = Instant::now();
+    crate::harness::signal(s.pid(), Signal::TERM);
+    s.agent_states(&["stopping"]);
+    crate::harness::signal(s.pid(), Signal::TERM);
+    s.await_end();
+    assert!(
+        since.elapsed() < Duration::from_millis(4500),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+#[test]
+fn ctrl_c_cancels_a_run() {
+    let [wait, stop] = until_cancelled();
+    let script = json!({"session/prompt": [[say("so far"), wait, say(" and more"), stop]]});
+    let mut run = Run::new(&["run", "go"]).script(&script).start();
+    run.await_stdout("so far");
+    run.signal(Signal::INT);
+    let outcome = run.end().expect(130);
+    assert_eq!(outcome.text(), "so far and more\n");
+    assert_eq!(calls(&outcome.log, "session/cancel").len(), 1);
+    assert!(outcome.stderr.contains("cancelled"), "{}", outcome.stderr);
+}
+
+#[test]
+fn sigterm_ends_a_run() {
+    let script = until_cancelled_after("so far");
+    let mut run = Run::new(&["run", "-o", "chunks", "go"])
+        .script(&script)
+        .start();
+    run.await_stdout("so far");
+    run.signal(Signal::TERM);
+    let outcome = run.end().expect(130);
+    assert_eq!(outcome.chunks().last().unwrap()["type"], "abort");
+    assert_eq!(calls(&outcome.log, "session/cancel").len(), 1);
+}
+
+#[test]
+fn ctrl_c_before_the_turn_ends_a_run() {
+    let run = Run::new(&["run", "go"])
+        .script(&json!({"initialize": [[{"stderr": "here"}, {"hang": true}]]}))
+        .start();
+    // The agent is asked, so acpipe listens.
+    await_log(&run, "initialize");
+    run.signal(Signal::INT);
+    run.end().expect(130);
+}
+
+fn await_log(run: &Running, method: &str) {
+    let since = Instant::now();
+    while calls(&run.world.log(), method).is_empty() {
+        assert!(since.elapsed() < crate::harness::LIMIT);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_kills() {
+    let script = json!({"session/prompt": [[say("so far"), {"wait": "session/cancel"}, say("noticed"), {"hang": true}]], "eof": [{"hang": true}], "start": [{"ignoreTerm": true}]});
+    let mut run = Run::new(&["run", "go"]).script(&script).start();
+    run.await_stdout("so far");
+    let since = Instant::now();
+    run.signal(Signal::INT);
+    run.await_stdout("noticed");
+    run.signal(Signal::INT);
+    run.end().expect(130);
+    assert!(
+        since.elapsed() < Duration::from_millis(4500),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+/// Reads one line of stdout and closes it, as `head -1` does.
+fn head(run: &mut Running) -> String {
+    let mut stdout = BufReader::with_capacity(1, run.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn a_reader_that_leaves_ends_a_run_that_streams() {
+    let script = json!({"session/prompt": [[{"repeat": {"times": 1_000_000, "steps": [say("line {i}\n"), {"sleep": 1}]}}]]});
+    for format in ["text", "chunks", "sse"] {
+        let mut run = Run::new(&["run", "-o", format, "go"])
+            .script(&script)
+            .start();
+        assert!(!head(&mut run).is_empty());
+        let outcome = run.end().expect(0);
+        assert_eq!(outcome.stderr, "", "{format}");
+    }
+}
+
+/// `acpipe run … | head -1` must not wait for an agent that thinks for an hour.
+#[test]
+fn a_reader_that_leaves_ends_a_run_that_is_silent() {
+    let script = until_cancelled_after("one line\n");
+    let mut run = Run::new(&["run", "go"]).script(&script).start();
+    assert_eq!(head(&mut run), "one line\n");
+    let outcome = run.end().expect(0);
+    assert_eq!(outcome.stderr, "");
+    assert_eq!(calls(&outcome.log, "session/cancel").len(), 1);
+}
+
+/// stdin stays open: the closed stdout alone is the end.
+#[test]
+fn a_reader_that_leaves_ends_the_daemon() {
+    let forever = json!({"repeat": {"times": 1_000_000, "steps": [say("x"), {"sleep": 1}]}});
+    let [wait, stop] = until_cancelled();
+    for steps in [json!([forever]), json!([say("x"), wait, stop])] {
+        let calls = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "session/ensure"}),
+        ];
+        let prompt = json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"message": "go"}});
+        let script = json!({"session/new": [[{"default": true}]], "session/prompt": [steps]});
+        let mut run = Run::new(&["serve"])
+            .script(&script)
+            .stdin(format!("{}\n{}\n", calls[0], calls[1]))
+            .keep_stdin()
+            .start();
+        run.await_stdout("\"id\":2");
+        run.write(&format!("{prompt}\n"));
+        run.await_stdout("text-delta");
+        drop(run.stdout.take());
+        let outcome = run.end().expect(0);
+        assert_eq!(outcome.stderr, "");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_an_idle_daemon() {
+    let mut run = Run::new(&["serve"])
+        .script(&json!({}))
+        .stdin("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n")
+        .keep_stdin()
+        .start();
+    run.await_stdout("\"id\":1");
+    drop(run.stdout.take());
+    run.end().expect(0);
+}
+
+/// What it would never see is not waited for.
+#[test]
+fn a_client_that_never_reads_keeps_nobody() {
+    let calls = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "session/ensure"}),
+    ];
+    let prompt =
+        json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"message": "go"}});
+    let agent = [crate::harness::FAKE_AGENT, "--flood", "--updates", "100000"];
+    let mut run = Run::new(&["serve"])
+        .agent(&agent)
+        .stdin(format!("{}\n{}\n", calls[0], calls[1]))
+        .keep_stdin()
+        .start();
+    run.await_stdout("\"id\":2");
+    run.write(&format!("{prompt}\n"));
+    run.await_stdout("text-delta");
+    let since = Instant::now();
+    run.close_stdin();
+    run.await_exit();
+    assert!(
+        since.elapsed() < Duration::from_secs(12),
+        "{:?}",
+        since.elapsed()
+    );
+    drop(run.stdout.take());
+    run.end().expect(0);
+}
+
+#[test]
+fn the_daemon_serves_both_framings_to_the_end() {
+    for framing in [Framing::Lines, Framing::ContentLength] {
+        let mut s = Server::framed(framing);
+        s.initialize();
+        s.connect(&json!({}));
+        s.ensure("default");
+        assert_eq!(s.prompt("x").summary["text"], "x");
+        s.call("shutdown", &json!({}));
+        s.await_end();
+    }
+}

@@ -1,0 +1,192 @@
+//! Rules of the house, held over the sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The longest a source file may be.
+const CEILING: usize = 500;
+
+/// What a room must not name, in code: `(room, words, why)`.
+const FORBIDDEN: &[(&str, &[&str], &str)] = &[
+    (
+        "src/proto",
+        &["crate::core", "crate::shell", "crate::cli", "crate::demo"],
+        "proto knows nobody",
+    ),
+    (
+        "src/core",
+        &["crate::shell", "crate::cli", "crate::demo"],
+        "core knows proto only",
+    ),
+    (
+        "src/shell",
+        &["crate::cli", "crate::demo"],
+        "shell knows core and proto",
+    ),
+    (
+        "src/demo",
+        &["crate::core", "crate::shell", "crate::cli"],
+        "the demo agent is an agent like others",
+    ),
+    ("src/proto", WORLD, "proto is pure"),
+    ("src/core", WORLD, "core is pure"),
+    (
+        "src",
+        &["unbounded_channel", "mpsc::channel()"],
+        "everything is bounded",
+    ),
+];
+
+const WORLD: &[&str] = &[
+    "tokio::",
+    "use tokio;",
+    "std::fs",
+    "std::process",
+    "std::net",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "println!",
+    "async fn",
+];
+
+/// What is wrong with a file.
+fn violations(path: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !text.starts_with("//!") {
+        wrong.push(format!("{path}: it does not begin with //!"));
+    }
+    let lines = text.lines().count();
+    if lines > CEILING {
+        wrong.push(format!("{path}: {lines} lines, more than {CEILING}"));
+    }
+    let code = code(text);
+    let within = |room: &str| path.starts_with(&format!("{room}/")) || path == format!("{room}.rs");
+    for (room, words, why) in FORBIDDEN.iter().filter(|(room, ..)| within(room)) {
+        for word in words.iter().filter(|w| code.contains(**w)) {
+            wrong.push(format!("{path}: {word} in {room}: {why}"));
+        }
+    }
+    if code.contains("Command::new") && path != "src/shell/agent.rs" {
+        wrong.push(format!(
+            "{path}: Command::new: only src/shell/agent.rs makes processes"
+        ));
+    }
+    wrong
+}
+
+/// A file without its comments and its tests.
+fn code(text: &str) -> String {
+    let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..tests].lines();
+    let lines = lines.filter(|l| !l.trim_start().starts_with("//"));
+    lines.flat_map(|l| [l, "\n"]).collect()
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_rules_of_the_house_hold() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    assert!(files.len() > 30, "{files:?}");
+    files.sort();
+    let mut wrong = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(root).unwrap().to_str().unwrap();
+        let is_test = file
+            .file_stem()
+            .is_some_and(|s| s.to_string_lossy().starts_with("tests"));
+        let text = fs::read_to_string(&file).unwrap();
+        if is_test {
+            assert!(text.starts_with("//!"), "{path}");
+        } else {
+            wrong.extend(violations(path, &text));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn main_only_calls_cli() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let main = code(&fs::read_to_string(root.join("src/main.rs")).unwrap());
+    for room in ["proto", "core", "shell", "demo"] {
+        assert!(!main.contains(&format!("acpipe::{room}")), "{main}");
+    }
+}
+
+#[test]
+fn generated_code_stays_out_of_the_sources() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for odd in ["src/mod.rs", "build.rs"] {
+        assert!(!root.join(odd).exists(), "{odd}");
+    }
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    let modules = files.iter().filter(|f| f.ends_with("mod.rs"));
+    assert_eq!(modules.count(), 0, "modules are x.rs beside x/");
+}
+
+/// The rules must be able to fail.
+#[test]
+fn violations_are_found() {
+    let ok = "//! Doc.\n// tokio:: in a comment\nfn x() {}\n#[cfg(test)]\nmod tests {\n Instant::now\n}\n";
+    assert_eq!(violations("src/core/x.rs", ok), Vec::<String>::new());
+    let long = format!("//! Doc.\n{}", "x\n".repeat(CEILING));
+    let cases = [
+        ("src/core/x.rs", "fn x() {}\n", "begin with"),
+        ("src/core/x.rs", long.as_str(), "501 lines"),
+        ("src/core/x.rs", "//! D.\nuse tokio::sync;\n", "tokio::"),
+        (
+            "src/core.rs",
+            "//! D.\nuse crate::shell::x;\n",
+            "core knows proto only",
+        ),
+        (
+            "src/core/a/b.rs",
+            "//! D.\nuse crate::cli;\n",
+            "core knows proto only",
+        ),
+        (
+            "src/proto/x.rs",
+            "//! D.\nlet x: crate::core::X;\n",
+            "proto knows nobody",
+        ),
+        (
+            "src/proto/x.rs",
+            "//! D.\nInstant::now();\n",
+            "proto is pure",
+        ),
+        (
+            "src/shell/x.rs",
+            "//! D.\nuse crate::cli::x;\n",
+            "shell knows",
+        ),
+        (
+            "src/cli/x.rs",
+            "//! D.\nCommand::new(x);\n",
+            "makes processes",
+        ),
+        (
+            "src/shell/x.rs",
+            "//! D.\nmpsc::unbounded_channel();\n",
+            "bounded",
+        ),
+    ];
+    for (path, text, why) in cases {
+        let wrong = violations(path, text).join("\n");
+        assert!(wrong.contains(why), "{path}: {wrong}");
+    }
+    assert!(violations("src/shell/agent.rs", "//! D.\nCommand::new(x);\n").is_empty());
+}
