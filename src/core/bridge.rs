@@ -137,6 +137,8 @@ enum Phase {
     Stopping {
         stop: Stop,
         waiters: Vec<Token>,
+        /// The agent to start when this one has ended, and who waits for it.
+        next: Option<(AgentSpec, Vec<Token>)>,
     },
 }
 
@@ -154,6 +156,8 @@ pub struct Bridge {
     view: View,
     agent: Option<Agent>,
     agents_started: u64,
+    /// Why there is no agent any more, where nobody wished it.
+    last_end: Option<String>,
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's.
     routes: HashMap<String, String>,
@@ -183,6 +187,7 @@ impl Bridge {
             settings,
             agent: None,
             agents_started: 0,
+            last_end: None,
             sessions: BTreeMap::new(),
             routes: HashMap::new(),
             early: HashMap::new(),

@@ -128,6 +128,8 @@ pub struct ConnectParams {
 pub struct AgentStatus {
     /// How far the agent is.
     pub state: AgentState,
+    /// Why there is none any more, where nobody wished that.
+    pub reason: Option<String>,
     /// Its protocol.
     pub protocol: Option<String>,
     /// Its command.

@@ -301,10 +301,12 @@ fn prompts_while_the_agent_stops_are_refused() {
     assert_eq!(prompt["data"]["kind"], "outOfOrder", "{prompt}");
     let ensure = s.call_error("session/ensure", &json!({"sessionId": "new"}));
     assert_eq!(ensure["data"]["kind"], "outOfOrder");
-    let connect = s.call_error("agent/connect", &json!({"command": "x"}));
-    assert_eq!(connect["data"]["kind"], "outOfOrder");
     assert_eq!(s.call("agent/status", &json!({}))["state"], "stopping");
+    // A new agent waits for the old one's end, whatever comes of it.
+    let connect = s.send("agent/connect", &json!({"command": "no-such-agent"}));
     assert_eq!(s.result(&gone), json!({}));
+    assert_eq!(s.error(&connect)["data"]["kind"], "agentNotFound");
+    s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
     let state: Value = s.call("agent/status", &json!({}));
     assert_eq!(state["state"], "disconnected");
 }

@@ -428,3 +428,18 @@ fn sessions_of_an_earlier_agent_are_forgotten() {
     let id = s.send_prompt("b", "x");
     assert_eq!(s.turn(&id).summary["text"], "right");
 }
+
+#[test]
+fn a_connect_while_the_last_agent_stops_waits_for_it() {
+    let mut s = Server::initialized(&[]);
+    let command = |script: &Value| {
+        let agent = env!("CARGO_BIN_EXE_fake-agent");
+        json!({"command": agent, "args": [script.to_string()]})
+    };
+    let two = json!({"initialize": [[{"reply": {"protocolVersion": 2}}]], "eof": [{"sleep": 200}]});
+    let failed = s.call_error("agent/connect", &command(&two));
+    assert_eq!(failed["data"]["kind"], "initialize");
+    let good = s.call("agent/connect", &command(&json!({})));
+    assert_eq!(good["state"], "ready");
+    s.agent_states(&["starting", "stopping", "disconnected", "starting", "ready"]);
+}

@@ -34,6 +34,7 @@ impl Bridge {
         agent.phase = Phase::Stopping {
             stop,
             waiters: Vec::new(),
+            next: None,
         };
         self.do_step(first);
         Self::tell_agent_state(AgentState::Stopping, None, outlet);
@@ -91,16 +92,28 @@ impl Bridge {
         let Some(agent) = self.agent.take() else {
             return;
         };
-        let reason = match agent.phase {
-            Phase::Stopping { waiters, .. } => {
+        let (reason, next) = match agent.phase {
+            Phase::Stopping { waiters, next, .. } => {
                 for token in waiters {
                     outlet.reply(token, Ok(Reply::Done(Done {})));
                 }
-                None
+                (None, next)
             }
-            Phase::Starting { .. } | Phase::Ready(_) => Some(error.message.clone()),
+            Phase::Starting { .. } | Phase::Ready(_) => (Some(error.message.clone()), None),
         };
+        self.last_end.clone_from(&reason);
         Self::tell_agent_state(AgentState::Disconnected, reason, outlet);
+        match next {
+            Some((spec, waiters)) if self.ending.is_none() => {
+                self.start(spec, waiters, now, outlet);
+            }
+            Some((_, waiters)) => {
+                for token in waiters {
+                    outlet.reply(token, Err(error.clone()));
+                }
+            }
+            None => {}
+        }
         self.finish_if_done(outlet);
     }
 

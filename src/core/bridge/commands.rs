@@ -156,26 +156,31 @@ impl Bridge {
         let spec = self.spec(p)?;
         match &mut self.agent {
             None => self.start(spec, vec![token], now, outlet),
-            Some(agent) if agent.spec != spec => {
-                let message = format!(
-                    "the agent {:?} is connected: call agent/disconnect first",
-                    agent.spec.command
-                );
-                return Err(out_of_order(&message));
-            }
-            Some(agent) => match &mut agent.phase {
-                Phase::Starting { waiters, .. } => waiters.push(token),
-                Phase::Stopping { .. } => return Err(stopping()),
-                Phase::Ready(_) => {
-                    let status = self.status();
-                    outlet.reply(token, Ok(Reply::Status(Box::new(status))));
+            Some(agent) => {
+                let command = agent.spec.command.clone();
+                let same = agent.spec == spec;
+                match &mut agent.phase {
+                    Phase::Stopping { next, .. } => match next {
+                        Some((wanted, _)) if *wanted != spec => {
+                            return Err(taken(&wanted.command, "is about to start"));
+                        }
+                        Some((_, waiters)) => waiters.push(token),
+                        None => *next = Some((spec, vec![token])),
+                    },
+                    Phase::Starting { .. } if !same => return Err(taken(&command, "is starting")),
+                    Phase::Ready(_) if !same => return Err(taken(&command, "is connected")),
+                    Phase::Starting { waiters, .. } => waiters.push(token),
+                    Phase::Ready(_) => {
+                        let status = self.status();
+                        outlet.reply(token, Ok(Reply::Status(Box::new(status))));
+                    }
                 }
-            },
+            }
         }
         Ok(())
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         spec: AgentSpec,
         waiters: Vec<Token>,
@@ -183,6 +188,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) {
         self.agents_started += 1;
+        self.last_end = None;
         let id = AgentId(self.agents_started);
         self.effects.push(Effect::Spawn(id, Box::new(spec.clone())));
         let mut dialect = Box::new(Acp::default());
@@ -205,7 +211,15 @@ impl Bridge {
     fn disconnect(&mut self, token: Token, now: Instant, outlet: &mut impl Outlet) {
         self.stop_agent(now, outlet);
         match self.agent.as_mut().map(|a| &mut a.phase) {
-            Some(Phase::Stopping { waiters, .. }) => waiters.push(token),
+            Some(Phase::Stopping { waiters, next, .. }) => {
+                waiters.push(token);
+                if let Some((_, waiting)) = next.take() {
+                    for token in waiting {
+                        let message = "agent/disconnect came before the agent was started";
+                        outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
+                    }
+                }
+            }
             _ => outlet.reply(token, Ok(Reply::Done(wire::Done {}))),
         }
     }
@@ -214,6 +228,7 @@ impl Bridge {
         let Some(agent) = &self.agent else {
             return wire::AgentStatus {
                 state: AgentState::Disconnected,
+                reason: self.last_end.clone(),
                 protocol: None,
                 command: None,
                 args: Vec::new(),
@@ -233,6 +248,7 @@ impl Bridge {
         let faults = agent.dialect.faults();
         wire::AgentStatus {
             state,
+            reason: None,
             protocol: Some(agent.dialect.name().to_owned()),
             command: Some(agent.spec.command.clone()),
             args: agent.spec.args.clone(),
@@ -309,9 +325,13 @@ impl Bridge {
     fn need_agent(&mut self, now: Instant, outlet: &mut impl Outlet) -> Result<(), Error> {
         match &self.agent {
             Some(_) => Ok(()),
-            None if self.settings.default_agent.source == AgentSource::Demo => Err(out_of_order(
-                "no agent is connected: call agent/connect first",
-            )),
+            None if self.settings.default_agent.source == AgentSource::Demo => {
+                let why = match &self.last_end {
+                    Some(end) => format!("no agent is connected any more ({end})"),
+                    None => "no agent is connected".to_owned(),
+                };
+                Err(out_of_order(&format!("{why}: call agent/connect first")))
+            }
             None => {
                 let spec = self.settings.default_agent.clone();
                 self.start(spec, Vec::new(), now, outlet);
@@ -366,6 +386,12 @@ pub(super) fn session_result(session: &Session, rung: Rung, memory: Memory) -> w
         recovery: Recovery { rung, memory },
         state: Value::Object(session.state.clone()),
     }
+}
+
+fn taken(command: &str, how: &str) -> Error {
+    out_of_order(&format!(
+        "the agent {command:?} {how}: call agent/disconnect first"
+    ))
 }
 
 pub(super) fn stopping() -> Error {

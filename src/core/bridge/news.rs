@@ -196,12 +196,10 @@ impl Bridge {
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.open_failed(&session, &error, outlet),
-            Some(Call::Prompt { session }) => {
-                if !self.was_abandoned(&session, call) {
-                    self.end_turn(&session, Ending::Failed(error), now, outlet);
-                }
+            Some(Call::Prompt { session }) if !self.was_abandoned(&session, call) => {
+                self.end_turn(&session, Ending::Failed(error), now, outlet);
             }
-            None => {}
+            Some(Call::Prompt { .. }) | None => {}
         }
     }
 
