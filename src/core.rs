@@ -12,6 +12,7 @@ pub mod client;
 pub mod dialect;
 pub mod error;
 pub mod event;
+pub mod fold;
 pub mod permit;
 pub mod profile;
 pub mod session;

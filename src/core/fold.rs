@@ -1,0 +1,292 @@
+//! The fold: the chunks of a stream → the `UIMessage` that they build.
+//!
+//! It follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a message that
+//! is stored equals the one a client built while it watched. Works on chunks as JSON, of every profile.
+
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// An assistant message in the making.
+#[derive(Debug, Clone, Default)]
+pub struct Fold {
+    id: String,
+    metadata: Option<Value>,
+    parts: Vec<Map<String, Value>>,
+    /// Open text and reasoning blocks, by the kind of their part and their id.
+    open: HashMap<(&'static str, String), usize>,
+}
+
+impl Fold {
+    /// The message so far.
+    #[must_use]
+    pub fn message(&self) -> Value {
+        let mut message = json!({ "id": self.id, "role": "assistant", "parts": self.parts });
+        if let Some(metadata) = &self.metadata {
+            message["metadata"] = metadata.clone();
+        }
+        message
+    }
+
+    /// Takes the next chunk; one that names a part that is not there changes nothing.
+    pub fn push(&mut self, chunk: &Value) {
+        let kind = chunk["type"].as_str().unwrap_or_default();
+        match kind {
+            "start" => {
+                if let Some(id) = chunk["messageId"].as_str() {
+                    id.clone_into(&mut self.id);
+                }
+                self.merge_metadata(&chunk["messageMetadata"]);
+            }
+            "finish" | "message-metadata" => self.merge_metadata(&chunk["messageMetadata"]),
+            "start-step" => self.parts.push(object(json!({ "type": "step-start" }))),
+            "text-start" => self.begin("text", chunk, &[]),
+            "reasoning-start" => self.begin("reasoning", chunk, &["id"]),
+            "text-delta" => self.append("text", chunk),
+            "reasoning-delta" => self.append("reasoning", chunk),
+            "text-end" => self.end("text", chunk),
+            "reasoning-end" => self.end("reasoning", chunk),
+            "file" | "reasoning-file" | "source-url" | "source-document" => {
+                self.parts.push(object(chunk.clone()));
+            }
+            "tool-input-start" => self.input(chunk, "input-streaming"),
+            "tool-input-available" => self.input(chunk, "input-available"),
+            "tool-output-available" => self.output(chunk, "output-available"),
+            "tool-output-error" => self.output(chunk, "output-error"),
+            "tool-output-denied" => {
+                if let Some(part) = self.tool(chunk) {
+                    part.insert("state".into(), "output-denied".into());
+                }
+            }
+            "tool-approval-request" => self.approval_request(chunk),
+            "tool-approval-response" => self.approval_response(chunk),
+            _ if kind.starts_with("data-") => self.data(chunk),
+            // Steps and endings leave no trace in a message.
+            _ => {}
+        }
+    }
+
+    fn merge_metadata(&mut self, more: &Value) {
+        if more.is_null() {
+            return;
+        }
+        match &mut self.metadata {
+            Some(metadata) => merge(metadata, more),
+            None => self.metadata = Some(more.clone()),
+        }
+    }
+
+    fn begin(&mut self, part: &'static str, chunk: &Value, kept: &[&str]) {
+        let mut new = object(json!({ "type": part, "text": "", "state": "streaming" }));
+        copy(chunk, &mut new, kept);
+        copy(chunk, &mut new, &["providerMetadata"]);
+        let id = chunk["id"].as_str().unwrap_or_default().to_owned();
+        self.open.insert((part, id), self.parts.len());
+        self.parts.push(new);
+    }
+
+    fn block(&mut self, part: &'static str, chunk: &Value) -> Option<&mut Map<String, Value>> {
+        let id = chunk["id"].as_str().unwrap_or_default().to_owned();
+        let at = *self.open.get(&(part, id))?;
+        let block = self.parts.get_mut(at)?;
+        copy(chunk, block, &["providerMetadata"]);
+        Some(block)
+    }
+
+    fn append(&mut self, part: &'static str, chunk: &Value) {
+        let delta = chunk["delta"].as_str().unwrap_or_default();
+        if let Some(Value::String(text)) = self.block(part, chunk).and_then(|b| b.get_mut("text")) {
+            text.push_str(delta);
+        }
+    }
+
+    fn end(&mut self, part: &'static str, chunk: &Value) {
+        if let Some(block) = self.block(part, chunk) {
+            block.insert("state".into(), "done".into());
+        }
+        let id = chunk["id"].as_str().unwrap_or_default().to_owned();
+        self.open.remove(&(part, id));
+    }
+
+    fn tool(&mut self, chunk: &Value) -> Option<&mut Map<String, Value>> {
+        let id = chunk["toolCallId"].as_str()?;
+        let mut parts = self.parts.iter_mut().rev();
+        parts.find(|p| p.get("toolCallId").is_some_and(|i| i == id))
+    }
+
+    fn input(&mut self, chunk: &Value, state: &str) {
+        if self.tool(chunk).is_none() {
+            let mut part = object(json!({ "type": "dynamic-tool" }));
+            copy(chunk, &mut part, &["toolCallId"]);
+            self.parts.push(part);
+        }
+        if let Some(part) = self.tool(chunk) {
+            for gone in ["input", "output", "errorText", "preliminary"] {
+                part.remove(gone);
+            }
+            part.insert("state".into(), state.into());
+            let fields = [
+                "toolName",
+                "input",
+                "title",
+                "toolMetadata",
+                "providerExecuted",
+            ];
+            copy(chunk, part, &fields);
+        }
+    }
+
+    fn output(&mut self, chunk: &Value, state: &str) {
+        if let Some(part) = self.tool(chunk) {
+            for gone in ["output", "errorText", "preliminary"] {
+                part.remove(gone);
+            }
+            part.insert("state".into(), state.into());
+            let fields = [
+                "output",
+                "errorText",
+                "preliminary",
+                "toolMetadata",
+                "providerExecuted",
+            ];
+            copy(chunk, part, &fields);
+        }
+    }
+
+    fn approval_request(&mut self, chunk: &Value) {
+        if let Some(part) = self.tool(chunk) {
+            let mut approval = object(json!({ "id": chunk["approvalId"] }));
+            if let Some(descriptor) = chunk.get("approvalDescriptor") {
+                approval.insert("descriptor".into(), descriptor.clone());
+            }
+            if chunk["isAutomatic"] == true {
+                approval.insert("isAutomatic".into(), true.into());
+            }
+            part.insert("state".into(), "approval-requested".into());
+            part.insert("approval".into(), Value::Object(approval));
+        }
+    }
+
+    fn approval_response(&mut self, chunk: &Value) {
+        let asked = |part: &&mut Map<String, Value>| {
+            let approval = part.get("approval");
+            approval.is_some_and(|a| a["id"] == chunk["approvalId"])
+        };
+        if let Some(part) = self.parts.iter_mut().find(asked) {
+            part.insert("state".into(), "approval-responded".into());
+            if let Some(Value::Object(approval)) = part.get_mut("approval") {
+                copy(chunk, approval, &["approved", "reason"]);
+            }
+        }
+    }
+
+    fn data(&mut self, chunk: &Value) {
+        if chunk["transient"] == true {
+            return;
+        }
+        let same = |part: &&mut Map<String, Value>| {
+            part.get("type") == chunk.get("type") && part.get("id") == chunk.get("id")
+        };
+        match chunk
+            .get("id")
+            .and_then(|_| self.parts.iter_mut().find(same))
+        {
+            Some(part) => {
+                part.insert("data".into(), chunk["data"].clone());
+            }
+            None => self.parts.push(object(chunk.clone())),
+        }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// Copies the fields that are there.
+fn copy(from: &Value, to: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        if let Some(value) = from.get(name) {
+            to.insert((*name).to_owned(), value.clone());
+        }
+    }
+}
+
+/// Merges objects deeply and replaces everything else, as the SDK merges metadata.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                match into.get_mut(key) {
+                    Some(old) => merge(old, value),
+                    None => {
+                        into.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold(chunks: &[Value]) -> Value {
+        let mut fold = Fold::default();
+        for chunk in chunks {
+            fold.push(chunk);
+        }
+        fold.message()
+    }
+
+    #[test]
+    fn blocks_tools_and_metadata_become_one_message() {
+        let message = fold(&[
+            json!({"type": "start", "messageId": "m", "messageMetadata": {"acp": {"a": 1, "l": [1]}}}),
+            json!({"type": "start-step"}),
+            json!({"type": "text-start", "id": "m.1"}),
+            json!({"type": "text-delta", "id": "m.1", "delta": "Hel"}),
+            json!({"type": "text-delta", "id": "m.1", "delta": "lo", "providerMetadata": {"acp": {"x": 1}}}),
+            json!({"type": "text-end", "id": "m.1"}),
+            json!({"type": "tool-input-start", "toolCallId": "t", "toolName": "n", "dynamic": true, "providerExecuted": true}),
+            json!({"type": "tool-input-available", "toolCallId": "t", "toolName": "n", "input": {}, "dynamic": true, "providerExecuted": true, "title": "T"}),
+            json!({"type": "tool-approval-request", "approvalId": "q", "toolCallId": "t", "approvalDescriptor": {"options": []}, "isAutomatic": true}),
+            json!({"type": "tool-approval-response", "approvalId": "q", "approved": true, "reason": "r"}),
+            json!({"type": "tool-output-available", "toolCallId": "t", "output": 1, "preliminary": true, "dynamic": true, "providerExecuted": true}),
+            json!({"type": "tool-output-error", "toolCallId": "t", "errorText": "no", "dynamic": true, "providerExecuted": true}),
+            json!({"type": "data-plan", "id": "plan", "data": 1}),
+            json!({"type": "data-session", "id": "session", "data": 1, "transient": true}),
+            json!({"type": "data-plan", "id": "plan", "data": 2}),
+            json!({"type": "finish-step"}),
+            json!({"type": "finish", "finishReason": "stop", "messageMetadata": {"acp": {"l": [2], "b": null}}}),
+        ]);
+        let want = json!({
+            "id": "m", "role": "assistant",
+            "metadata": {"acp": {"a": 1, "l": [2], "b": null}},
+            "parts": [
+                {"type": "step-start"},
+                {"type": "text", "text": "Hello", "state": "done", "providerMetadata": {"acp": {"x": 1}}},
+                {"type": "dynamic-tool", "toolCallId": "t", "toolName": "n", "state": "output-error", "input": {},
+                 "title": "T", "errorText": "no", "providerExecuted": true,
+                 "approval": {"id": "q", "descriptor": {"options": []}, "isAutomatic": true, "approved": true, "reason": "r"}},
+                {"type": "data-plan", "id": "plan", "data": 2}
+            ]
+        });
+        assert_eq!(message, want);
+    }
+
+    #[test]
+    fn chunks_of_parts_that_are_not_there_change_nothing() {
+        let message = fold(&[
+            json!({"type": "text-delta", "id": "x", "delta": "?"}),
+            json!({"type": "tool-output-available", "toolCallId": "x", "output": 1}),
+            json!({"type": "tool-approval-response", "approvalId": "x", "approved": true}),
+            json!(7),
+        ]);
+        assert_eq!(message, json!({"id": "", "role": "assistant", "parts": []}));
+    }
+}
