@@ -68,6 +68,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             session_id: None,
             message: wire::UserMessage::text("go"),
             turn_id: None,
+            degrade: false,
         }),
     ];
     let answers = [

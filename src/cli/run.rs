@@ -112,6 +112,7 @@ impl RunClient {
                 session_id: None,
                 message: wire::UserMessage::text(&self.prompt),
                 turn_id: None,
+                degrade: false,
             }),
             Step::Over => {
                 self.wishes.push_back(Wish::End);

@@ -2,6 +2,7 @@
 
 mod answers;
 mod overlong;
+mod prompt;
 mod shortcut;
 mod updates;
 
@@ -69,32 +70,6 @@ impl Acp {
         self.pending.insert(self.last_id, pending);
         rpc::write_request(out, self.last_id, pending.method(), params);
         out.push(b'\n');
-    }
-
-    fn blocks(&self, parts: &[PromptPart]) -> Vec<schema::ContentBlock> {
-        parts.iter().map(|part| self.block(part)).collect()
-    }
-
-    fn block(&self, part: &PromptPart) -> schema::ContentBlock {
-        match part {
-            PromptPart::Text(text) => schema::ContentBlock::Text(schema::TextContent::new(text)),
-            PromptPart::File {
-                url,
-                media_type,
-                name,
-            } => {
-                let image = url
-                    .strip_prefix("data:")
-                    .and_then(|rest| rest.split_once(";base64,"))
-                    .filter(|(mime, _)| self.info.capabilities.image && mime.starts_with("image/"));
-                if let Some((mime, data)) = image {
-                    return schema::ContentBlock::Image(schema::ImageContent::new(data, mime));
-                }
-                let link = schema::ResourceLink::new(name.as_deref().unwrap_or("file"), url)
-                    .mime_type(media_type.clone());
-                schema::ContentBlock::ResourceLink(link)
-            }
-        }
     }
 
     fn response<'a>(
@@ -231,9 +206,18 @@ impl Dialect for Acp {
         self.call(Pending::NewSession(call), &params, out);
     }
 
-    fn prompt(&mut self, call: CallId, session: &str, parts: &[PromptPart], out: &mut Vec<u8>) {
-        let params = schema::PromptRequest::new(session.to_owned(), self.blocks(parts));
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart],
+        degrade: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let blocks = prompt::blocks(parts, self.info.capabilities, degrade)?;
+        let params = schema::PromptRequest::new(session.to_owned(), blocks);
         self.call(Pending::Prompt(call), &params, out);
+        Ok(())
     }
 
     fn cancel(&mut self, session: &str, out: &mut Vec<u8>) {

@@ -3,6 +3,7 @@
 //! A dialect is a pure state machine between neutral calls and events on one side and the agent's lines
 //! on the other. No type of an agent's protocol passes it.
 
+use super::error::Error;
 use super::event::{AgentEvent, CallId, PermissionOption};
 use crate::proto::frame::Overlong;
 use serde_json::value::RawValue;
@@ -24,8 +25,16 @@ pub trait Dialect {
         out: &mut Vec<u8>,
     );
 
-    /// Appends a prompt.
-    fn prompt(&mut self, call: CallId, session: &str, parts: &[PromptPart], out: &mut Vec<u8>);
+    /// Appends a prompt; appends nothing where the agent cannot take one of its parts, unless `degrade`
+    /// allows to send a link in its place.
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart],
+        degrade: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error>;
 
     /// Appends the cancel of the session's turn.
     fn cancel(&mut self, session: &str, out: &mut Vec<u8>);

@@ -10,6 +10,7 @@ mod replay;
 mod stream;
 
 use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,8 @@ fn recordings_become_the_expected_chunks() {
     let mut wrong = String::new();
     for path in recordings {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let turns = replay::replay(&std::fs::read_to_string(&path).unwrap(), policy(&name));
+        let recording = std::fs::read_to_string(&path).unwrap();
+        let turns = replay::replay(&recording, policy(&name), Profile::V7);
         assert!(!turns.is_empty(), "{name}: no turn");
         let mut seen = String::new();
         for turn in &turns {

@@ -4,6 +4,7 @@ use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Setti
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{self, AgentSource};
@@ -81,8 +82,8 @@ struct Replay {
     now: Instant,
 }
 
-/// The turns of a recording.
-pub fn replay(recording: &str, policy: Policy) -> Vec<Turn> {
+/// The turns of a recording, for a client of that profile.
+pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Vec<Turn> {
     let now = Instant::now();
     let settings = Settings {
         default_agent: AgentSpec {
@@ -93,7 +94,7 @@ pub fn replay(recording: &str, policy: Policy) -> Vec<Turn> {
             source: AgentSource::CommandLine,
         },
         policy,
-        profile: acpipe::core::profile::Profile::V7,
+        profile,
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
     };
@@ -178,6 +179,7 @@ impl Replay {
                 session_id: known,
                 message: wire::UserMessage::text("what the recording says"),
                 turn_id: None,
+                degrade: false,
             })),
             Some("session/cancel") => self.command(Command::Cancel(wire::CancelParams {
                 session_id: known,

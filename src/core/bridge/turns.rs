@@ -8,7 +8,9 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::session::Running;
 use crate::core::summary::{Ending, Timing, summarize};
-use crate::core::turn::Turn;
+use crate::core::turn::{ChunkSink as _, Turn};
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{self, DEFAULT_SESSION, UserMessage};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -52,8 +54,10 @@ impl Bridge {
             let message = format!("session {id:?} is not open yet: wait for session/ensure");
             return Err(out_of_order(&message));
         };
+        let call = CallId(self.last_call + 1);
+        let dialect = &mut agent.dialect;
+        dialect.prompt(call, agent_session, &parts, p.degrade, &mut agent.out)?;
         self.last_call += 1;
-        let call = CallId(self.last_call);
         let session_id = id.clone();
         self.calls.insert(
             call,
@@ -61,9 +65,6 @@ impl Bridge {
                 session: session_id,
             },
         );
-        agent
-            .dialect
-            .prompt(call, agent_session, &parts, &mut agent.out);
         let about = json!({ "sessionId": agent_session });
         let dialect = agent.dialect.name();
         let turn = Turn::start(
@@ -72,6 +73,19 @@ impl Bridge {
             &about,
             &mut session.sink(Some(&turn_id), outlet),
         );
+        if !skipped.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "warning",
+                "title": "Parts of the prompt were left out",
+                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
+            }));
+            session
+                .sink(Some(&turn_id), outlet)
+                .chunk(&Chunk::DataNotice {
+                    data: Raw(&notice),
+                    transient: true,
+                });
+        }
         let mut running = Running::new(turn, turn_id, token, call, now);
         running.skipped_parts = skipped;
         running.waited_before = waited;
@@ -170,7 +184,7 @@ impl Bridge {
                     stop_reason: StopReason::Cancelled,
                     reported: "cancelled".to_owned(),
                     usage: None,
-                    details: Some(crate::proto::json::to_raw(&json!({
+                    details: Some(to_raw(&json!({
                         "error": error.message,
                     }))),
                 })
@@ -211,6 +225,16 @@ fn prompt_parts(message: &UserMessage) -> Result<(Vec<PromptPart>, Vec<String>),
                 url: need("url")?,
                 media_type: field("mediaType"),
                 name: field("filename"),
+            }),
+            "source-url" => parts.push(PromptPart::File {
+                url: need("url")?,
+                media_type: None,
+                name: field("title"),
+            }),
+            "source-document" => parts.push(PromptPart::File {
+                url: need("sourceId")?,
+                media_type: field("mediaType"),
+                name: field("filename").or_else(|| field("title")),
             }),
             other => skipped.push(other.to_owned()),
         }

@@ -18,6 +18,9 @@ pub struct PromptParams {
     /// The client's id of the turn; made up where absent.
     #[serde(default)]
     pub turn_id: Option<String>,
+    /// Sends an image or a sound that the agent does not take as a link, which is an error otherwise.
+    #[serde(default)]
+    pub degrade: bool,
 }
 
 /// A message of the user: a string, or a `UIMessage` of the AI SDK.
@@ -91,6 +94,6 @@ pub struct UiMessage {
     /// Whose it is: `user`.
     #[serde(default)]
     pub role: Option<String>,
-    /// Text and file parts; others are left out and named in the summary's `metadata.skippedParts`.
+    /// Text, file and source parts; others are left out and named in the summary's `metadata.skippedParts`.
     pub parts: Vec<Value>,
 }

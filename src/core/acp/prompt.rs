@@ -1,0 +1,227 @@
+//! A prompt's parts as content blocks: each in the best form that the agent takes.
+
+use crate::core::dialect::PromptPart;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::Capabilities;
+use agent_client_protocol_schema::v1 as schema;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schema::ContentBlock;
+
+/// The name of a file that came without one.
+const UNNAMED: &str = "file";
+
+/// The content blocks of a prompt.
+///
+/// # Errors
+/// A part that the agent cannot take, unless `degrade` allows to send a link in its place.
+pub fn blocks(
+    parts: &[PromptPart],
+    can: Capabilities,
+    degrade: bool,
+) -> Result<Vec<ContentBlock>, Error> {
+    parts.iter().map(|part| block(part, can, degrade)).collect()
+}
+
+fn block(part: &PromptPart, can: Capabilities, degrade: bool) -> Result<ContentBlock, Error> {
+    let (url, media_type, name) = match part {
+        PromptPart::Text(text) => {
+            return Ok(ContentBlock::Text(schema::TextContent::new(text)));
+        }
+        PromptPart::File {
+            url,
+            media_type,
+            name,
+        } => (url, media_type, name),
+    };
+    let name = name.as_deref();
+    let Some(data) = DataUrl::read(url) else {
+        return Ok(link(url, name, media_type.as_deref()));
+    };
+    let media = media_type.as_deref().unwrap_or(data.media_type);
+    let kind = media.split('/').next().unwrap_or_default();
+    match kind {
+        "image" if can.image => Ok(ContentBlock::Image(schema::ImageContent::new(
+            data.base64(),
+            media,
+        ))),
+        "audio" if can.audio => Ok(ContentBlock::Audio(schema::AudioContent::new(
+            data.base64(),
+            media,
+        ))),
+        "image" | "audio" if !degrade => Err(refused(kind, name)),
+        "image" | "audio" => Ok(link(url, name, Some(media))),
+        _ if can.embedded_context => Ok(embedded(&data, media, name)),
+        _ => Ok(link(url, name, Some(media))),
+    }
+}
+
+fn refused(kind: &str, name: Option<&str>) -> Error {
+    let which = name.map(|n| format!(" ({n})")).unwrap_or_default();
+    let message = format!(
+        "message.parts: the agent takes no {kind}{which}: leave it out, or set degrade to send a link in its place"
+    );
+    Error::new(ErrorKind::InvalidParams, message).with("field", "message.parts")
+}
+
+fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> ContentBlock {
+    let link = schema::ResourceLink::new(name.unwrap_or(UNNAMED), url);
+    ContentBlock::ResourceLink(link.mime_type(media_type.map(str::to_owned)))
+}
+
+/// Text where it is text, else its bytes.
+fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock {
+    let uri = format!("attachment:///{}", name.unwrap_or(UNNAMED));
+    let media_type = Some(media.to_owned());
+    let resource = match String::from_utf8(data.bytes()) {
+        Ok(text) => schema::EmbeddedResourceResource::TextResourceContents(
+            schema::TextResourceContents::new(text, uri).mime_type(media_type),
+        ),
+        Err(_) => schema::EmbeddedResourceResource::BlobResourceContents(
+            schema::BlobResourceContents::new(data.base64(), uri).mime_type(media_type),
+        ),
+    };
+    ContentBlock::Resource(schema::EmbeddedResource::new(resource))
+}
+
+/// The parts of a `data:` URL (RFC 2397).
+struct DataUrl<'a> {
+    media_type: &'a str,
+    is_base64: bool,
+    data: &'a str,
+}
+
+impl<'a> DataUrl<'a> {
+    fn read(url: &'a str) -> Option<Self> {
+        let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+        let (media_type, is_base64) = match head.strip_suffix(";base64") {
+            Some(media_type) => (media_type, true),
+            None => (head, false),
+        };
+        let media_type = media_type.split(';').next().unwrap_or_default();
+        Some(Self {
+            media_type: if media_type.is_empty() {
+                "text/plain"
+            } else {
+                media_type
+            },
+            is_base64,
+            data,
+        })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        if self.is_base64 {
+            return STANDARD.decode(self.data).unwrap_or_default();
+        }
+        let mut bytes = Vec::with_capacity(self.data.len());
+        let mut rest = self.data.as_bytes();
+        while let Some((&first, after)) = rest.split_first() {
+            let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
+            let code = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
+            match code.filter(|_| first == b'%') {
+                Some(byte) => {
+                    bytes.push(byte);
+                    rest = &after[2..];
+                }
+                None => {
+                    bytes.push(first);
+                    rest = after;
+                }
+            }
+        }
+        bytes
+    }
+
+    fn base64(&self) -> String {
+        if self.is_base64 {
+            self.data.to_owned()
+        } else {
+            STANDARD.encode(self.bytes())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn sent(url: &str, name: Option<&str>, can: Capabilities, degrade: bool) -> Value {
+        let part = PromptPart::File {
+            url: url.to_owned(),
+            media_type: None,
+            name: name.map(str::to_owned),
+        };
+        match blocks(&[part], can, degrade) {
+            Ok(blocks) => serde_json::to_value(&blocks[0]).unwrap(),
+            Err(error) => error.message.into(),
+        }
+    }
+
+    #[test]
+    fn files_go_in_the_best_form_that_the_agent_takes() {
+        let none = Capabilities::default();
+        let all = Capabilities {
+            image: true,
+            audio: true,
+            embedded_context: true,
+            ..none
+        };
+        let (png, wav) = (
+            "data:image/png;base64,aWNvbg==",
+            "data:audio/wav;base64,aGk=",
+        );
+        let (text, blob) = ("data:text/x;base64,aGk=", "data:application/x;base64,/w==");
+        let cases = [
+            (
+                png,
+                all,
+                json!({"type": "image", "data": "aWNvbg==", "mimeType": "image/png"}),
+            ),
+            (
+                wav,
+                all,
+                json!({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}),
+            ),
+            (
+                text,
+                all,
+                json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "text/x", "text": "hi"}}),
+            ),
+            (
+                "data:,a%20b%",
+                all,
+                json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "text/plain", "text": "a b%"}}),
+            ),
+            (
+                blob,
+                all,
+                json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "application/x", "blob": "/w=="}}),
+            ),
+            (
+                text,
+                none,
+                json!({"type": "resource_link", "name": "n", "uri": text, "mimeType": "text/x"}),
+            ),
+            (
+                "https://x/y",
+                all,
+                json!({"type": "resource_link", "name": "n", "uri": "https://x/y"}),
+            ),
+        ];
+        for (url, can, want) in cases {
+            assert_eq!(sent(url, Some("n"), can, false), want, "{url}");
+        }
+        assert_eq!(sent("file:///a", None, none, false)["name"], "file");
+        for url in [png, wav] {
+            assert!(
+                sent(url, None, none, false)
+                    .as_str()
+                    .unwrap()
+                    .contains("takes no")
+            );
+            assert_eq!(sent(url, None, none, true)["type"], "resource_link");
+        }
+    }
+}
