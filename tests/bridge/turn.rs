@@ -87,12 +87,19 @@ fn the_prompt_reaches_the_agent_and_its_echo_the_client() {
         {"type": "file", "url": "data:image/png;base64,QUJD", "mediaType": "image/png"},
         {"type": "text", "text": "b"},
     ]});
+    // The agent does not take images: nothing is sent, unless a link will do.
+    let refused = s.call_error("session/prompt", &json!({"message": message}));
+    assert_eq!(refused["data"]["kind"], "invalidParams");
+    assert_eq!(refused["data"]["field"], "message.parts");
     let id = s.send(
         "session/prompt",
-        &json!({"message": message, "turnId": "my turn"}),
+        &json!({"message": message, "turnId": "my turn", "degrade": true}),
     );
     let turn = s.turn(&id);
     assert_eq!(turn.summary["turnId"], "my turn");
+    let notice = turn.one("data-notice");
+    assert_eq!(notice["data"]["severity"], "warning");
+    assert_eq!(notice["transient"], true);
     assert_eq!(turn.summary["text"], "ab");
     assert_eq!(
         turn.summary["metadata"]["skippedParts"],
@@ -110,7 +117,6 @@ fn the_prompt_reaches_the_agent_and_its_echo_the_client() {
     assert_eq!(blocks[1]["uri"], "https://x.org/a.pdf");
     assert_eq!(blocks[1]["name"], "a.pdf");
     assert_eq!(blocks[1]["mimeType"], "application/pdf");
-    // The agent does not take images.
     assert_eq!(blocks[2]["type"], "resource_link");
 }
 
