@@ -6,13 +6,14 @@ mod prompt;
 mod shortcut;
 mod updates;
 
-use super::dialect::{Dialect, Faults, PromptPart};
+use super::dialect::{Dialect, PromptPart};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
 use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
 use crate::proto::json;
 use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
+use crate::proto::wire::LineFaults;
 use agent_client_protocol_schema::v1 as schema;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
@@ -26,7 +27,7 @@ pub struct Acp {
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
-    faults: Faults,
+    faults: LineFaults,
     shortcuts: Shortcuts,
 }
 
@@ -319,7 +320,7 @@ impl Dialect for Acp {
         self.fail_answered(&id, &line.head, &fault, events);
     }
 
-    fn faults(&self) -> Faults {
+    fn faults(&self) -> LineFaults {
         self.faults
     }
 }

@@ -6,6 +6,7 @@
 use super::error::Error;
 use super::event::{AgentEvent, CallId, PermissionOption};
 use crate::proto::frame::Overlong;
+use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 
 /// One agent's protocol.
@@ -55,20 +56,7 @@ pub trait Dialect {
     );
 
     /// Lines that could not be used so far.
-    fn faults(&self) -> Faults;
-}
-
-/// Lines that could not be used, by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// No JSON, or JSON that is no message.
-    pub malformed: u64,
-    /// Nothing but white space.
-    pub blank: u64,
-    /// Not UTF-8.
-    pub invalid_utf8: u64,
-    /// Over the cap.
-    pub too_long: u64,
+    fn faults(&self) -> LineFaults;
 }
 
 /// A piece of a prompt.

@@ -1,6 +1,6 @@
 //! Everything that can go wrong, and the one table of codes that clients see.
 
-use super::event::AuthMethod;
+use crate::proto::wire::AuthMethod;
 use serde_json::{Map, Value, json};
 
 /// How much of a raw message or of stderr is shown in an error, in bytes.

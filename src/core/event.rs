@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use crate::proto::json::JsonStr;
+use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -226,7 +227,7 @@ pub struct TurnEnd {
     pub stop_reason: StopReason,
     /// The agent's own word for it.
     pub reported: String,
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// What else came with the answer.
     pub details: Option<Box<RawValue>>,
 }
@@ -244,49 +245,12 @@ pub enum StopReason {
     Unknown,
 }
 
-/// Tokens of one turn; unknown is `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    pub input: Option<u64>,
-    pub output: Option<u64>,
-    pub total: Option<u64>,
-    pub cached_read: Option<u64>,
-    pub cached_write: Option<u64>,
-    pub thought: Option<u64>,
-}
-
 /// What an agent is and can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentInfo {
     pub name: Option<String>,
     pub title: Option<String>,
     pub version: Option<String>,
-    pub capabilities: Capabilities,
+    pub capabilities: AgentCapabilities,
     pub auth_methods: Vec<AuthMethod>,
-}
-
-/// What an agent can do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an independent capability"
-)]
-pub struct Capabilities {
-    pub load: bool,
-    pub resume: bool,
-    pub list: bool,
-    pub close: bool,
-    pub image: bool,
-    pub audio: bool,
-    pub embedded_context: bool,
-    pub mcp_http: bool,
-    pub mcp_sse: bool,
-}
-
-/// A way to sign in to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthMethod {
-    pub id: String,
-    pub name: String,
-    pub description: Option<String>,
 }

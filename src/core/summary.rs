@@ -1,11 +1,11 @@
 //! The summary of a turn, for every way it can end.
 
 use super::error::{Error, ErrorKind};
-use super::event::{StopReason, TurnEnd, Usage};
+use super::event::{StopReason, TurnEnd};
 use super::session::Running;
 use super::turn::{self, Turn};
 use crate::proto::json::members_without;
-use crate::proto::wire::{TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
+use crate::proto::wire::{TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn summarize(
     let text = running.turn.take_text();
     let turn = &running.turn;
     let errors = errors(ending);
-    let tool_calls = tool_calls(turn);
+    let tool_calls = turn.tool_calls();
     let mut tools_used: Vec<String> = Vec::new();
     for call in &tool_calls {
         if !tools_used.contains(&call.name) {
@@ -62,9 +62,9 @@ pub fn summarize(
         error_reason: error_reason(ending, turn),
         errors,
         tool_calls,
-        tool_results: tool_results(turn),
+        tool_results: turn.tool_results(),
         tools_used,
-        usage: usage.map(token_usage),
+        usage,
         cost: turn
             .cost()
             .zip(cost_before)
@@ -74,39 +74,6 @@ pub fn summarize(
         overhead_ms: overhead.as_secs_f64() * 1000.0,
         attempts: 1,
         metadata: metadata(running, ending),
-    }
-}
-
-fn tool_calls(turn: &Turn) -> Vec<ToolCall> {
-    let calls = turn.tool_calls().into_iter();
-    calls
-        .map(|c| ToolCall {
-            name: c.name,
-            arguments: c.arguments,
-            call_id: c.call_id,
-        })
-        .collect()
-}
-
-fn tool_results(turn: &Turn) -> Vec<ToolResult> {
-    let results = turn.tool_results().into_iter();
-    results
-        .map(|r| ToolResult {
-            call_id: r.call_id,
-            result: r.result,
-            is_error: r.is_error,
-        })
-        .collect()
-}
-
-fn token_usage(u: Usage) -> TokenUsage {
-    TokenUsage {
-        input_tokens: u.input,
-        output_tokens: u.output,
-        total_tokens: u.total,
-        cached_read_tokens: u.cached_read,
-        cached_write_tokens: u.cached_write,
-        thought_tokens: u.thought,
     }
 }
 

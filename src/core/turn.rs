@@ -8,15 +8,16 @@ mod tools;
 
 use super::error::Error;
 use super::event::{
-    Content, MessagePiece, Original, Permission, StopReason, TurnEnd, Update, Usage, Voice,
+    Content, MessagePiece, Original, Permission, StopReason, TurnEnd, Update, Voice,
 };
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
 use crate::proto::json::{JsonStr, Raw, Surrogates, members_without, to_raw};
+use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use terminals::Terminals;
-pub use tools::{Activity, ToolCall, ToolResult, permission_data};
+pub use tools::{Activity, permission_data};
 use tools::{Settle, Tools};
 
 /// Where chunks go, in order.
@@ -483,18 +484,10 @@ pub fn finish_reason(stop: StopReason) -> FinishReason {
 }
 
 /// Token counts by their names on the wire; unknown ones are absent.
-fn usage_json(usage: &Usage) -> Value {
-    let counts = [
-        ("inputTokens", usage.input),
-        ("outputTokens", usage.output),
-        ("totalTokens", usage.total),
-        ("cachedReadTokens", usage.cached_read),
-        ("cachedWriteTokens", usage.cached_write),
-        ("thoughtTokens", usage.thought),
-    ];
+fn usage_json(usage: &TokenUsage) -> Value {
+    let mut counts = json!(usage);
+    if let Value::Object(counts) = &mut counts {
+        counts.retain(|_, count| !count.is_null());
+    }
     counts
-        .into_iter()
-        .filter_map(|(name, n)| Some((name.to_owned(), Value::from(n?))))
-        .collect::<Map<_, _>>()
-        .into()
 }

@@ -157,7 +157,7 @@ raw_object! {
 
 raw_object! {
     /// `agentCapabilities`.
-    pub struct AgentCapabilities {
+    pub struct Capabilities {
         load_session = "loadSession",
         prompt = "promptCapabilities",
         mcp = "mcpCapabilities",

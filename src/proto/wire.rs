@@ -165,7 +165,7 @@ pub enum AgentState {
 }
 
 /// What an agent says it can do.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(
     clippy::struct_excessive_bools,
@@ -193,7 +193,7 @@ pub struct AgentCapabilities {
 }
 
 /// A way to sign in to an agent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthMethod {
     /// Its id.
@@ -205,7 +205,7 @@ pub struct AuthMethod {
 }
 
 /// Lines of an agent that could not be used.
-#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LineFaults {
     /// No JSON, or JSON that is no message.

@@ -3,15 +3,15 @@
 use super::text;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
-    AgentEvent, AgentInfo, AuthMethod, CallId, Capabilities, OptionKind, PermissionOption,
-    StopReason, TurnEnd, Usage,
+    AgentEvent, AgentInfo, CallId, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
 use crate::proto::acp::{
-    AgentCapabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields,
-    PromptResult, TokenCounts, VERSION,
+    Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
+    TokenCounts, VERSION,
 };
 use crate::proto::json::non_null;
 use crate::proto::rpc::RpcError;
+use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -57,14 +57,14 @@ fn auth_method(raw: &RawValue) -> Option<AuthMethod> {
     })
 }
 
-fn capabilities(raw: Option<&RawValue>) -> Capabilities {
-    let c: AgentCapabilities<'_> = read(raw);
+fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
+    let c: Capabilities<'_> = read(raw);
     let prompt: Flags<'_> = read(c.prompt);
     let mcp: Flags<'_> = read(c.mcp);
     let session: Flags<'_> = read(c.session);
     // A capability is `true` or an object; `false`, `null` and absence mean no.
     let on = |flag: Option<&RawValue>| flag.is_some_and(|f| !matches!(f.get(), "false" | "null"));
-    Capabilities {
+    AgentCapabilities {
         load: on(c.load_session),
         resume: on(session.resume),
         list: on(session.list),
@@ -119,7 +119,7 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
     }
 }
 
-fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<Usage> {
+fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<TokenUsage> {
     let count =
         |raw: Option<&RawValue>| raw.and_then(|r| serde_json::from_str::<u64>(r.get()).ok());
     let given: TokenCounts<'_> = if let Some(usage) = non_null(usage) {
@@ -132,15 +132,15 @@ fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<Usage> {
     let input = count(given.input.or(given.input_snake));
     let output = count(given.output.or(given.output_snake));
     let total = count(given.total).or_else(|| Some(input? + output?));
-    let usage = Usage {
-        input,
-        output,
-        total,
-        cached_read: count(given.cached_read),
-        cached_write: count(given.cached_write),
-        thought: count(given.thought),
+    let usage = TokenUsage {
+        input_tokens: input,
+        output_tokens: output,
+        total_tokens: total,
+        cached_read_tokens: count(given.cached_read),
+        cached_write_tokens: count(given.cached_write),
+        thought_tokens: count(given.thought),
     };
-    (usage != Usage::default()).then_some(usage)
+    (usage != TokenUsage::default()).then_some(usage)
 }
 
 /// One of the options of a permission request; one without an id cannot be chosen and is left out.
@@ -234,7 +234,7 @@ mod tests {
         let end = prompt(&raw(
             r#"{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4}}"#,
         ));
-        assert_eq!(end.usage.and_then(|u| u.total), Some(7));
+        assert_eq!(end.usage.and_then(|u| u.total_tokens), Some(7));
         let end = prompt(&raw(
             r#"{"stopReason":"error","_meta":{"quota":{"token_count":{"input_tokens":1,"output_tokens":2}}}}"#,
         ));
@@ -242,7 +242,7 @@ mod tests {
             (end.stop_reason, end.reported.as_str()),
             (StopReason::Unknown, "error")
         );
-        assert_eq!(end.usage.and_then(|u| u.total), Some(3));
+        assert_eq!(end.usage.and_then(|u| u.total_tokens), Some(3));
         assert_eq!(prompt(&raw("null")).stop_reason, StopReason::Unknown);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::Capabilities;
+use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,13 +17,13 @@ const UNNAMED: &str = "file";
 /// A part that the agent cannot take, unless `degrade` allows to send a link in its place.
 pub fn blocks(
     parts: &[PromptPart],
-    can: Capabilities,
+    can: AgentCapabilities,
     degrade: bool,
 ) -> Result<Vec<ContentBlock>, Error> {
     parts.iter().map(|part| block(part, can, degrade)).collect()
 }
 
-fn block(part: &PromptPart, can: Capabilities, degrade: bool) -> Result<ContentBlock, Error> {
+fn block(part: &PromptPart, can: AgentCapabilities, degrade: bool) -> Result<ContentBlock, Error> {
     let (url, media_type, name) = match part {
         PromptPart::Text(text) => {
             return Ok(ContentBlock::Text(schema::TextContent::new(text)));
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn sent(url: &str, name: Option<&str>, can: Capabilities, degrade: bool) -> Value {
+    fn sent(url: &str, name: Option<&str>, can: AgentCapabilities, degrade: bool) -> Value {
         let part = PromptPart::File {
             url: url.to_owned(),
             media_type: None,
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn files_go_in_the_best_form_that_the_agent_takes() {
-        let none = Capabilities::default();
-        let all = Capabilities {
+        let none = AgentCapabilities::default();
+        let all = AgentCapabilities {
             image: true,
             audio: true,
             embedded_context: true,

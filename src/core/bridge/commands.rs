@@ -245,7 +245,6 @@ impl Bridge {
             Phase::Ready(info) => (AgentState::Ready, Some(info.as_ref())),
             Phase::Stopping { .. } => (AgentState::Stopping, None),
         };
-        let faults = agent.dialect.faults();
         wire::AgentStatus {
             state,
             reason: None,
@@ -255,14 +254,9 @@ impl Bridge {
             source: Some(agent.spec.source),
             pid: agent.pid,
             agent_info: info.and_then(peer_info),
-            capabilities: info.map(capabilities),
-            auth_methods: info.map(auth_methods).unwrap_or_default(),
-            faults: wire::LineFaults {
-                malformed: faults.malformed,
-                blank: faults.blank,
-                invalid_utf8: faults.invalid_utf8,
-                too_long: faults.too_long,
-            },
+            capabilities: info.map(|i| i.capabilities),
+            auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
+            faults: agent.dialect.faults(),
         }
     }
 
@@ -417,30 +411,4 @@ fn peer_info(info: &AgentInfo) -> Option<wire::PeerInfo> {
         title: info.title.clone(),
         version: info.version.clone(),
     })
-}
-
-fn capabilities(info: &AgentInfo) -> wire::AgentCapabilities {
-    let c = info.capabilities;
-    wire::AgentCapabilities {
-        load: c.load,
-        resume: c.resume,
-        list: c.list,
-        close: c.close,
-        image: c.image,
-        audio: c.audio,
-        embedded_context: c.embedded_context,
-        mcp_http: c.mcp_http,
-        mcp_sse: c.mcp_sse,
-    }
-}
-
-fn auth_methods(info: &AgentInfo) -> Vec<wire::AuthMethod> {
-    let methods = info.auth_methods.iter();
-    methods
-        .map(|m| wire::AuthMethod {
-            id: m.id.clone(),
-            name: m.name.clone(),
-            description: m.description.clone(),
-        })
-        .collect()
 }

@@ -12,6 +12,7 @@ use crate::core::event::{Permission, ToolUpdate};
 use crate::core::permit::Decision;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
+use crate::proto::wire::{ToolCall, ToolResult};
 use call::{Call, Stage};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -21,22 +22,6 @@ use std::collections::HashMap;
 pub struct Activity<'a> {
     pub tool_name: &'a str,
     pub description: &'a str,
-}
-
-/// One call for the turn's summary.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolCall {
-    pub name: String,
-    pub arguments: Value,
-    pub call_id: String,
-}
-
-/// One result for the turn's summary.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolResult {
-    pub call_id: String,
-    pub result: String,
-    pub is_error: bool,
 }
 
 /// Why calls that are still open are settled.

@@ -88,7 +88,7 @@ pub struct ToolResult {
 }
 
 /// Tokens of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Tokens read.

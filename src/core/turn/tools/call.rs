@@ -1,10 +1,11 @@
 //! One tool call: its merged state, and the chunks that show it.
 
-use super::{Settle, ToolCall, ToolResult};
+use super::Settle;
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::turn::ChunkSink;
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, raw_object, text};
+use crate::proto::wire::{ToolCall, ToolResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
