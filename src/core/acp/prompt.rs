@@ -119,15 +119,12 @@ impl<'a> DataUrl<'a> {
         while let Some((&first, after)) = rest.split_first() {
             let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
             let code = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-            match code.filter(|_| first == b'%') {
-                Some(byte) => {
-                    bytes.push(byte);
-                    rest = &after[2..];
-                }
-                None => {
-                    bytes.push(first);
-                    rest = after;
-                }
+            if let Some(byte) = code.filter(|_| first == b'%') {
+                bytes.push(byte);
+                rest = &after[2..];
+            } else {
+                bytes.push(first);
+                rest = after;
             }
         }
         bytes
