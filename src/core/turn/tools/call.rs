@@ -233,7 +233,7 @@ impl Call {
         self.stale = false;
         self.stage = Stage::Available;
         self.shown_title.clone_from(&self.title);
-        self.input_shown = self.input.is_some();
+        self.input_shown = true;
         let input = self.input.as_deref().unwrap_or(empty_object());
         sink.chunk(&Chunk::ToolInputAvailable(ToolInput {
             tool_call_id: &self.id,

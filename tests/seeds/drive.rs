@@ -1,0 +1,139 @@
+//! Plays one turn of an agent to a bridge.
+
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::error::Error;
+use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
+use acpipe::proto::chunk::Chunk;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::AgentSource;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// What came of a turn.
+#[derive(Default)]
+pub struct Played {
+    /// The chunks the client got in the turn.
+    pub chunks: Vec<Value>,
+    /// The content blocks the agent was sent.
+    pub prompt: Value,
+    /// The turn's summary.
+    pub summary: Value,
+}
+
+impl Outlet for Played {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        match answer {
+            Ok(Reply::Turn(summary)) => self.summary = serde_json::to_value(*summary).unwrap(),
+            Ok(_) => {}
+            Err(error) => panic!("call {token:?} failed: {error:?}"),
+        }
+    }
+
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        if place.turn.is_some() {
+            let mut json = Vec::new();
+            chunk.write(&mut json);
+            let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
+            self.chunks.push(chunk);
+        }
+    }
+
+    fn notify(&mut self, _: Notice) {}
+}
+
+/// One turn: the user's message, the agent's updates, and its answer (`result` or `error`).
+pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
+    let mut driver = Driver::new();
+    driver.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
+    let call = driver.command(Command::Connect(params(json!({}))));
+    driver.answer(&call, &json!({ "result": { "protocolVersion": 1 } }));
+    let call = driver.command(Command::Ensure(params(json!({}))));
+    driver.answer(&call, &json!({ "result": { "sessionId": "S" } }));
+    let call = driver.command(Command::Prompt(params(json!({ "message": message }))));
+    driver.played.prompt = call["params"]["prompt"].clone();
+    for update in updates {
+        driver.line(&json!({
+            "method": "session/update",
+            "params": { "sessionId": "S", "update": update },
+        }));
+    }
+    driver.answer(&call, answer);
+    driver.played
+}
+
+fn params<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).expect("parameters as the wire has them")
+}
+
+struct Driver {
+    bridge: Bridge,
+    played: Played,
+    agent: AgentId,
+    tokens: u64,
+    now: Instant,
+}
+
+impl Driver {
+    fn new() -> Self {
+        let settings = Settings {
+            default_agent: AgentSpec {
+                command: "agent".into(),
+                args: Vec::new(),
+                cwd: "/project".into(),
+                env: BTreeMap::new(),
+                source: AgentSource::CommandLine,
+            },
+            policy: Policy::Approve,
+            profile: Profile::V7,
+            cwd: "/project".into(),
+            id_prefix: "t".into(),
+        };
+        Self {
+            bridge: Bridge::new(settings),
+            played: Played::default(),
+            agent: AgentId(1),
+            tokens: 0,
+            now: Instant::now(),
+        }
+    }
+
+    /// Gives a command and returns the call it made to the agent.
+    fn command(&mut self, command: Command) -> Value {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.bridge
+            .command(token, command, self.now, &mut self.played);
+        let mut call = Value::Null;
+        for effect in self.bridge.effects() {
+            match effect {
+                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Send(_, line) => {
+                    call = serde_json::from_slice(&line).expect("one line of JSON");
+                }
+                _ => {}
+            }
+        }
+        call
+    }
+
+    fn answer(&mut self, call: &Value, answer: &Value) {
+        assert!(!call["id"].is_null(), "no call was made");
+        let mut line = answer.clone();
+        line["id"] = call["id"].clone();
+        self.line(&line);
+    }
+
+    fn line(&mut self, line: &Value) {
+        let mut line = line.clone();
+        line["jsonrpc"] = "2.0".into();
+        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        let rest = self
+            .bridge
+            .agent(self.agent, batch, self.now, &mut self.played);
+        assert!(rest.is_none(), "the outlet is never full");
+    }
+}
