@@ -8,6 +8,7 @@
 
 pub mod acp;
 pub mod bridge;
+mod clean;
 pub mod client;
 pub mod dialect;
 pub mod error;

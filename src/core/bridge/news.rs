@@ -2,6 +2,7 @@
 
 use super::commands::session_result;
 use super::{AgentId, AgentInput, Bridge, Call, EARLY_SESSIONS, Phase};
+use crate::core::clean::clean;
 use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
@@ -64,14 +65,7 @@ impl Bridge {
 
     /// Reads lines until the outlet is full; gives the rest back.
     fn lines(&mut self, batch: Bytes, now: Instant, outlet: &mut impl Outlet) -> Option<Bytes> {
-        // Between tokens JSON allows it, but many readers of lines and events end a line there.
-        let batch = match memchr::memchr(b'\r', &batch) {
-            Some(_) => batch
-                .iter()
-                .map(|&b| if b == b'\r' { b' ' } else { b })
-                .collect(),
-            None => batch,
-        };
+        let batch = clean(batch);
         let mut events = Vec::new();
         let mut read = 0;
         for line in lines(&batch) {
