@@ -1,0 +1,166 @@
+//! The judge, a Node process of its own: sets it up, feeds it streams and reads its verdicts.
+
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
+
+/// The chunks of one message, for clients of one major of the AI SDK.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    pub name: String,
+    pub profile: u32,
+    pub chunks: Vec<Value>,
+    /// Whether the turn failed, where that is known.
+    pub failed: Option<bool>,
+}
+
+/// What the SDK thinks of a stream.
+#[derive(Debug)]
+pub struct Verdict {
+    pub stream: Stream,
+    pub problems: Vec<String>,
+    /// The `UIMessage` that its reader made.
+    pub message: Value,
+}
+
+/// Why nothing can be judged here, found out once.
+static SET_UP: LazyLock<Result<(), String>> = LazyLock::new(set_up);
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ai-sdk")
+}
+
+fn set_up() -> Result<(), String> {
+    let node = Command::new("node").arg("--version").output();
+    let version = node.map_err(|e| format!("node cannot be started: {e}"))?;
+    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    let major = version.trim_start_matches('v').split('.').next();
+    let major: u32 = major.and_then(|m| m.parse().ok()).unwrap_or_default();
+    if major < 20 {
+        return Err(format!("node 20 or newer is needed, not {version:?}"));
+    }
+    let lock = std::fs::read(folder().join("package-lock.json")).unwrap();
+    let installed = folder().join("node_modules/.installed-by-tests");
+    if std::fs::read(&installed).is_ok_and(|done| done == lock) {
+        return Ok(());
+    }
+    let npm = Command::new("npm")
+        .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
+        .current_dir(folder())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("npm cannot be started: {e}"))?;
+    if !npm.status.success() {
+        let said = String::from_utf8_lossy(&npm.stderr).into_owned();
+        return Err(format!("npm ci failed: {said}"));
+    }
+    std::fs::write(installed, lock).unwrap();
+    Ok(())
+}
+
+/// The verdicts in the order of the streams; `None`, loudly, where there is no Node, which is an error in CI.
+pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict>> {
+    if let Err(why) = &*SET_UP {
+        let count = streams.count();
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
+            "{count} streams were not judged by the AI SDK: {why}"
+        );
+        // Past the test harness, which shows nothing of a test that passes.
+        let _ = writeln!(
+            std::io::stderr(),
+            "\n!!! NOT RUN: {count} checks by the AI SDK: {why}\n"
+        );
+        return None;
+    }
+    let mut process = Command::new("node")
+        .arg(folder().join("judge.mjs"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = process.stdin.take().unwrap();
+    let (streams, output) = std::thread::scope(|scope| {
+        let fed = scope.spawn(move || feed(streams, input));
+        let output = process.wait_with_output().unwrap();
+        (fed.join().unwrap(), output)
+    });
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let said = lines.lines().map(|l| serde_json::from_str(l).unwrap());
+    let mut said: Vec<Value> = said.collect();
+    let summary = said.pop().unwrap_or_default();
+    // It says why on stderr.
+    assert_eq!(
+        summary["summary"]["streams"].as_u64(),
+        u64::try_from(streams.len()).ok(),
+        "the judge fell over"
+    );
+    let verdicts = streams.into_iter().zip(said);
+    let verdicts: Vec<Verdict> = verdicts
+        .map(|(stream, mut said)| {
+            assert_eq!(said["name"], stream.name.as_str());
+            Verdict {
+                stream,
+                problems: serde_json::from_value(said["problems"].take()).unwrap(),
+                message: said["message"].take(),
+            }
+        })
+        .collect();
+    let wrong = verdicts.iter().any(|v| !v.problems.is_empty());
+    assert_eq!(output.status.code(), Some(i32::from(wrong)));
+    Some(verdicts)
+}
+
+/// Writes the streams to the judge and gives them back.
+fn feed(streams: impl Iterator<Item = Stream>, judge: ChildStdin) -> Vec<Stream> {
+    let mut judge = BufWriter::new(judge);
+    let mut fed = Vec::new();
+    for stream in streams {
+        let written = writeln!(judge, "{}", line(&stream));
+        fed.push(stream);
+        if written.is_err() {
+            break;
+        }
+    }
+    fed
+}
+
+fn line(stream: &Stream) -> Value {
+    let mut line = json!({
+        "name": stream.name,
+        "profile": stream.profile,
+        "chunks": stream.chunks,
+    });
+    if let Some(failed) = stream.failed {
+        line["expectError"] = failed.into();
+    }
+    line
+}
+
+/// What is wrong, for people: a few streams in words, all of them in a file for `judge.mjs`.
+pub fn report(verdicts: &[Verdict]) -> String {
+    let refused = || verdicts.iter().filter(|v| !v.problems.is_empty());
+    let mut text = String::new();
+    for verdict in refused().take(10) {
+        let Stream { name, profile, .. } = &verdict.stream;
+        let _ = writeln!(text, "{name} for ai {profile}:");
+        for problem in verdict.problems.iter().take(5) {
+            let _ = writeln!(text, "  {problem}");
+        }
+    }
+    if text.is_empty() {
+        return text;
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused-streams.ndjson");
+    let lines = refused().flat_map(|v| [line(&v.stream).to_string(), "\n".to_owned()]);
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    let (count, all, file) = (refused().count(), verdicts.len(), file.display());
+    let _ = writeln!(
+        text,
+        "{count} of {all} streams are refused: node tests/ai-sdk/judge.mjs < {file}"
+    );
+    text
+}

@@ -1,0 +1,216 @@
+//! The AI SDK judges what the core makes: recorded sessions and generated ones, for all majors.
+
+#![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
+#![expect(clippy::disallowed_methods, reason = "the judge is a process")]
+
+mod generate;
+mod judge;
+#[path = "../transcripts/replay.rs"]
+mod replay;
+
+use acpipe::core::fold::Fold;
+use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
+use judge::Stream;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
+
+/// How many turns of made-up sessions are judged.
+const GENERATED: usize = 10_000;
+
+/// The turns of a session, one stream each.
+fn streams(name: &str, recording: &str, policy: Policy, profile: Profile) -> Vec<Stream> {
+    let turns = replay::replay(recording, policy, profile).into_iter();
+    turns
+        .map(|turn| Stream {
+            name: format!("{name}, {}", turn.id),
+            profile: profile.major(),
+            chunks: turn.chunks,
+            failed: Some(turn.end["summary"]["stopReason"] == "error"),
+        })
+        .collect()
+}
+
+fn recorded() -> Vec<Stream> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/recordings");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let mut all = Vec::new();
+    for file in files {
+        let recording = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        for profile in PROFILES {
+            // Both answers to every question, whatever the recording's client chose.
+            for policy in [Policy::Approve, Policy::Deny] {
+                let name = format!("{name} ({policy:?})");
+                all.extend(streams(&name, &recording, policy, profile));
+            }
+        }
+    }
+    all
+}
+
+fn generated(seed: u64) -> Vec<Stream> {
+    let session = generate::session(seed);
+    let name = format!("seed {seed}");
+    let made = streams(&name, &session.recording, session.policy, session.profile);
+    assert!(!made.is_empty(), "{name}: no turn");
+    made
+}
+
+#[test]
+fn the_sdk_accepts_every_stream() {
+    let recorded = recorded();
+    assert!(recorded.len() > 200, "recordings are missing");
+    // Made while others are judged: both take their time.
+    let generated = (0..).flat_map(generated).take(GENERATED);
+    if let Some(verdicts) = judge::judge(recorded.into_iter().chain(generated)) {
+        let wrong = judge::report(&verdicts);
+        assert!(wrong.is_empty(), "{wrong}");
+        let sevens = verdicts.iter().filter(|v| v.stream.profile == 7);
+        sevens.for_each(the_fold_is_that_of_the_sdk);
+    }
+}
+
+/// Older majors build slightly other parts; the fold follows 7.
+fn the_fold_is_that_of_the_sdk(verdict: &judge::Verdict) {
+    let mut fold = Fold::default();
+    for chunk in &verdict.stream.chunks {
+        fold.push(chunk);
+    }
+    let name = &verdict.stream.name;
+    assert_eq!(fold.message(), verdict.message, "{name}: another message");
+}
+
+/// A failing seed's session, to look at: `SEED=7 cargo test --test ai-sdk -- --ignored --nocapture`.
+#[test]
+#[ignore = "for people"]
+fn show_a_seed() {
+    let seed = std::env::var("SEED")
+        .unwrap_or_default()
+        .parse()
+        .unwrap_or(0);
+    let session = generate::session(seed);
+    println!("{:?} {:?}", session.policy, session.profile);
+    println!("{}", session.recording);
+    let made = generated(seed);
+    for chunk in made.iter().flat_map(|stream| &stream.chunks) {
+        println!("{chunk}");
+    }
+    if let Some(verdicts) = judge::judge(made.into_iter()) {
+        println!("{verdicts:#?}");
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_session_always() {
+    let recording = |seed| generate::session(seed).recording;
+    assert_eq!(recording(7), recording(7));
+    assert_ne!(recording(7), recording(8));
+}
+
+/// The judge must be able to refuse.
+#[test]
+fn the_judge_finds_what_is_wrong() {
+    let start = json!({ "type": "start", "messageId": "m" });
+    let finish = json!({ "type": "finish", "finishReason": "stop" });
+    let call = json!({ "type": "tool-input-available", "toolCallId": "t", "toolName": "x", "input": {},
+        "dynamic": true, "providerExecuted": true });
+    let output = json!({ "type": "tool-output-available", "toolCallId": "t", "output": 1,
+        "dynamic": true, "providerExecuted": true });
+    let with = |chunk: &Value, name: &str, value: Value| {
+        let mut chunk = chunk.clone();
+        chunk[name] = value;
+        chunk
+    };
+    let text = |kind: &str| json!({ "type": format!("text-{kind}"), "id": "b", "delta": "d" });
+    let open = json!({ "type": "text-start", "id": "b" });
+    let ask = json!({ "type": "tool-approval-request", "approvalId": "a", "toolCallId": "t" });
+    let refusal = json!({ "type": "tool-approval-response", "approvalId": "a", "approved": false });
+    let error = json!({ "type": "error", "errorText": "e" });
+    let file = json!({ "type": "file", "url": "a/b", "mediaType": "text/plain" });
+    let proto: Value = serde_json::from_str(r#"{"__proto__":{}}"#).unwrap();
+    let cases: Vec<(u32, Vec<&Value>, &str)> = vec![
+        (7, vec![&start, &finish], ""),
+        (5, vec![&start, &call, &output, &finish], ""),
+        (7, vec![&start, &call, &ask, &refusal], "no finish"),
+        (7, vec![&finish], "start is the first chunk"),
+        (7, vec![&start, &open, &finish], "open: text b"),
+        (7, vec![&start, &call, &finish], "not settled"),
+        (7, vec![&start, &output, &finish], "reader: "),
+        (
+            7,
+            vec![&start, &call, &output, &call, &finish],
+            "takes an output away",
+        ),
+        (
+            7,
+            vec![&start, &call, &ask, &refusal, &output, &finish],
+            "permission was not given",
+        ),
+        (
+            6,
+            vec![&start, &call, &ask, &output, &finish],
+            "no answer can be told",
+        ),
+        (5, vec![&start, &error], "did not fail"),
+        (7, vec![&start, &error, &finish], "nothing follows error"),
+        (7, vec![&start, &file, &finish], "not absolute"),
+    ];
+    let odd = [
+        (
+            7,
+            with(&finish, "finishReason", Value::Null),
+            "finishReason is null",
+        ),
+        (
+            6,
+            with(&finish, "finishReason", "interrupted".into()),
+            "schema: chunk 1",
+        ),
+        (7, with(&finish, "x", 1.into()), "no field x"),
+        (7, with(&start, "messageMetadata", 1.into()), "is no object"),
+        (7, json!({ "type": "data-x", "data": proto }), "__proto__"),
+        (7, json!({ "type": "nonsense" }), "is unknown"),
+        (
+            6,
+            json!({ "type": "reasoning-file", "url": "data:,", "mediaType": "a/b" }),
+            "is unknown",
+        ),
+        (
+            5,
+            with(&call, "title", "x".into()),
+            "5 does not know the field title",
+        ),
+        (7, text("delta"), "not open"),
+        (
+            7,
+            with(&call, "dynamic", false.into()),
+            "dynamic and providerExecuted",
+        ),
+    ];
+    let odd_chunks = odd
+        .iter()
+        .map(|(major, chunk, why)| (*major, vec![&start, chunk, &finish], *why));
+    let cases: Vec<_> = cases.into_iter().chain(odd_chunks).collect();
+    let streams = cases
+        .iter()
+        .enumerate()
+        .map(|(n, (profile, chunks, _))| Stream {
+            name: format!("case {n}"),
+            profile: *profile,
+            chunks: chunks.iter().map(|&c| c.clone()).collect(),
+            failed: Some(false),
+        });
+    let Some(verdicts) = judge::judge(streams) else {
+        return;
+    };
+    for ((.., why), verdict) in cases.iter().zip(&verdicts) {
+        let problems = verdict.problems.join("\n");
+        assert!(problems.contains(why), "{verdict:?}");
+        assert_eq!(problems.is_empty(), why.is_empty(), "{verdict:?}");
+    }
+}
