@@ -59,9 +59,13 @@ fn rename(value: &mut Value, in_constructor: bool) -> bool {
             }
             changed
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |changed, item| rename(item, false) || changed),
+        Value::Array(items) => {
+            let mut changed = false;
+            for item in items {
+                changed |= rename(item, false);
+            }
+            changed
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
