@@ -9,7 +9,7 @@ mod output;
 mod path;
 mod signals;
 
-pub use drive::{Client, Limits, Wish, drive};
+pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
-pub use output::FULL;
+pub use output::{FULL, hand_over};
 pub use signals::Interrupt;

@@ -11,7 +11,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
-use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish};
+use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish, hand_over};
 use batch::{BatchId, Batches};
 use methods::{Called, Methods};
 use serde::Serialize;
@@ -148,7 +148,7 @@ impl RpcClient {
         match called {
             Called::Command(command) => {
                 if let Some(batch) = batch {
-                    self.batches.expect(batch);
+                    self.batches.answer_to_come(batch);
                 }
                 self.want(command, id.map(ToOwned::to_owned), batch);
             }
@@ -219,7 +219,7 @@ impl Outlet for RpcClient {
         };
         self.answer(Some(&id), batch, answer);
         if let Some(batch) = batch {
-            self.batches.fulfil(batch);
+            self.batches.answer_came(batch);
             self.batch_progress(batch);
         }
     }
@@ -306,11 +306,7 @@ impl Client for RpcClient {
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
-        if buffer.is_empty() {
-            std::mem::swap(buffer, &mut self.out);
-        } else {
-            buffer.append(&mut self.out);
-        }
+        hand_over(&mut self.out, buffer);
     }
 }
 

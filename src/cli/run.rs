@@ -9,7 +9,7 @@ use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::{self, AgentSource};
-use crate::shell::{Client, ClientInput, Interrupt, Limits, Wish, drive};
+use crate::shell::{Client, ClientInput, Interrupt, Wish, drive};
 use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read as _};
@@ -28,13 +28,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     }
     let max_line = args.agent.max_line;
     let mut client = RunClient::new(prompt, view);
-    drive(
-        Bridge::new(settings),
-        &mut client,
-        None,
-        Limits { max_line },
-    )
-    .await?;
+    drive(Bridge::new(settings), &mut client, None, max_line).await?;
     Ok(client.exit_code())
 }
 

@@ -3,18 +3,12 @@
 use super::args::ServeArgs;
 use super::rpc::RpcClient;
 use crate::core::bridge::Bridge;
-use crate::shell::{Limits, drive, read_stdin};
+use crate::shell::{drive, read_stdin};
 
 pub async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let bridge = Bridge::new(super::settings(&args.agent)?);
     let stdin = read_stdin(max_line)?;
-    drive(
-        bridge,
-        &mut RpcClient::new(),
-        Some(stdin),
-        Limits { max_line },
-    )
-    .await?;
+    drive(bridge, &mut RpcClient::new(), Some(stdin), max_line).await?;
     Ok(0)
 }

@@ -17,7 +17,6 @@ use crate::proto::wire::LineFaults;
 use agent_client_protocol_schema::v1 as schema;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use tracing::{debug, warn};
 
@@ -361,9 +360,4 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         options: options.into_iter().filter_map(answers::option).collect(),
         raw_options: p.options,
     })
-}
-
-/// The text of a field, borrowed where it needs no decoding.
-fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    json::text(raw)
 }

@@ -32,9 +32,6 @@ pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
 /// How long an agent may take to end a turn that was cancelled.
 pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How many sessions an agent may tell of before it answers the calls for them.
-const EARLY_SESSIONS: usize = 64;
-
 /// What the bridge is told once.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -209,12 +209,14 @@ impl Session {
     }
 
     /// Does `act` to the running turn, then tells the client if another tool runs now.
-    pub fn with_turn<O: Outlet, R>(
+    pub fn with_turn<O: Outlet>(
         &mut self,
         outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>) -> R,
-    ) -> Option<R> {
-        let running = self.running.as_mut()?;
+        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+    ) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
         let mut sink = Numbered {
             session: &self.id,
             turn: Some(&running.turn_id),
@@ -222,7 +224,7 @@ impl Session {
             view: self.view,
             outlet,
         };
-        let result = act(&mut running.turn, &mut sink);
+        act(&mut running.turn, &mut sink);
         let now = running.turn.activity();
         let told = running.activity.as_ref();
         if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))
@@ -239,7 +241,6 @@ impl Session {
                     }),
             }));
         }
-        Some(result)
     }
 
     /// Whether the agent may do something here: not after a cancel, until it has taken note of it.

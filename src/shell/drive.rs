@@ -7,7 +7,6 @@ use super::signals::{Interrupt, Signals};
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use rustix::process::Signal;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
@@ -17,13 +16,6 @@ const AGENT_QUEUE: usize = 4;
 
 /// How many messages of a client are taken while it does not read.
 const UNREAD_REQUESTS: u32 = 1024;
-
-/// Bounds that the user sets.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// The longest line of an agent that is kept, in bytes.
-    pub max_line: usize,
-}
 
 /// A client of the bridge: it says what it wants, and forms what it gets.
 pub trait Client: Outlet {
@@ -52,7 +44,7 @@ pub enum Wish {
     Hurry,
 }
 
-/// Runs until everything has ended.
+/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -60,17 +52,17 @@ pub async fn drive(
     bridge: Bridge,
     client: &mut impl Client,
     stdin: Option<mpsc::Receiver<ClientInput>>,
-    limits: Limits,
+    max_line: usize,
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
     let mut stdin = stdin;
     let mut shell = Shell {
         bridge,
         output: Output::new()?,
-        agents: HashMap::new(),
+        agent: None,
         events,
         backlog: None,
-        limits,
+        max_line,
         finished: false,
         deaf_since: None,
     };
@@ -153,11 +145,11 @@ enum Happened {
 struct Shell {
     bridge: Bridge,
     output: Output,
-    agents: HashMap<AgentId, Agent>,
+    agent: Option<(AgentId, Agent)>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
-    limits: Limits,
+    max_line: usize,
     finished: bool,
     /// Since when agents are not listened to.
     deaf_since: Option<Instant>,
@@ -261,19 +253,18 @@ impl Shell {
     fn perform_one(&mut self, effect: Effect, client: &mut impl Client, now: Instant) {
         match effect {
             Effect::Spawn(id, spec) => {
-                let agent = agent::start(id, &spec, self.limits.max_line, self.events.clone());
-                self.agents.clear();
-                self.agents.insert(id, agent);
+                let agent = agent::start(id, &spec, self.max_line, self.events.clone());
+                self.agent = Some((id, agent));
             }
             Effect::Send(id, lines) => {
-                let sent = self.agents.get(&id).is_none_or(|agent| agent.send(lines));
+                let sent = self.agent(id).is_none_or(|agent| agent.send(lines));
                 if !sent {
                     // It is no batch: all of it is taken.
                     let _ = self.bridge.agent(id, AgentInput::InputStuck, now, client);
                 }
             }
             Effect::CloseInput(id) => {
-                if let Some(agent) = self.agents.get_mut(&id) {
+                if let Some(agent) = self.agent(id) {
                     agent.close_input();
                 }
             }
@@ -283,8 +274,14 @@ impl Shell {
         }
     }
 
-    fn signal(&self, id: AgentId, signal: Signal) {
-        if let Some(agent) = self.agents.get(&id) {
+    /// The agent of this number; an earlier one is no more.
+    fn agent(&mut self, id: AgentId) -> Option<&mut Agent> {
+        let (_, agent) = self.agent.as_mut().filter(|(its, _)| *its == id)?;
+        Some(agent)
+    }
+
+    fn signal(&mut self, id: AgentId, signal: Signal) {
+        if let Some(agent) = self.agent(id) {
             agent.signal(signal);
         }
     }

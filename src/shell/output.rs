@@ -201,6 +201,15 @@ fn watch_reader(leaving: &mpsc::Sender<()>) {
     }
 }
 
+/// Moves what a client formed to what is to be written, without a copy where nothing waits there.
+pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
+    if buffer.is_empty() {
+        std::mem::swap(buffer, formed);
+    } else {
+        buffer.append(formed);
+    }
+}
+
 fn writable() -> bool {
     let stdout = rustix::stdio::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];

@@ -29,14 +29,14 @@ impl Batches {
     }
 
     /// One more answer will come later.
-    pub fn expect(&mut self, id: BatchId) {
+    pub fn answer_to_come(&mut self, id: BatchId) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.waiting += 1;
         }
     }
 
     /// A later answer came.
-    pub fn fulfil(&mut self, id: BatchId) {
+    pub fn answer_came(&mut self, id: BatchId) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.waiting = batch.waiting.saturating_sub(1);
         }

@@ -6,7 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::JsonStr;
 use crate::proto::wire::{Activity, TurnSummary};
-use crate::shell::FULL;
+use crate::shell::{FULL, hand_over};
 use std::io::{IsTerminal as _, Write as _};
 
 /// The formatted output of one run.
@@ -152,11 +152,7 @@ impl View {
     }
 
     pub fn take_output(&mut self, buffer: &mut Vec<u8>) {
-        if buffer.is_empty() {
-            std::mem::swap(buffer, &mut self.out);
-        } else {
-            buffer.append(&mut self.out);
-        }
+        hand_over(&mut self.out, buffer);
     }
 }
 

@@ -1,6 +1,5 @@
 //! What an agent's answers mean.
 
-use super::text;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, OptionKind, PermissionOption, StopReason, TurnEnd,
@@ -9,7 +8,7 @@ use crate::proto::acp::{
     Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
     TokenCounts, VERSION,
 };
-use crate::proto::json::non_null;
+use crate::proto::json::{non_null, text};
 use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde::Deserialize;

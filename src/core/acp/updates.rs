@@ -1,6 +1,5 @@
 //! `session/update` in neutral words.
 
-use super::text;
 use crate::core::event::{
     AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolStatus, ToolUpdate, Update,
     Voice,
@@ -9,7 +8,7 @@ use crate::proto::acp::{
     Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
     WholeParams,
 };
-use crate::proto::json::{JsonStr, Raw, non_null, to_raw};
+use crate::proto::json::{JsonStr, Raw, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -31,8 +30,7 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
 
 /// Reads an odd `session/update`: whatever it is, it goes on as it came.
 pub fn read_odd<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
-    let l: WholeLine<'a> = serde_json::from_str(line).ok()?;
-    let p: WholeParams<'a> = serde_json::from_str(l.params?.get()).ok()?;
+    let p = whole(line)?;
     p.update?;
     push(text(p.session_id)?, Update::Other, line, events);
     Some(())
@@ -53,12 +51,16 @@ fn push<'a>(
 
 /// The update of a `session/update` line.
 pub fn original(line: &str) -> Original<'_> {
-    fn cut(line: &str) -> Option<&RawValue> {
-        let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
-        let p: WholeParams<'_> = serde_json::from_str(l.params?.get()).ok()?;
-        p.update
+    Original {
+        line,
+        cut: |line| whole(line)?.update,
     }
-    Original { line, cut }
+}
+
+/// The parameters of a `session/update` line, in which the update stays whole.
+fn whole(line: &str) -> Option<WholeParams<'_>> {
+    let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
+    serde_json::from_str(l.params?.get()).ok()
 }
 
 fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {

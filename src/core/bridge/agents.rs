@@ -6,19 +6,15 @@ use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::session::Stage;
 use crate::core::stop::{Step, Stop};
 use crate::core::summary::Ending;
-use crate::proto::wire::{AgentState, CancelParams, Done};
+use crate::proto::wire::{AgentState, Done};
 use std::time::{Duration, Instant};
 
 impl Bridge {
     /// Begins the orderly end of the agent: running turns are cancelled, its stdin is closed.
     pub(super) fn stop_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let running: Vec<String> = self.sessions.values().map(|s| s.id.clone()).collect();
-        for id in running {
-            let cancel = CancelParams {
-                session_id: Some(id),
-                turn_id: None,
-            };
-            self.cancel(&cancel, now);
+        let ids: Vec<String> = self.sessions.keys().cloned().collect();
+        for id in ids {
+            self.cancel(&id, None, now);
         }
         let Some(agent) = &mut self.agent else { return };
         let waiters = match &mut agent.phase {

@@ -67,7 +67,8 @@ impl Bridge {
             }
             Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
             Command::Cancel(p) => {
-                let cancelled = self.cancel(&p, now);
+                let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+                let cancelled = self.cancel(id, p.turn_id.as_deref(), now);
                 outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::Subscribe(p) => {

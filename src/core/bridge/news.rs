@@ -1,7 +1,7 @@
 //! What agents say.
 
 use super::commands::session_result;
-use super::{AgentId, AgentInput, Bridge, Call, EARLY_SESSIONS, Phase};
+use super::{AgentId, AgentInput, Bridge, Call, Phase};
 use crate::core::clean::clean;
 use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
@@ -15,6 +15,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::time::Instant;
 use tracing::debug;
+
+/// How many sessions an agent may tell of before it answers the calls for them.
+const EARLY_SESSIONS: usize = 64;
 
 impl Bridge {
     /// Takes what the world says of an agent; what is said of one that is no more is ignored.

@@ -58,13 +58,10 @@ impl Bridge {
         let dialect = &mut agent.dialect;
         dialect.prompt(call, agent_session, &parts, p.degrade, &mut agent.out)?;
         self.last_call += 1;
-        let session_id = id.clone();
-        self.calls.insert(
-            call,
-            Call::Prompt {
-                session: session_id,
-            },
-        );
+        let prompt = Call::Prompt {
+            session: id.clone(),
+        };
+        self.calls.insert(call, prompt);
         let about = json!({ "sessionId": agent_session });
         let dialect = agent.dialect.name();
         let turn = Turn::start(
@@ -94,8 +91,7 @@ impl Bridge {
     }
 
     /// Sends the cancel of a running turn; true when there is one.
-    pub(super) fn cancel(&mut self, p: &wire::CancelParams, now: Instant) -> bool {
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+    pub(super) fn cancel(&mut self, id: &str, turn_id: Option<&str>, now: Instant) -> bool {
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
         };
@@ -105,7 +101,7 @@ impl Bridge {
         else {
             return false;
         };
-        if p.turn_id.as_ref().is_some_and(|t| *t != running.turn_id) {
+        if turn_id.is_some_and(|t| t != running.turn_id) {
             return false;
         }
         if running.cancel_deadline.is_none() {
