@@ -359,5 +359,6 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         tool,
         options: options.into_iter().filter_map(answers::option).collect(),
         raw_options: p.options,
+        other: p.rest,
     })
 }

@@ -1,13 +1,14 @@
 //! The bridge: owns all state, turns what happens into effects for agents and news for the client.
 //!
-//! Everything comes in through four doors (`command`, `agent`, `tick`, `client_gone`), each of which runs
-//! to its end without waiting. What is to be done to agents' processes is collected as [`Effect`]s, in
+//! Everything comes in through four doors (`command`, `agent` with `drained`, `tick`, `client_gone`), each of
+//! which runs to its end without waiting. What is to be done to agents' processes is collected as [`Effect`]s, in
 //! order; what concerns the client goes to the [`Outlet`] at once.
 
 mod agents;
 mod commands;
 mod news;
 mod turns;
+mod unprompted;
 
 use super::client::{Outlet, Reply, Token};
 use super::dialect::Dialect;
@@ -158,8 +159,14 @@ pub struct Bridge {
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's.
     routes: HashMap<String, String>,
+    /// The agent's session ids of subagents → the client's of the sessions that they work for.
+    subagents: HashMap<String, String>,
+    /// The sessions whose turns were answered, since when: they end when all that was received is read.
+    ended: Vec<(String, Instant)>,
     /// News of sessions that an agent told of before it answered the call for them.
     early: HashMap<String, Map<String, Value>>,
+    /// Updates of sessions that neither a client opened nor the agent announced.
+    unclaimed: u64,
     calls: HashMap<CallId, Call>,
     last_call: u64,
     last_id: u64,
@@ -187,7 +194,10 @@ impl Bridge {
             last_end: None,
             sessions: BTreeMap::new(),
             routes: HashMap::new(),
+            subagents: HashMap::new(),
+            ended: Vec::new(),
             early: HashMap::new(),
+            unclaimed: 0,
             calls: HashMap::new(),
             last_call: 0,
             last_id: 0,

@@ -4,7 +4,7 @@
 //! the client's output.
 
 use super::error::Error;
-use crate::proto::json::JsonStr;
+use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -25,8 +25,8 @@ pub enum AgentEvent<'a> {
         call: CallId,
         /// The agent's own name for the session.
         agent_session: String,
-        /// Modes, models and options as `(name, value)`.
-        state: Vec<(&'static str, &'a RawValue)>,
+        /// Modes, models, options and what else came with the answer.
+        state: Members<'a>,
     },
     /// News of a session.
     Update {
@@ -49,6 +49,8 @@ pub struct Original<'a> {
     pub line: &'a str,
     /// Finds the update in the line.
     pub cut: fn(&str) -> Option<&RawValue>,
+    /// Finds what the update says, whatever its kind, and what was said beside it.
+    pub fields: fn(&str) -> Members<'_>,
 }
 
 impl<'a> Original<'a> {
@@ -56,6 +58,12 @@ impl<'a> Original<'a> {
     #[must_use]
     pub fn json(self) -> &'a RawValue {
         (self.cut)(self.line).unwrap_or(RawValue::NULL)
+    }
+
+    /// What the update says, without the name of its kind.
+    #[must_use]
+    pub fn fields(self) -> Members<'a> {
+        (self.fields)(self.line)
     }
 }
 
@@ -74,16 +82,20 @@ pub enum Update<'a> {
     Tool(Box<ToolUpdate<'a>>),
     /// Output or end of a terminal that the agent runs itself.
     Terminal(TerminalUpdate<'a>),
-    /// The whole plan.
-    Plan { data: Box<RawValue> },
+    /// A whole plan, or the end of one.
+    Plan { id: Cow<'a, str>, data: Members<'a> },
     /// How full the context is, and what the session cost so far where the agent says so.
     Context { cost: Option<f64> },
-    /// Modes, options, commands or titles changed: `(name, value)`.
-    Session(Vec<(&'static str, &'a RawValue)>),
+    /// Modes, options, commands or titles changed.
+    Session(Members<'a>),
     /// A notice to the user.
     Notice,
     /// The agent compacts its context.
     Compaction { id: Cow<'a, str> },
+    /// A subagent was made or changed.
+    Subagent { id: Cow<'a, str> },
+    /// What a subagent was told or handed back, or with no name for it more of what is known.
+    Letter { subagent: Option<Cow<'a, str>> },
     /// Something for which there is no better word.
     Other,
 }
@@ -106,8 +118,10 @@ pub struct MessagePiece<'a> {
     /// The agent's id of the message; a new one begins a new block.
     pub message_id: Option<Cow<'a, str>>,
     pub content: Content<'a>,
-    /// What else is said of it, as `(name, value)`.
-    pub about: Vec<(&'static str, &'a RawValue)>,
+    /// The tool call whose subagent says it, where it is not the agent itself.
+    pub subagent: Option<Cow<'a, str>>,
+    /// What else is said of it.
+    pub about: Members<'a>,
 }
 
 /// What a piece of a message holds.
@@ -146,7 +160,8 @@ pub struct ToolUpdate<'a> {
     pub name: Option<Cow<'a, str>>,
     pub title: Option<Cow<'a, str>>,
     pub kind: Option<Cow<'a, str>>,
-    pub status: Option<ToolStatus>,
+    /// How far it is: a word of [`ToolStatus`], or one that it does not have.
+    pub status: Option<Cow<'a, str>>,
     pub input: Option<&'a RawValue>,
     pub output: Option<&'a RawValue>,
     /// Array of content, diffs and terminals.
@@ -155,6 +170,8 @@ pub struct ToolUpdate<'a> {
     pub locations: Option<&'a RawValue>,
     /// The dialect's own additions.
     pub meta: Option<&'a RawValue>,
+    /// Fields that the protocol does not have, and fields of it whose values are none that it has.
+    pub other: Members<'a>,
 }
 
 /// How far a tool call is.
@@ -167,14 +184,15 @@ pub enum ToolStatus {
 }
 
 impl ToolStatus {
-    /// The word for it, as clients see it.
+    /// What a word means; `None` for one that says nothing about how far the call is.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "pending" => Some(Self::Pending),
+            "in_progress" => Some(Self::InProgress),
+            "completed" => Some(Self::Completed),
+            "failed" => Some(Self::Failed),
+            _ => None,
         }
     }
 }
@@ -200,6 +218,8 @@ pub struct Permission<'a> {
     pub options: Vec<PermissionOption>,
     /// The options as they came.
     pub raw_options: Option<&'a RawValue>,
+    /// What else was said with the question.
+    pub other: Members<'a>,
 }
 
 /// One of the answers an agent offers to its question.
@@ -228,8 +248,10 @@ pub struct TurnEnd {
     /// The agent's own word for it.
     pub reported: String,
     pub usage: Option<TokenUsage>,
-    /// What else came with the answer.
+    /// The dialect's own additions to the answer.
     pub details: Option<Box<RawValue>>,
+    /// What else came with the answer: fields that the protocol does not have.
+    pub other: Members<'static>,
 }
 
 /// Why an agent stopped.

@@ -3,6 +3,7 @@
 //! It follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a message that
 //! is stored equals the one a client built while it watched. Works on chunks as JSON, of every profile.
 
+use crate::proto::json::merge;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -70,7 +71,9 @@ impl Fold {
             return;
         }
         match &mut self.metadata {
-            Some(metadata) => merge(metadata, more),
+            Some(metadata) => {
+                merge(metadata, more.clone());
+            }
             None => self.metadata = Some(more.clone()),
         }
     }
@@ -211,23 +214,6 @@ fn copy(from: &Value, to: &mut Map<String, Value>, names: &[&str]) {
         if let Some(value) = from.get(name) {
             to.insert((*name).to_owned(), value.clone());
         }
-    }
-}
-
-/// Merges objects deeply and replaces everything else, as the SDK merges metadata.
-fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                match into.get_mut(key) {
-                    Some(old) => merge(old, value),
-                    None => {
-                        into.insert(key.clone(), value.clone());
-                    }
-                }
-            }
-        }
-        (into, from) => *into = from.clone(),
     }
 }
 

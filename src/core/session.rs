@@ -1,16 +1,19 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
 use super::client::{Notice, Outlet, Place, Token};
-use super::event::{CallId, Permission};
-use super::permit::Decision;
+use super::error::Error;
+use super::event::{CallId, Original};
 use super::profile::Profile;
-use super::turn::{ChunkSink, Turn, other, permission_data};
+use super::summary::Ending;
+use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
+
+/// What a session waits for whose agent speaks unasked.
+pub const UNPROMPTED: &str = "quiet";
 
 /// A conversation.
 #[derive(Debug)]
@@ -26,7 +29,13 @@ pub struct Session {
     pub state: Map<String, Value>,
     /// What the session cost so far; a new one cost nothing.
     pub cost: Option<f64>,
+    /// The tool that the client was last told of: name and description.
+    activity: Option<(String, String)>,
     pub running: Option<Running>,
+    /// The message of what the agent says unasked, while no prompt runs.
+    pub unprompted: Option<Unprompted>,
+    /// The last message that ended.
+    pub last: Option<Last>,
     /// The prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<CallId>,
 }
@@ -66,8 +75,8 @@ pub struct Running {
     /// When a cancel that was sent is given up.
     pub cancel_deadline: Option<Instant>,
     pub skipped_parts: Vec<String>,
-    /// The tool that the client was last told of: name and description.
-    activity: Option<(String, String)>,
+    /// How it ended, while what was received with the agent's answer is still being read.
+    pub ended: Option<Ending>,
 }
 
 impl Running {
@@ -82,7 +91,7 @@ impl Running {
             waited_before: Duration::ZERO,
             cancel_deadline: None,
             skipped_parts: Vec::new(),
-            activity: None,
+            ended: None,
         }
     }
 
@@ -91,6 +100,23 @@ impl Running {
     pub fn is_cancelled(&self) -> bool {
         self.cancel_deadline.is_some()
     }
+}
+
+/// A message that nobody asked for.
+#[derive(Debug)]
+pub struct Unprompted {
+    pub turn: Turn,
+    pub turn_id: String,
+    /// When it is over, if nothing happens until then; `None` while a tool runs.
+    pub quiet_at: Option<Instant>,
+}
+
+/// What is remembered of a message that ended.
+#[derive(Debug)]
+pub struct Last {
+    pub message_id: String,
+    /// The agent's ids of its messages and tool calls.
+    pub names: Names,
 }
 
 /// Numbers the chunks of a session and hands them on.
@@ -134,7 +160,10 @@ impl Session {
             view,
             state: Map::new(),
             cost: Some(0.0),
+            activity: None,
             running: None,
+            unprompted: None,
+            last: None,
             abandoned: None,
         }
     }
@@ -159,10 +188,11 @@ impl Session {
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         match &self.stage {
             Stage::Opening { deadline, .. } => deadline.map(|at| (at, "session/new")),
-            Stage::Live { .. } => {
-                let running = self.running.as_ref()?;
-                running.cancel_deadline.map(|at| (at, "session/cancel"))
-            }
+            Stage::Live { .. } => match (&self.running, &self.unprompted) {
+                (Some(r), _) => r.cancel_deadline.map(|at| (at, "session/cancel")),
+                (None, Some(u)) => u.quiet_at.map(|at| (at, UNPROMPTED)),
+                (None, None) => None,
+            },
         }
     }
 
@@ -182,6 +212,16 @@ impl Session {
         {
             *deadline += by;
         }
+        if let Some(quiet_at) = self.unprompted.as_mut().and_then(|u| u.quiet_at.as_mut()) {
+            *quiet_at += by;
+        }
+    }
+
+    /// The turn that is under way, prompted or not.
+    #[must_use]
+    pub fn turn_id(&self) -> Option<&str> {
+        let prompted = self.running.as_ref().map(|r| r.turn_id.as_str());
+        prompted.or_else(|| self.unprompted.as_ref().map(|u| u.turn_id.as_str()))
     }
 
     /// The agent's id of the session, once it is live.
@@ -208,39 +248,66 @@ impl Session {
         }
     }
 
-    /// Does `act` to the running turn, then tells the client if another tool runs now.
+    /// Does `act` to the turn that is under way, prompted or not, then tells the client if another tool
+    /// runs now.
     pub fn with_turn<O: Outlet>(
         &mut self,
         outlet: &mut O,
         act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
     ) {
-        let Some(running) = &mut self.running else {
-            return;
+        let (turn, turn_id) = match (&mut self.running, &mut self.unprompted) {
+            (Some(r), _) => (&mut r.turn, &r.turn_id),
+            (None, Some(u)) => (&mut u.turn, &u.turn_id),
+            (None, None) => return,
         };
         let mut sink = Numbered {
             session: &self.id,
-            turn: Some(&running.turn_id),
+            turn: Some(turn_id),
             seq: &mut self.seq,
             view: self.view,
             outlet,
         };
-        act(&mut running.turn, &mut sink);
-        let now = running.turn.activity();
-        let told = running.activity.as_ref();
+        act(turn, &mut sink);
+        let now = turn.activity();
+        let told = self.activity.as_ref();
         if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))
         {
-            running.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
+            self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
+            let activity = self.activity.clone();
             outlet.notify(Notice::Activity(wire::ActivityParams {
                 session_id: self.id.clone(),
-                activity: running
-                    .activity
-                    .clone()
-                    .map(|(tool_name, description)| wire::Activity {
-                        tool_name,
-                        description,
-                    }),
+                activity: activity.map(|(tool_name, description)| wire::Activity {
+                    tool_name,
+                    description,
+                }),
             }));
         }
+    }
+
+    /// Ends the message that nobody asked for, if there is one.
+    pub fn end_unprompted(&mut self, error: Option<&Error>, outlet: &mut impl Outlet) {
+        if self.running.is_some() || self.unprompted.is_none() {
+            return;
+        }
+        self.with_turn(outlet, |turn, sink| match error {
+            None => turn.finish_unasked(sink),
+            Some(error) => turn.fail(error, sink),
+        });
+        if let Some(mut over) = self.unprompted.take() {
+            self.remember(&mut over.turn);
+        }
+    }
+
+    /// Keeps of a turn that ended what the session has to know.
+    pub fn remember(&mut self, over: &mut Turn) {
+        self.cost = over.cost().or(self.cost);
+        if let Some(context) = over.context_figures() {
+            self.state.insert("context".to_owned(), value(context));
+        }
+        self.last = Some(Last {
+            message_id: over.message_id().to_owned(),
+            names: over.take_names(),
+        });
     }
 
     /// Whether the agent may do something here: not after a cancel, until it has taken note of it.
@@ -250,31 +317,24 @@ impl Session {
         !cancelled && self.abandoned.is_none()
     }
 
-    /// Shows a permission question that was asked and answered outside of any turn.
-    pub fn stray_permission(
+    /// Takes over how full the context is, as told outside of any turn.
+    pub fn set_context(
         &mut self,
-        permission: &Permission<'_>,
-        decision: &Decision,
+        original: Original<'_>,
+        cost: Option<f64>,
         outlet: &mut impl Outlet,
     ) {
-        let data = to_raw(&permission_data(permission, Some(decision)));
-        let id = format!("{}.{}", self.id, permission.question);
-        self.sink(None, outlet).chunk(&Chunk::DataPermission {
-            id: &id,
-            data: Raw(&data),
-        });
-    }
-
-    /// Passes on what the agent said outside of any turn.
-    pub fn stray(&mut self, raw: &RawValue, outlet: &mut impl Outlet) {
-        other(raw, &mut self.sink(None, outlet));
+        self.cost = cost.or(self.cost);
+        let mut news = Members::default();
+        news.set_owned("context", &original.fields());
+        self.set_state(&news, outlet);
     }
 
     /// Takes over news of modes, options, commands or title, and tells the client.
-    pub fn set_state(&mut self, news: &[(&'static str, &RawValue)], outlet: &mut impl Outlet) {
+    pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
         merge_state(&mut self.state, news);
         let state = Value::Object(self.state.clone());
-        if self.running.is_some() {
+        if self.turn_id().is_some() {
             let data = to_raw(&state);
             self.with_turn(outlet, |_, sink| {
                 sink.chunk(&Chunk::DataSession {
@@ -292,9 +352,8 @@ impl Session {
 }
 
 /// Takes over news of a session's state.
-pub fn merge_state(state: &mut Map<String, Value>, news: &[(&'static str, &RawValue)]) {
-    for (name, value) in news {
-        let value = serde_json::from_str(value.get()).unwrap_or_default();
-        state.insert((*name).to_owned(), value);
+pub fn merge_state(state: &mut Map<String, Value>, news: &Members<'_>) {
+    for (name, said) in news.iter() {
+        state.insert(name.to_owned(), value(said));
     }
 }

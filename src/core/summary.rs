@@ -4,7 +4,7 @@ use super::error::{Error, ErrorKind};
 use super::event::{StopReason, TurnEnd};
 use super::session::Running;
 use super::turn::{self, Turn};
-use crate::proto::json::members_without;
+use crate::proto::json::value;
 use crate::proto::wire::{TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -135,8 +135,7 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     if let Some(context) = running.turn.context_figures() {
-        let context = members_without(context, &["sessionUpdate"]);
-        put("context", Value::Object(context));
+        put("context", value(context));
     }
     if !running.skipped_parts.is_empty() {
         put("skippedParts", json!(running.skipped_parts));
@@ -149,10 +148,7 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
         ..
     }) = ending
     {
-        put(
-            "agent",
-            serde_json::from_str(details.get()).unwrap_or_default(),
-        );
+        put("agent", value(details));
     }
     metadata
 }

@@ -3,21 +3,27 @@
 //! One `Turn` is one message: `start … finish | abort | error`. Whatever happens in between, every block
 //! that was opened is closed and every tool that was shown is settled before the last chunk.
 
+mod compactions;
+mod messages;
+mod names;
+mod subagents;
 mod terminals;
 mod tools;
 
 use super::error::Error;
-use super::event::{
-    Content, MessagePiece, Original, Permission, StopReason, TurnEnd, Update, Voice,
-};
+use super::event::{MessagePiece, Original, Permission, StopReason, TurnEnd, Update};
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{JsonStr, Raw, Surrogates, members_without, to_raw};
+use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
+use compactions::Compactions;
+use messages::Messages;
+pub use names::Names;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use subagents::Subagents;
 use terminals::Terminals;
-pub use tools::{Activity, permission_data};
+pub use tools::Activity;
 use tools::{Settle, Tools};
 
 /// Where chunks go, in order.
@@ -32,31 +38,26 @@ pub struct Turn {
     message_id: String,
     /// The key under which the dialect's own additions stand.
     dialect: &'static str,
-    blocks: u32,
-    open: Option<Block>,
+    messages: Messages,
     tools: Tools,
     terminals: Terminals,
-    text: String,
-    surrogates: Surrogates,
+    compactions: Compactions,
+    subagents: Subagents,
+    /// Whether it is the message of a subagent, and so has none beside it.
+    is_subagent: bool,
     /// The context figures as they came last.
-    context: Option<String>,
+    context: Option<Box<RawValue>>,
     cost: Option<f64>,
 }
 
-/// An open text or reasoning block.
-#[derive(Debug)]
-struct Block {
-    voice: Voice,
-    id: String,
-    message_id: Option<String>,
-}
-
 impl Turn {
-    /// Begins a message; `about` describes agent and session in its metadata.
+    /// Begins a message; `about` describes agent and session in its metadata, `names` are those of the message
+    /// that it may go on with.
     pub fn start(
         message_id: String,
         dialect: &'static str,
         about: &Value,
+        names: Names,
         sink: &mut impl ChunkSink,
     ) -> Self {
         let metadata = to_raw(&Named(dialect, about));
@@ -66,14 +67,14 @@ impl Turn {
         });
         sink.chunk(&Chunk::StartStep);
         Self {
-            tools: Tools::new(dialect, message_id.clone()),
+            messages: Messages::new(message_id.clone(), dialect),
+            tools: Tools::new(dialect, message_id.clone(), names),
             message_id,
             dialect,
-            blocks: 0,
-            open: None,
             terminals: Terminals::default(),
-            text: String::new(),
-            surrogates: Surrogates::default(),
+            compactions: Compactions::default(),
+            subagents: Subagents::default(),
+            is_subagent: false,
             context: None,
             cost: None,
         }
@@ -87,236 +88,77 @@ impl Turn {
         sink: &mut impl ChunkSink,
     ) {
         match update {
-            Update::Message(piece) => self.piece(piece, original, sink),
+            Update::Message(MessagePiece {
+                subagent: Some(id), ..
+            }) if !self.is_subagent => self.subagent(id, update, original, sink),
+            Update::Message(piece) => {
+                self.tools.went_on();
+                self.messages.piece(piece, original, sink);
+            }
             Update::Tool(tool) => {
-                self.close_block(sink);
+                self.messages.close(sink);
                 if tool.status.is_some() {
                     self.terminals.flush(sink);
                 }
                 self.tools.update(tool, sink);
             }
             Update::Terminal(terminal) => self.terminals.update(terminal, sink),
-            Update::Plan { data } => sink.chunk(&Chunk::DataPlan {
-                id: "plan",
-                data: Raw(data),
-            }),
-            Update::Context { cost } => self.context(original.json(), *cost, sink),
+            Update::Plan { id, data } => {
+                let data = to_raw(data);
+                sink.chunk(&Chunk::DataPlan {
+                    id,
+                    data: Raw(&data),
+                });
+            }
+            Update::Context { cost } => self.context(original, *cost, sink),
             // The session's state is the session's to tell.
             Update::Session(_) => {}
-            Update::Notice => sink.chunk(&Chunk::DataNotice {
-                data: Raw(original.json()),
-                transient: true,
-            }),
-            Update::Compaction { id } => sink.chunk(&Chunk::DataCompaction {
-                id,
-                data: Raw(original.json()),
-            }),
+            Update::Notice => notice(original, sink),
+            Update::Compaction { id } => self.compactions.update(id, original, sink),
+            Update::Subagent { id } | Update::Letter { subagent: Some(id) } => {
+                self.subagent(id, update, original, sink);
+            }
+            Update::Letter { subagent: None } if self.subagents.read_on(original, sink) => {}
+            Update::Letter { subagent: None } => other(original, sink),
             Update::Other => {
-                self.close_block(sink);
-                other(original.json(), sink);
+                self.messages.close(sink);
+                other(original, sink);
             }
         }
     }
 
-    fn piece(
+    /// Translates what a subagent said, or what was said of it.
+    pub fn subagent(
         &mut self,
-        piece: &MessagePiece<'_>,
+        id: &str,
+        update: &Update<'_>,
         original: Original<'_>,
         sink: &mut impl ChunkSink,
     ) {
-        self.tools.went_on();
-        if piece.voice == Voice::User {
-            self.close_block(sink);
-            sink.chunk(&Chunk::DataUserMessage {
-                data: Raw(original.json()),
-            });
-            return;
-        }
-        match &piece.content {
-            Content::Text(text) => self.text(piece, *text, sink),
-            Content::Data {
-                media_type,
-                base64,
-                details,
-            } => {
-                self.close_block(sink);
-                let url = format!("data:{media_type};base64,{}", base64.decode());
-                let about = self.about_piece(piece, Some(details));
-                let provider_metadata = about.as_deref().map(Raw);
-                sink.chunk(&match piece.voice {
-                    Voice::Thought => Chunk::ReasoningFile {
-                        url: &url,
-                        media_type,
-                        provider_metadata,
-                    },
-                    Voice::Answer | Voice::User => Chunk::File {
-                        url: &url,
-                        media_type,
-                        provider_metadata,
-                    },
-                });
-            }
-            Content::Link {
-                uri,
-                name,
-                media_type,
-                details,
-            } => {
-                self.close_block(sink);
-                let about = self.about_piece(piece, Some(details));
-                if uri.starts_with("http://") || uri.starts_with("https://") {
-                    sink.chunk(&Chunk::SourceUrl {
-                        source_id: uri,
-                        url: uri,
-                        title: name.as_deref(),
-                        provider_metadata: about.as_deref().map(Raw),
-                    });
-                } else {
-                    document(
-                        uri,
-                        name.as_deref(),
-                        media_type.as_deref(),
-                        about.as_deref(),
-                        sink,
-                    );
-                }
-            }
-            Content::Document {
-                uri,
-                media_type,
-                details,
-            } => {
-                self.close_block(sink);
-                let about = self.about_piece(piece, Some(details));
-                document(uri, None, media_type.as_deref(), about.as_deref(), sink);
-            }
-            Content::Other => {
-                self.close_block(sink);
-                other(original.json(), sink);
-            }
-        }
-    }
-
-    /// The hot path: one delta in, one delta out.
-    fn text(&mut self, piece: &MessagePiece<'_>, text: JsonStr<'_>, sink: &mut impl ChunkSink) {
-        let continues = self.open.as_ref().is_some_and(|b| {
-            b.voice == piece.voice && b.message_id.as_deref() == piece.message_id.as_deref()
-        });
-        let mut delta_about = None;
-        if continues {
-            if !piece.about.is_empty() {
-                delta_about = self.about_piece(piece, None);
-            }
+        if let Update::Notice = update {
+            // Not part of any message.
+            notice(original, sink);
         } else {
-            if text.is_empty() && piece.about.is_empty() {
-                return;
-            }
-            let about = self.about_piece(piece, None);
-            self.close_block(sink);
-            self.open_block(piece, about.as_deref(), sink);
-        }
-        let mended = self.surrogates.mend(text);
-        let text = match mended.as_deref() {
-            Some(mended) if mended.get() == "\"\"" => return,
-            Some(mended) => JsonStr::new(mended).unwrap_or(text),
-            None => text,
-        };
-        if let Some(block) = &self.open {
-            let provider_metadata = delta_about.as_deref().map(Raw);
-            let delta = Raw(text.raw());
-            sink.chunk(&delta_chunk(
-                block.voice,
-                &block.id,
-                delta,
-                provider_metadata,
-            ));
-        }
-        if piece.voice == Voice::Answer {
-            text.decode_into(&mut self.text);
+            let of = (self.message_id.as_str(), self.dialect);
+            self.subagents.update(id, of, update, original, sink);
         }
     }
 
-    fn open_block(
-        &mut self,
-        piece: &MessagePiece<'_>,
-        about: Option<&RawValue>,
-        sink: &mut impl ChunkSink,
-    ) {
-        self.blocks += 1;
-        let id = format!("{}.{}", self.message_id, self.blocks);
-        let provider_metadata = about.map(Raw);
-        sink.chunk(&match piece.voice {
-            Voice::Thought => Chunk::ReasoningStart {
-                id: &id,
-                provider_metadata,
-            },
-            Voice::Answer | Voice::User => Chunk::TextStart {
-                id: &id,
-                provider_metadata,
-            },
-        });
-        self.open = Some(Block {
-            voice: piece.voice,
-            id,
-            message_id: piece.message_id.as_deref().map(str::to_owned),
-        });
-    }
-
-    fn close_block(&mut self, sink: &mut impl ChunkSink) {
-        if let Some(Block { voice, id, .. }) = self.open.take() {
-            if let Some(rest) = self.surrogates.rest() {
-                let delta = to_raw(&rest);
-                sink.chunk(&delta_chunk(voice, &id, Raw(&delta), None));
-                if voice == Voice::Answer {
-                    self.text.push_str(rest);
-                }
-            }
-            sink.chunk(&match voice {
-                Voice::Thought => Chunk::ReasoningEnd { id: &id },
-                Voice::Answer | Voice::User => Chunk::TextEnd { id: &id },
-            });
-        }
-    }
-
-    fn context(&mut self, data: &RawValue, cost: Option<f64>, sink: &mut impl ChunkSink) {
+    fn context(&mut self, original: Original<'_>, cost: Option<f64>, sink: &mut impl ChunkSink) {
         self.cost = cost.or(self.cost);
-        if self.context.as_deref() == Some(data.get()) {
-            return;
+        let context = to_raw(&original.fields());
+        let same = |known: &RawValue| known.get() == context.get();
+        if !self.context.as_deref().is_some_and(same) {
+            self.metadata(&Named("context", &context), sink);
+            self.context = Some(context);
         }
-        self.context = Some(data.get().to_owned());
-        let context = members_without(data.get(), &["sessionUpdate"]);
-        self.metadata(&json!({ "context": context }), sink);
     }
 
-    fn metadata(&self, value: &Value, sink: &mut impl ChunkSink) {
-        let metadata = to_raw(&Named(self.dialect, value));
+    fn metadata(&self, about: &impl serde::Serialize, sink: &mut impl ChunkSink) {
+        let metadata = to_raw(&Named(self.dialect, about));
         sink.chunk(&Chunk::MessageMetadata {
             message_metadata: Raw(&metadata),
         });
-    }
-
-    /// What is said of a piece besides what its chunk holds: its message, and of other content than text
-    /// the block without its data. `None` when that is nothing.
-    fn about_piece(
-        &self,
-        piece: &MessagePiece<'_>,
-        block: Option<&RawValue>,
-    ) -> Option<Box<RawValue>> {
-        let mut about = match block {
-            Some(block) => members_without(block.get(), &["data", "type"]),
-            None => Map::new(),
-        };
-        if let Some(Value::Object(resource)) = about.get_mut("resource") {
-            resource.remove("blob");
-        }
-        if let Some(id) = &piece.message_id {
-            about.insert("messageId".to_owned(), id.as_ref().into());
-        }
-        for (name, value) in &piece.about {
-            let value = serde_json::from_str(value.get()).unwrap_or_default();
-            about.insert((*name).to_owned(), value);
-        }
-        (!about.is_empty()).then(|| to_raw(&Named(self.dialect, about)))
     }
 
     /// Shows a permission question and its answer by policy.
@@ -326,7 +168,10 @@ impl Turn {
         decision: &Decision,
         sink: &mut impl ChunkSink,
     ) {
-        self.close_block(sink);
+        if !self.is_subagent && self.subagents.permission(permission, decision, sink) {
+            return;
+        }
+        self.messages.close(sink);
         self.tools.permission(permission, decision, sink);
     }
 
@@ -344,15 +189,17 @@ impl Turn {
             _ => Settle::TurnEnded,
         };
         self.close(settle, sink);
-        let mut about = json!({ "stopReason": end.reported });
+        let mut about = Members::default();
+        about.set_owned("stopReason", &end.reported);
         if cancelled {
-            about["cancelRequested"] = true.into();
+            about.set_owned("cancelRequested", &true);
         }
         if let Some(usage) = &end.usage {
-            about["usage"] = usage_json(usage);
+            about.set_owned("usage", &usage_json(usage));
         }
-        if let Some(details) = &end.details {
-            about["_meta"] = serde_json::from_str(details.get()).unwrap_or_default();
+        about.set_some("_meta", end.details.as_deref());
+        if !end.other.is_empty() {
+            about.set_owned("other", &end.other);
         }
         if end.stop_reason == StopReason::Cancelled {
             self.metadata(&about, sink);
@@ -368,6 +215,15 @@ impl Turn {
         });
     }
 
+    /// Ends a message of which nobody says that or why it ended.
+    pub fn finish_unasked(&mut self, sink: &mut impl ChunkSink) {
+        self.close(Settle::TurnEnded, sink);
+        sink.chunk(&Chunk::Finish {
+            finish_reason: FinishReason::Other,
+            message_metadata: None,
+        });
+    }
+
     /// Ends the message with an error, after everything that was received.
     pub fn fail(&mut self, error: &Error, sink: &mut impl ChunkSink) {
         self.close(Settle::Failed, sink);
@@ -380,8 +236,9 @@ impl Turn {
     }
 
     fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
-        self.close_block(sink);
+        self.messages.close(sink);
         self.terminals.flush(sink);
+        self.subagents.close(settle, sink);
         self.tools.settle(settle, sink);
         sink.chunk(&Chunk::FinishStep);
     }
@@ -394,7 +251,7 @@ impl Turn {
 
     /// The whole text of the answer, taken out: it can be large.
     pub fn take_text(&mut self) -> String {
-        std::mem::take(&mut self.text)
+        self.messages.take_text()
     }
 
     /// What the session cost, as last told in this turn.
@@ -405,8 +262,15 @@ impl Turn {
 
     /// The context figures as last told in this turn.
     #[must_use]
-    pub fn context_figures(&self) -> Option<&str> {
+    pub fn context_figures(&self) -> Option<&RawValue> {
         self.context.as_deref()
+    }
+
+    /// The agent's names for its messages and tool calls, taken out.
+    pub fn take_names(&mut self) -> Names {
+        let mut names = self.tools.names();
+        names.add_messages(self.messages.take_ids());
+        names
     }
 
     /// The tool calls of the turn, in order.
@@ -428,47 +292,22 @@ impl Turn {
     }
 }
 
-fn delta_chunk<'a>(
-    voice: Voice,
-    id: &'a str,
-    delta: Raw<'a>,
-    provider_metadata: Option<Raw<'a>>,
-) -> Chunk<'a> {
-    match voice {
-        Voice::Thought => Chunk::ReasoningDelta {
-            id,
-            delta,
-            provider_metadata,
-        },
-        Voice::Answer | Voice::User => Chunk::TextDelta {
-            id,
-            delta,
-            provider_metadata,
-        },
-    }
-}
-
 /// What has no chunk of its own goes on as it came.
-pub fn other(raw: &RawValue, sink: &mut impl ChunkSink) {
-    let data = to_raw(&Named("update", Raw(raw)));
+pub fn other(original: Original<'_>, sink: &mut impl ChunkSink) {
+    let fields = original.fields();
+    let mut data = Members::default();
+    data.set("update", original.json());
+    data.set_some("notification", fields.get("notification"));
+    let data = to_raw(&data);
     sink.chunk(&Chunk::DataAcp { data: Raw(&data) });
 }
 
-fn document(
-    uri: &str,
-    name: Option<&str>,
-    media_type: Option<&str>,
-    about: Option<&RawValue>,
-    sink: &mut impl ChunkSink,
-) {
-    let last = || uri.rsplit('/').find(|s| !s.is_empty()).unwrap_or(uri);
-    let title = name.unwrap_or_else(last);
-    sink.chunk(&Chunk::SourceDocument {
-        source_id: uri,
-        media_type: media_type.unwrap_or("application/octet-stream"),
-        title,
-        filename: Some(title),
-        provider_metadata: about.map(Raw),
+/// A notice to the user: shown, but not part of the message.
+pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&original.fields());
+    sink.chunk(&Chunk::DataNotice {
+        data: Raw(&data),
+        transient: true,
     });
 }
 

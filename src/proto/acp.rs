@@ -4,11 +4,12 @@
 //! through these, because the schema's closed enums refuse whole messages (an unknown update, content
 //! block, stop reason or option kind, a missing title).
 
-use super::json::raw_object;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use super::json::{Key, Members, raw_object};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// The protocol version that is spoken, exactly.
 pub const VERSION: u16 = 1;
@@ -17,7 +18,7 @@ pub const VERSION: u16 = 1;
 pub const AUTH_REQUIRED: i64 = -32000;
 
 /// A `session/update` line, read in one pass.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 pub struct UpdateLine<'a> {
     /// A request has one; an update must not.
     #[serde(default)]
@@ -30,13 +31,36 @@ pub struct UpdateLine<'a> {
 }
 
 /// The parameters of `session/update`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub struct UpdateParams<'a> {
-    #[serde(borrow, default)]
     pub session_id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub update: Option<UpdateFields<'a>>,
+    /// All other members, `_meta` among them.
+    pub rest: Members<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for UpdateParams<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct ParamsVisitor<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for ParamsVisitor<'a> {
+            type Value = UpdateParams<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut params = UpdateParams::default();
+                while let Some(Key(key)) = map.next_key()? {
+                    match key.as_ref() {
+                        "sessionId" => params.session_id = Some(map.next_value()?),
+                        "update" => params.update = Some(map.next_value()?),
+                        _ => params.rest.set(key, map.next_value()?),
+                    }
+                }
+                Ok(params)
+            }
+        }
+        d.deserialize_map(ParamsVisitor(PhantomData))
+    }
 }
 
 raw_object! {
@@ -46,7 +70,7 @@ raw_object! {
 
 raw_object! {
     /// Its parameters.
-    pub struct WholeParams { session_id = "sessionId", update = "update" }
+    pub struct WholeParams { session_id = "sessionId", update = "update", .. }
 }
 
 raw_object! {
@@ -70,7 +94,13 @@ raw_object! {
         config_options = "configOptions",
         updated_at = "updatedAt",
         compaction_id = "compactionId",
+        plan = "plan",
+        plan_id = "planId",
+        subagent = "sessionId",
+        sender = "senderSessionId",
+        recipient = "recipientSessionId",
         meta = "_meta",
+        ..
     }
 }
 
@@ -86,6 +116,7 @@ raw_object! {
         resource = "resource",
         annotations = "annotations",
         meta = "_meta",
+        ..
     }
 }
 
@@ -122,6 +153,7 @@ raw_object! {
         session_id = "sessionId",
         tool_call = "toolCall",
         options = "options",
+        ..
     }
 }
 
@@ -181,12 +213,7 @@ raw_object! {
 
 raw_object! {
     /// The answer to `session/new`.
-    pub struct NewSessionResult {
-        session_id = "sessionId",
-        modes = "modes",
-        models = "models",
-        config_options = "configOptions",
-    }
+    pub struct NewSessionResult { session_id = "sessionId", .. }
 }
 
 raw_object! {
@@ -195,6 +222,7 @@ raw_object! {
         stop_reason = "stopReason",
         usage = "usage",
         meta = "_meta",
+        ..
     }
 }
 
@@ -211,6 +239,7 @@ raw_object! {
         token_count = "token_count",
         input_snake = "input_tokens",
         output_snake = "output_tokens",
+        ..
     }
 }
 

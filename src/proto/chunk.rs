@@ -3,10 +3,11 @@
 //! Optional fields are absent, never `null`. All agent tools carry `dynamic: true` (their names are not
 //! known in advance) and `providerExecuted: true` (the client must not try to run them).
 
-use super::json::Raw;
+use super::json::{Members, Raw};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// One event of the stream that builds an assistant `UIMessage`.
@@ -213,14 +214,15 @@ pub enum Chunk<'a> {
     DataPlan {
         /// `plan`, or the id of one of several plans.
         id: &'a str,
-        /// `{entries: [{content, priority, status}]}`.
+        /// `{entries: [{content, priority, status}]}`, or what the agent tells of another form of plan;
+        /// `{removed: true}` when there is no such plan any more.
         data: Raw<'a>,
     },
     /// A permission question with its options and, once decided, its outcome.
     DataPermission {
         /// Id of the question.
         id: &'a str,
-        /// `{toolCallId, options}`, and once decided `outcome`, `approved` and `reason`.
+        /// `{toolCallId, options}`, what else came with the question, and once decided `outcome`, `approved` and `reason`.
         data: Raw<'a>,
     },
     /// A terminal that a tool shows.
@@ -238,9 +240,16 @@ pub enum Chunk<'a> {
         /// The whole state of the call.
         data: ToolState<'a>,
     },
+    /// A subagent of the turn; each replaces the last.
+    DataSubagent {
+        /// The subagent's session, or the tool call that made it.
+        id: &'a str,
+        /// All that is known of it.
+        data: SubagentState<'a>,
+    },
     /// A message of the user that the agent repeated in the turn.
     DataUserMessage {
-        /// The update as the agent sent it.
+        /// What the agent tells: content, messageId.
         data: Raw<'a>,
     },
     /// Modes, models, options, commands and title of the session; not part of the message.
@@ -254,7 +263,7 @@ pub enum Chunk<'a> {
     },
     /// A notice of the agent to the user; not part of the message.
     DataNotice {
-        /// The update as the agent sent it: severity, title, description.
+        /// What the agent tells: severity, title, description.
         data: Raw<'a>,
         /// Always true.
         transient: bool,
@@ -263,7 +272,7 @@ pub enum Chunk<'a> {
     DataCompaction {
         /// Id of the compaction.
         id: &'a str,
-        /// The update as the agent sent it: status, summary, error.
+        /// What the agent told so far: status, summary, error; each replaces the last.
         data: Raw<'a>,
     },
     /// An ACP message that has no chunk of its own.
@@ -331,13 +340,16 @@ pub struct ToolState<'a> {
     /// Name of the tool, where the chunk has no field for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
+    /// The name that the agent gave the tool later, where it is another: a part keeps its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
     /// The title, where it changed after the chunks that can show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<&'a str>,
     /// What kind of tool it is: read, edit, delete, move, search, execute, think, fetch, other …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'a str>,
-    /// pending, `in_progress`, completed or failed.
+    /// pending, `in_progress`, completed or failed, or another word of the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'a str>,
     /// The input, where it changed after the chunks that can show it.
@@ -360,7 +372,25 @@ pub struct ToolState<'a> {
     pub settled: Option<&'a str>,
     /// The agent's own additions, merged.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<&'a serde_json::Value>,
+    pub meta: Option<&'a Value>,
+    /// Fields that the protocol does not have, and values that it does not have for its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub other: Option<&'a Members<'static>>,
+}
+
+/// A subagent: what is known of it, and what it did.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentState<'a> {
+    /// What the agent told of it: title, description, state, capabilities …
+    pub info: &'a Map<String, Value>,
+    /// Its modes, options and commands, by the agent's own names.
+    pub state: &'a Map<String, Value>,
+    /// What it was told and what it handed back, as the agent sent it.
+    pub letters: &'a [Value],
+    /// What it said and did in this turn: an assistant `UIMessage`.
+    pub message: &'a Value,
 }
 
 /// `{name: value}`: provider and tool metadata stand under the name of the agent's dialect.

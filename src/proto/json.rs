@@ -1,9 +1,11 @@
 //! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
 
-use serde::de::{Deserializer, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A JSON string as it stood in its line, quotes and escapes included.
 ///
@@ -169,13 +171,48 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
 /// Declares an object of which each named field is kept as raw JSON.
 ///
 /// One odd value cannot lose the whole object, a repeated key means its last value (as in JavaScript),
-/// `null` is kept as a value, unknown keys are skipped.
+/// `null` is kept as a value. Unknown keys are skipped, or with `..` at the end kept in `rest`.
 macro_rules! raw_object {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$fdoc:meta])* $field:ident = $key:literal,)* .. }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone)]
+        $vis struct $name<'a> {
+            $($(#[$fdoc])* pub $field: Option<&'a ::serde_json::value::RawValue>,)*
+            /// All other members.
+            pub rest: $crate::proto::json::Members<'a>,
+        }
+
+        impl<'a> $name<'a> {
+            /// All members but those of these names.
+            #[must_use]
+            pub fn without(&self, names: &[&str]) -> $crate::proto::json::Members<'a> {
+                let mut others = $crate::proto::json::Members::default();
+                $(if let Some(value) = self.$field && !names.contains(&$key) {
+                    others.set($key, value);
+                })*
+                if !self.rest.is_empty() {
+                    others.extend(self.rest.clone().without(names));
+                }
+                others
+            }
+        }
+
+        $crate::proto::json::raw_object! {
+            @read $name { $($field = $key,)* }
+            key, map, object => object.rest.set(key, map.next_value()?)
+        }
+    };
     ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$fdoc:meta])* $field:ident = $key:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Default, Clone, Copy)]
         $vis struct $name<'a> { $($(#[$fdoc])* pub $field: Option<&'a ::serde_json::value::RawValue>,)* }
 
+        $crate::proto::json::raw_object! {
+            @read $name { $($field = $key,)* }
+            key, map, object => { map.next_value::<::serde::de::IgnoredAny>()?; }
+        }
+    };
+    (@read $name:ident { $($field:ident = $known:literal,)* } $key:ident, $map:ident, $object:ident => $unknown:expr) => {
         impl<'de: 'a, 'a> ::serde::Deserialize<'de> for $name<'a> {
             fn deserialize<D: ::serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct RawObject<'a>(::std::marker::PhantomData<&'a ()>);
@@ -184,15 +221,15 @@ macro_rules! raw_object {
                     fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                         f.write_str("an object")
                     }
-                    fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                        let mut object = $name::default();
-                        while let Some($crate::proto::json::Key(key)) = map.next_key()? {
-                            match key.as_ref() {
-                                $($key => object.$field = Some(map.next_value()?),)*
-                                _ => { map.next_value::<::serde::de::IgnoredAny>()?; }
+                    fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut $map: A) -> Result<Self::Value, A::Error> {
+                        let mut $object = $name::default();
+                        while let Some($crate::proto::json::Key($key)) = $map.next_key()? {
+                            match $key.as_ref() {
+                                $($known => $object.$field = Some($map.next_value()?),)*
+                                _ => $unknown,
                             }
                         }
-                        Ok(object)
+                        Ok($object)
                     }
                 }
                 d.deserialize_map(RawObject(::std::marker::PhantomData))
@@ -202,13 +239,155 @@ macro_rules! raw_object {
 }
 pub(crate) use raw_object;
 
-/// The members of an object but for some, in their order; nothing where it is no object.
+/// Among how many members a repeated name is looked for.
+const SEARCHED: usize = 64;
+
+/// The members of an object, in their order, with raw values: nothing of them is lost on the way.
+#[derive(Debug, Default, Clone)]
+pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
+
+impl<'a> Members<'a> {
+    /// The members of an object; none where it is no object.
+    #[must_use]
+    pub fn of(object: &'a RawValue) -> Self {
+        serde_json::from_str(object.get()).unwrap_or_default()
+    }
+
+    /// Puts a member in the place of the one of that name, or at the end.
+    pub fn set(&mut self, name: impl Into<Cow<'a, str>>, value: &'a RawValue) {
+        self.put(name.into(), Cow::Borrowed(value));
+    }
+
+    /// [`Members::set`] with a value that is made here.
+    pub fn set_owned(&mut self, name: impl Into<Cow<'a, str>>, value: &impl serde::Serialize) {
+        self.put(name.into(), Cow::Owned(to_raw(value)));
+    }
+
+    fn put(&mut self, name: Cow<'a, str>, value: Cow<'a, RawValue>) {
+        // Of a name that comes twice readers take the last: not worth a search in huge objects.
+        let mut searched = self.0.iter_mut().take(SEARCHED);
+        match searched.find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// [`Members::set`] where there is a value.
+    pub fn set_some(&mut self, name: &'static str, value: Option<&'a RawValue>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Adds those of another object.
+    pub fn extend(&mut self, more: Self) {
+        for (name, value) in more.0 {
+            self.put(name, value);
+        }
+    }
+
+    /// All but those of these names.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        self.0.retain(|(name, _)| !names.contains(&name.as_ref()));
+        self
+    }
+
+    /// All but those that are `null`.
+    #[must_use]
+    pub fn without_null(mut self) -> Self {
+        self.0.retain(|(_, value)| value.get() != "null");
+        self
+    }
+
+    /// The value of a member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        let member = self.0.iter().find(|(known, _)| known == name);
+        member.map(|(_, value)| value.as_ref())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_ref(), value.as_ref()))
+    }
+
+    /// The same, independent of the line.
+    #[must_use]
+    pub fn into_owned(self) -> Members<'static> {
+        let owned = |(name, value): (Cow<'a, str>, Cow<'a, RawValue>)| {
+            (
+                Cow::Owned(name.into_owned()),
+                Cow::Owned(value.into_owned()),
+            )
+        };
+        Members(self.0.into_iter().map(owned).collect())
+    }
+}
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct MembersVisitor<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for MembersVisitor<'a> {
+            type Value = Members<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Members::default();
+                while let Some((Key(name), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    members.set(name, value);
+                }
+                Ok(members)
+            }
+        }
+        d.deserialize_map(MembersVisitor(PhantomData))
+    }
+}
+
+impl serde::Serialize for Members<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// A value in the form that can be merged. What that form cannot hold (nesting over 128 levels, half a
+/// surrogate pair) stands as a string of its JSON text.
 #[must_use]
-pub fn members_without(object: &str, names: &[&str]) -> serde_json::Map<String, serde_json::Value> {
-    let members: serde_json::Map<_, _> = serde_json::from_str(object).unwrap_or_default();
-    let kept = members.into_iter();
-    kept.filter(|(name, _)| !names.contains(&name.as_str()))
-        .collect()
+pub fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
+}
+
+/// Merges objects deeply and replaces everything else, as the AI SDK merges metadata; true when that
+/// changes anything.
+pub fn merge(into: &mut Value, from: Value) -> bool {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            let mut changed = false;
+            for (key, value) in from {
+                if let Some(old) = into.get_mut(&key) {
+                    changed |= merge(old, value);
+                } else {
+                    into.insert(key, value);
+                    changed = true;
+                }
+            }
+            changed
+        }
+        (into, from) if *into != from => {
+            *into = from;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// `value` unless it is absent or `null`.

@@ -100,6 +100,7 @@ pub async fn drive(
             Happened::Room => {
                 if let Some((id, input)) = shell.backlog.take() {
                     shell.hear(id, input, client, now);
+                    shell.hear_waiting(&mut agent_events, client, now);
                 }
             }
             Happened::Client(input) => {
@@ -176,6 +177,8 @@ impl Shell {
         {
             self.hear(id, input, client, now);
         }
+        self.bridge.drained(self.backlog.is_none(), now, client);
+        client.take_output(&mut self.output.buffer);
     }
 
     /// Does everything that follows from what happened, then hands the output over.

@@ -222,16 +222,23 @@ fn an_agent_that_takes_no_notice_is_given_up() {
     assert_eq!(early["data"]["kind"], "busy");
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], false);
     s.ensure("third");
-    let question = s.stray("default");
-    assert_eq!(question["type"], "data-permission");
-    assert_eq!(question["data"]["approved"], false);
-    for text in ["late", "over"] {
-        let stray = s.stray("default");
-        assert_eq!(stray["data"]["update"]["content"]["text"], text);
-    }
+    s.await_chunk("default", |c| c["delta"] == "over");
     // It has answered at last.
     assert_eq!(s.ensure("default")["recovery"]["rung"], "live");
-    assert_eq!(s.prompt("back").summary["text"], "back");
+    let id = s.send_prompt("default", "back");
+    let late = s.unprompted("default");
+    assert_eq!(s.turn(&id).summary["text"], "back");
+    let of = |kind: &str| {
+        late.iter()
+            .filter(|c| c["type"] == kind)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("data-permission")[1]["data"]["approved"], false);
+    let texts: Vec<_> = of("text-delta")
+        .iter()
+        .map(|c| c["delta"].clone())
+        .collect();
+    assert_eq!(texts, ["late", "over"]);
 }
 
 #[test]

@@ -239,7 +239,8 @@ fn meta_of_a_piece_is_kept() {
     );
     assert_eq!(
         turn.of("text-delta")[1]["providerMetadata"]["acp"],
-        json!({"annotations": {"priority": 1}, "contentMeta": {"b": 2}})
+        // Readers replace what they know of a block: all of it is said again.
+        json!({"_meta": {"a": 1}, "annotations": {"priority": 1}, "contentMeta": {"b": 2}})
     );
     assert_eq!(turn.summary["metadata"]["agent"], json!({"c": 3}));
 }

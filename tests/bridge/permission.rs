@@ -362,17 +362,20 @@ fn a_question_of_an_unknown_session_is_refused_and_shown_to_nobody() {
 
 #[test]
 fn a_question_outside_of_turns_is_answered_and_shown() {
-    let mut s = Server::ready(&json!({"session/prompt": [[
-        end("end_turn"),
-        ask(&tool(), &[("y", "allow_once")]),
-        say("after"),
-    ]]}));
+    let params = json!({"sessionId": "fake-1", "toolCall": tool(), "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]});
+    let mut s = Server::ready(&json!({"session/new": [
+        [{"default": true}],
+        [{"default": true}, {"ask": {"method": "session/request_permission", "params": params}}],
+    ]}));
     s.prompt("go");
-    let shown = s.stray("default");
-    assert_eq!(shown["type"], "data-permission");
-    assert_eq!(shown["data"]["toolCallId"], "t");
-    assert_eq!(shown["data"]["outcome"], selected("y")["outcome"]);
-    assert_eq!(s.stray("default")["type"], "data-acp");
+    s.ensure("other");
+    s.await_chunk("default", |c| c["type"] == "tool-approval-response");
+    let id = s.send_prompt("default", "go");
+    let shown = s.unprompted("default");
+    s.turn(&id);
+    let of = |kind: &str| shown.iter().find(|c| c["type"] == kind).unwrap();
+    assert_eq!(of("data-permission")["data"]["toolCallId"], "t");
+    assert_eq!(of("tool-approval-response")["approved"], true);
     let log = s.finish().log;
     assert_eq!(answers(&log)[0]["result"], selected("y"));
 }

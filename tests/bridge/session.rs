@@ -401,17 +401,11 @@ fn two_sessions_by_the_same_id_of_the_agent() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"reply": {"sessionId": "same"}}]]}));
     s.ensure("a");
-    let b = s.send("session/ensure", &json!({"sessionId": "b"}));
-    // Whatever is made of it: each turn has its own answer, and nothing hangs.
-    if s.answer(&b).get("result").is_some() {
-        let id = s.send_prompt("b", "to b");
-        s.turn(&id);
-    }
+    // Their words could not be told apart.
+    let error = s.call_error("session/ensure", &json!({"sessionId": "b"}));
+    assert_eq!(error["data"]["kind"], "malformed");
     let id = s.send_prompt("a", "to a");
-    s.turn(&id);
-    for session in ["a", "b"] {
-        s.take_chunks(session);
-    }
+    assert_eq!(s.turn(&id).summary["text"], "to a");
 }
 
 #[test]

@@ -206,7 +206,12 @@ fn shapes() -> Vec<Shape> {
                 tool_change("t", &json!({"status": "in_progress"})),
                 tool_change("t", &json!({"rawOutput": "ab"})),
             ],
-            &["input-available", "output-available", "output-available"],
+            &[
+                "input-available",
+                "output-available",
+                "output-available",
+                "output-available",
+            ],
             "n",
             json!(1),
             "ab",

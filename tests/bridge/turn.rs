@@ -440,15 +440,144 @@ fn a_second_answer_of_the_agent_is_ignored() {
 }
 
 #[test]
-fn what_comes_after_the_end_of_a_turn_belongs_to_none() {
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[say("a"), end("end_turn"), say("late")], [say("b"), end("end_turn")]]}),
-    );
+fn what_is_read_with_the_answer_belongs_to_the_turn() {
+    let both = format!("{}\n{}", line_of(&end("end_turn")), line_of(&say("late")));
+    let mut s = Server::ready(&json!({"session/prompt": [[say("a"), {"line": both}]]}));
+    assert_eq!(s.prompt("1").summary["text"], "alate");
+}
+
+/// What a step writes.
+fn line_of(step: &Value) -> String {
+    let update = &step["update"];
+    if update.is_null() {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{{id}},"result":{}}}"#,
+            step["reply"]
+        )
+    } else {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{update}}}}}"#
+        )
+    }
+}
+
+/// After the end of a turn: what a later `session/ensure` makes the agent say in the first session.
+fn unasked(steps: &[Value]) -> (Server, Vec<Value>) {
+    let late = steps.iter().map(|update| {
+        json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": update}}})
+    });
+    let opens = std::iter::once(json!({"default": true}))
+        .chain(late)
+        .collect::<Vec<_>>();
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], opens],
+        "session/prompt": [
+            [said("a", "m1"), tool("t", &json!({"name": "Bash"})), end("end_turn")],
+            [say("b"), end("end_turn")],
+        ],
+    }));
     assert_eq!(s.prompt("1").summary["text"], "a");
-    let stray = s.stray("default");
-    assert_eq!(stray["type"], "data-acp");
-    assert_eq!(stray["data"]["update"]["content"]["text"], "late");
-    assert_eq!(s.prompt("2").summary["text"], "b");
+    s.ensure("other");
+    s.await_chunk("default", |c| {
+        c["type"] == "text-delta" || c["type"] == "tool-output-available"
+    });
+    let id = s.send_prompt("default", "2");
+    let unprompted = s.unprompted("default");
+    assert_eq!(s.turn(&id).summary["text"], "b");
+    (s, unprompted)
+}
+
+fn said(text: &str, id: &str) -> Value {
+    json!({"update": {"sessionUpdate": "agent_message_chunk", "messageId": id, "content": {"type": "text", "text": text}}})
+}
+
+#[test]
+fn what_an_agent_says_unasked_is_a_message_of_its_own() {
+    let (_, message) = unasked(&[said("late", "m2")["update"].clone()]);
+    assert_eq!(
+        message[0]["messageMetadata"]["acp"],
+        json!({"sessionId": "fake-1", "unprompted": true})
+    );
+    let deltas: Vec<_> = message
+        .iter()
+        .filter(|c| c["type"] == "text-delta")
+        .collect();
+    assert_eq!(deltas.len(), 1);
+    assert_eq!(deltas[0]["delta"], "late");
+    assert_eq!(message.last().unwrap()["finishReason"], "other");
+}
+
+#[test]
+fn late_news_name_the_message_that_they_go_on_with() {
+    let (s, message) = unasked(&[
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
+    ]);
+    let first = s.finish();
+    assert!(first.stderr.is_empty(), "{}", first.stderr);
+    assert!(
+        message[0]["messageMetadata"]["acp"]["continues"]
+            .as_str()
+            .unwrap()
+            .starts_with("msg-")
+    );
+    let shown = message
+        .iter()
+        .find(|c| c["type"] == "tool-input-available")
+        .unwrap();
+    assert_eq!(shown["toolName"], "Bash");
+    let (_, message) = unasked(&[said("more", "m1")["update"].clone()]);
+    assert!(message[0]["messageMetadata"]["acp"]["continues"].is_string());
+}
+
+#[test]
+fn late_figures_are_the_sessions_and_make_no_message() {
+    let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], [{"default": true}, {"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": usage(3, 1.0)}}}]],
+        "session/prompt": [[end("end_turn")], [{"update": usage(4, 1.5)}, end("end_turn")]],
+    }));
+    s.prompt("1");
+    s.ensure("other");
+    let state = s.notification("session/state");
+    assert_eq!(state["sessionId"], "default");
+    assert_eq!(state["state"]["context"]["used"], 3);
+    // What it cost meanwhile is not the next turn's.
+    assert_eq!(s.prompt("2").summary["cost"], 0.5);
+    assert_eq!(s.ensure("default")["state"]["context"]["used"], 4);
+}
+
+#[test]
+fn what_is_no_part_of_a_message_makes_none() {
+    let update = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "_meta": {"n": 1}, "update": update}}});
+    let mut s = Server::ready(&json!({"session/new": [[{"default": true}], [
+        {"default": true},
+        update(json!({"sessionUpdate": "_mine", "x": 1})),
+        update(json!({"sessionUpdate": "notice", "severity": "info", "title": "T"})),
+    ]]}));
+    s.ensure("other");
+    let other = s.stray("default");
+    assert_eq!(other["type"], "data-acp");
+    assert_eq!(
+        other["data"],
+        json!({"update": {"sessionUpdate": "_mine", "x": 1}, "notification": {"_meta": {"n": 1}}})
+    );
+    let notice = s.stray("default");
+    assert_eq!(notice["type"], "data-notice");
+    assert_eq!(notice["data"]["title"], "T");
+}
+
+#[test]
+fn a_message_that_nobody_asked_for_ends_with_the_agent() {
+    let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": said("late", "m2")["update"]}}});
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], [{"default": true}, late]],
+    }));
+    s.ensure("other");
+    s.await_chunk("default", |c| c["delta"] == "late");
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    let message = s.unprompted("default");
+    assert_eq!(message.last().unwrap()["type"], "error");
 }
 
 #[test]

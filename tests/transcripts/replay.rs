@@ -215,6 +215,7 @@ impl Replay {
             .bridge
             .agent(self.agent, input, self.now, &mut self.seen);
         assert!(rest.is_none(), "the outlet is never full");
+        self.bridge.drained(true, self.now, &mut self.seen);
     }
 
     fn line(&mut self, mut line: String) {

@@ -8,7 +8,7 @@ use crate::proto::acp::{
     Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
     TokenCounts, VERSION,
 };
-use crate::proto::json::{non_null, text};
+use crate::proto::json::{Members, non_null, text};
 use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde::Deserialize;
@@ -84,18 +84,10 @@ pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
         let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
         return AgentEvent::Failed { call, error };
     };
-    let state = [
-        ("modes", r.modes),
-        ("models", r.models),
-        ("configOptions", r.config_options),
-    ];
     AgentEvent::SessionOpened {
         call,
         agent_session,
-        state: state
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, non_null(value)?)))
-            .collect(),
+        state: r.rest.without_null(),
     }
 }
 
@@ -114,13 +106,51 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
         },
         usage: usage(r.usage, r.meta),
         details: non_null(r.meta).map(ToOwned::to_owned),
+        other: unknown(&r, r.stop_reason.is_some_and(|s| !s.get().starts_with('"'))),
         reported,
     }
 }
 
+/// What an answer holds that has no place of its own.
+fn unknown(r: &PromptResult<'_>, odd_reason: bool) -> Members<'static> {
+    let mut other = r.rest.clone();
+    if odd_reason {
+        other.set_some("stopReason", r.stop_reason);
+    }
+    if let Some(usage) = non_null(r.usage) {
+        let counts: TokenCounts<'_> = read(Some(usage));
+        let counted = |raw: Option<&RawValue>| raw.is_none() || count(raw).is_some();
+        let known = [
+            counts.input,
+            counts.output,
+            counts.total,
+            counts.cached_read,
+            counts.cached_write,
+            counts.thought,
+        ];
+        let all_known = counts.without(KNOWN_COUNTS).is_empty() && known.into_iter().all(counted);
+        if !all_known || !usage.get().starts_with('{') {
+            other.set("usage", usage);
+        }
+    }
+    other.into_owned()
+}
+
+/// The counts that [`TokenUsage`] has places for.
+const KNOWN_COUNTS: &[&str] = &[
+    "inputTokens",
+    "outputTokens",
+    "totalTokens",
+    "cachedReadTokens",
+    "cachedWriteTokens",
+    "thoughtTokens",
+];
+
+fn count(raw: Option<&RawValue>) -> Option<u64> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
 fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<TokenUsage> {
-    let count =
-        |raw: Option<&RawValue>| raw.and_then(|r| serde_json::from_str::<u64>(r.get()).ok());
     let given: TokenCounts<'_> = if let Some(usage) = non_null(usage) {
         read(Some(usage))
     } else {

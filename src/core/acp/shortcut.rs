@@ -5,7 +5,7 @@
 //! parse is a function of these three parts. So only the string is checked.
 
 use crate::core::event::{AgentEvent, Content, MessagePiece, Update, Voice};
-use crate::proto::json::JsonStr;
+use crate::proto::json::{JsonStr, Members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -64,6 +64,7 @@ impl Shape {
             voice,
             message_id,
             content: Content::Text(text),
+            subagent: None,
             about,
         } = piece
         else {
@@ -103,7 +104,8 @@ impl Shape {
                 voice: self.voice,
                 message_id,
                 content: Content::Text(JsonStr::new(text)?),
-                about: Vec::new(),
+                subagent: None,
+                about: Members::default(),
             }),
             original: super::updates::original(line),
         })

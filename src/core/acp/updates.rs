@@ -1,14 +1,13 @@
 //! `session/update` in neutral words.
 
 use crate::core::event::{
-    AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolStatus, ToolUpdate, Update,
-    Voice,
+    AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolUpdate, Update, Voice,
 };
 use crate::proto::acp::{
     Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
     WholeParams,
 };
-use crate::proto::json::{JsonStr, Raw, non_null, text, to_raw};
+use crate::proto::json::{JsonStr, Members, non_null, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -19,12 +18,14 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
         return None;
     }
     let session = text(l.params.session_id)?;
-    let fields = l.params.update?;
+    let mut fields = l.params.update?;
     if let Some(terminal) = terminal(&fields) {
         let session = session.clone();
         push(session, Update::Terminal(terminal), line, events);
     }
-    push(session, of_kind(&fields), line, events);
+    beside(&l.params.rest, &mut fields.rest);
+    let update = of_kind(&fields, &session);
+    push(session, update, line, events);
     Some(())
 }
 
@@ -49,11 +50,27 @@ fn push<'a>(
     });
 }
 
+/// What stands beside an update in its notification is said of the update: as its `notification`.
+fn beside(notification: &Members<'_>, update: &mut Members<'_>) {
+    if !notification.is_empty() {
+        update.set_owned("notification", notification);
+    }
+}
+
 /// The update of a `session/update` line.
 pub fn original(line: &str) -> Original<'_> {
     Original {
         line,
         cut: |line| whole(line)?.update,
+        fields: |line| {
+            let Some(params) = whole(line) else {
+                return Members::default();
+            };
+            let update = params.update.map(Members::of).unwrap_or_default();
+            let mut fields = update.without(&["sessionUpdate"]);
+            beside(&params.rest, &mut fields);
+            fields
+        },
     }
 }
 
@@ -63,38 +80,67 @@ fn whole(line: &str) -> Option<WholeParams<'_>> {
     serde_json::from_str(l.params?.get()).ok()
 }
 
-fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
+fn of_kind<'a>(f: &UpdateFields<'a>, session: &str) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
-    let state = |pairs: &[(&'static str, Option<&'a RawValue>)]| {
-        let mut news: Vec<_> = pairs.iter().filter_map(|&(n, v)| Some((n, v?))).collect();
-        if news.is_empty() {
-            return None;
-        }
-        news.extend(f.meta.map(|meta| ("_meta", meta)));
-        Some(Update::Session(news))
+    // What is not the kind's own is kept beside it.
+    let state = |own: &[Option<&'a RawValue>]| {
+        let says = own.iter().any(Option::is_some);
+        says.then(|| Update::Session(f.without(&["sessionUpdate"])))
     };
     let known = match kind {
         "agent_message_chunk" => message(Voice::Answer, f),
         "agent_thought_chunk" => message(Voice::Thought, f),
         "user_message_chunk" => message(Voice::User, f),
         "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
-        "plan" => plan(f),
+        "plan" => f.entries.map(|_| Update::Plan {
+            id: Cow::Borrowed("plan"),
+            data: f.without(&["sessionUpdate"]),
+        }),
+        "plan_update" => plan_update(f),
+        "plan_removed" => text(f.plan_id).map(|id| {
+            let mut data = f.without(&["sessionUpdate"]);
+            data.set_owned("removed", &true);
+            Update::Plan { id, data }
+        }),
         "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
-        "available_commands_update" => state(&[("availableCommands", f.available_commands)]),
-        "current_mode_update" => state(&[("currentModeId", f.current_mode_id)]),
-        "config_option_update" => state(&[("configOptions", f.config_options)]),
-        "session_info_update" => match state(&[("title", f.title), ("updatedAt", f.updated_at)]) {
-            None => f.meta.map(|meta| Update::Session(vec![("_meta", meta)])),
-            news => news,
-        },
+        "available_commands_update" => state(&[f.available_commands]),
+        "current_mode_update" => state(&[f.current_mode_id]),
+        "config_option_update" => state(&[f.config_options]),
+        "session_info_update" => state(&[f.title, f.updated_at, f.meta]),
         "notice" => Some(Update::Notice),
         "compaction_update" | "compaction_summary_chunk" => {
             text(f.compaction_id).map(|id| Update::Compaction { id })
         }
+        "subagent_update" => text(f.subagent).map(|id| Update::Subagent { id }),
+        "session_message" => letter(f, session),
+        "session_message_chunk" => text(f.message_id).map(|_| Update::Letter { subagent: None }),
         _ => None,
     };
     known.unwrap_or(Update::Other)
+}
+
+/// A plan of several: its own fields, and what is said beside it.
+fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
+    crate::proto::json::raw_object! {
+        struct Plan { id = "planId" }
+    }
+    let plan: Plan<'a> = serde_json::from_str(f.plan?.get()).ok()?;
+    let mut data = Members::of(f.plan?);
+    data.extend(f.without(&["sessionUpdate", "plan"]));
+    Some(Update::Plan {
+        id: text(plan.id)?,
+        data,
+    })
+}
+
+/// What passes between the session and a subagent of it.
+fn letter<'a>(f: &UpdateFields<'a>, session: &str) -> Option<Update<'a>> {
+    let (sender, recipient) = (text(f.sender)?, text(f.recipient)?);
+    let subagent = if sender == session { recipient } else { sender };
+    Some(Update::Letter {
+        subagent: Some(subagent),
+    })
 }
 
 fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
@@ -120,18 +166,29 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
         "resource" => resource(b.resource?, block),
         _ => None,
     };
+    let content = content.unwrap_or(Content::Other);
+    let mut about = Members::default();
+    about.set_some("_meta", non_null(f.meta));
+    about.set_some("annotations", non_null(b.annotations));
+    about.set_some("contentMeta", non_null(b.meta));
+    let message_id = text(f.message_id);
+    let mut other = f.without(&["sessionUpdate", "content", "messageId", "_meta"]);
+    if message_id.is_none() {
+        other.set_some("messageId", non_null(f.message_id));
+    }
+    if let Content::Text(_) = content {
+        // Of all other content the whole block is kept.
+        other.extend(b.without(&["type", "text", "annotations", "_meta"]));
+    }
+    if !other.is_empty() {
+        about.set_owned("other", &other);
+    }
     Some(Update::Message(MessagePiece {
         voice,
-        message_id: text(f.message_id),
-        content: content.unwrap_or(Content::Other),
-        about: [
-            ("_meta", f.meta),
-            ("annotations", b.annotations),
-            ("contentMeta", b.meta),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, non_null(value)?)))
-        .collect(),
+        message_id,
+        content,
+        subagent: claude(f.meta).and_then(|claude| text(claude.parent)),
+        about,
     }))
 }
 
@@ -156,35 +213,59 @@ fn resource<'a>(resource: &'a RawValue, block: &'a RawValue) -> Option<Content<'
 
 /// A tool call, as an update or a permission request tells of it; `None` without an id.
 pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
-    let array = |raw: Option<&'a RawValue>| raw.filter(|r| r.get().starts_with('['));
+    const OWN: &[&str] = &[
+        "sessionUpdate",
+        "toolCallId",
+        "name",
+        "title",
+        "kind",
+        "status",
+        "rawInput",
+        "rawOutput",
+        "content",
+        "locations",
+        "_meta",
+    ];
+    let mut other = f.without(OWN);
+    // What is not of the kind that the protocol has is kept as it is.
+    let mut take = |name, raw: Option<&'a RawValue>, opening: char| {
+        let raw = non_null(raw)?;
+        if raw.get().starts_with(opening) {
+            return Some(raw);
+        }
+        other.set(name, raw);
+        None
+    };
+    let mut word = |name, raw| text(take(name, raw, '"'));
+    let (name, title) = (word("name", f.name), word("title", f.title));
+    let (kind, status) = (word("kind", f.kind), word("status", f.status));
     Some(ToolUpdate {
         id: text(f.tool_call_id)?,
-        name: text(f.name).or_else(|| claude_tool_name(f.meta)),
-        title: text(f.title),
-        kind: text(f.kind),
-        status: match text(f.status).as_deref() {
-            Some("pending") => Some(ToolStatus::Pending),
-            Some("in_progress") => Some(ToolStatus::InProgress),
-            Some("completed") => Some(ToolStatus::Completed),
-            Some("failed") => Some(ToolStatus::Failed),
-            _ => None,
-        },
+        name: name.or_else(|| claude(f.meta).and_then(|claude| text(claude.tool_name))),
+        title,
+        kind,
+        status,
         input: non_null(f.raw_input),
         output: non_null(f.raw_output),
-        content: array(f.content),
-        locations: array(f.locations),
+        content: take("content", f.content, '['),
+        locations: take("locations", f.locations, '['),
         meta: non_null(f.meta),
+        other,
     })
 }
 
-/// `_meta.claudeCode.toolName`: where claude-agent-acp named its tools before ACP had `name`.
-fn claude_tool_name(meta: Option<&RawValue>) -> Option<Cow<'_, str>> {
+crate::proto::json::raw_object! {
+    /// `_meta.claudeCode`: where claude-agent-acp named its tools before ACP had `name`, and the tool call
+    /// whose subagent speaks.
+    struct ClaudeCode { tool_name = "toolName", parent = "parentToolUseId" }
+}
+
+fn claude(meta: Option<&RawValue>) -> Option<ClaudeCode<'_>> {
     crate::proto::json::raw_object! {
-        struct Meta { claude_code = "claudeCode", tool_name = "toolName" }
+        struct Meta { claude_code = "claudeCode" }
     }
     let meta: Meta<'_> = serde_json::from_str(meta?.get()).ok()?;
-    let claude: Meta<'_> = serde_json::from_str(meta.claude_code?.get()).ok()?;
-    text(claude.tool_name)
+    serde_json::from_str(meta.claude_code?.get()).ok()
 }
 
 fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
@@ -205,22 +286,6 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
         output: output.data.and_then(JsonStr::new),
         details: m.exit.or(m.info),
     })
-}
-
-fn plan<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
-    let data = to_raw(&Plan {
-        entries: Raw(f.entries?),
-        meta: f.meta.map(Raw),
-    });
-    Some(Update::Plan { data })
-}
-
-/// What a `data-plan` chunk holds.
-#[derive(serde::Serialize)]
-struct Plan<'a> {
-    entries: Raw<'a>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Raw<'a>>,
 }
 
 fn cost(raw: Option<&RawValue>) -> Option<f64> {

@@ -125,9 +125,12 @@ impl Bridge {
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
+            self.end_unprompted(&id, Some(error), outlet);
             self.open_failed(&id, error, outlet);
         }
         self.routes.clear();
+        self.subagents.clear();
+        self.ended.clear();
         self.early.clear();
         self.calls.clear();
     }
@@ -161,6 +164,12 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
+            let session = self.sessions.get_mut(&id);
+            if let Some(session) = session.filter(|s| s.running.is_none() && s.unprompted.is_some())
+            {
+                session.quieten(outlet);
+                continue;
+            }
             if let Stage::Opening { call, .. } = self.sessions[&id].stage {
                 // A late answer must not be taken for that of a later try.
                 if let Some(call) = call {

@@ -7,14 +7,14 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::{Stage, merge_state};
+use crate::core::session::{Session, Stage, merge_state};
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
+use crate::proto::json::Members;
 use crate::proto::wire::{AgentState, Memory, Rung};
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use std::time::Instant;
-use tracing::debug;
+use tracing::warn;
 
 /// How many sessions an agent may tell of before it answers the calls for them.
 const EARLY_SESSIONS: usize = 64;
@@ -91,9 +91,9 @@ impl Bridge {
                 session,
                 update,
                 original,
-            } => self.update(&session, &update, original, outlet),
-            AgentEvent::Permission(permission) => self.permission(&permission, outlet),
-            AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
+            } => self.update(&session, &update, original, now, outlet),
+            AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
+            AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now),
             AgentEvent::SessionOpened {
                 call,
                 agent_session,
@@ -110,19 +110,26 @@ impl Bridge {
         agent_session: &str,
         update: &Update<'_>,
         original: Original<'_>,
+        now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let route = self.routes.get(agent_session);
-        let Some(session) = route.and_then(|id| self.sessions.get_mut(id)) else {
+        let Some(route) = self.route(agent_session) else {
             self.early_news(agent_session, update);
             return;
         };
-        if let Update::Session(news) = update {
-            session.set_state(news, outlet);
-        } else if session.running.is_some() {
-            session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
-        } else {
-            session.stray(original.json(), outlet);
+        self.note_subagent(&route, update);
+        let Some(session) = self.sessions.get_mut(&route.session) else {
+            return;
+        };
+        match (&route.subagent, update) {
+            (None, Update::Session(news)) => session.set_state(news, outlet),
+            _ if session.running.is_none() => self.unasked(&route, update, original, now, outlet),
+            (None, _) => {
+                session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
+            }
+            (Some(id), _) => session.with_turn(outlet, |turn, sink| {
+                turn.subagent(id, update, original, sink);
+            }),
         }
     }
 
@@ -133,33 +140,43 @@ impl Bridge {
                 let state = self.early.entry(agent_session.to_owned()).or_default();
                 merge_state(state, news);
             }
-            _ => debug!(agent_session, "update of a session that no client opened"),
+            _ => {
+                self.unclaimed += 1;
+                if self.unclaimed.is_power_of_two() {
+                    let count = self.unclaimed;
+                    warn!(
+                        agent_session,
+                        count, "update of a session that nobody opened"
+                    );
+                }
+            }
         }
     }
 
     /// Answers at once by the policy; whatever the client cancelled or ended is allowed nothing more.
-    fn permission(&mut self, permission: &Permission<'_>, outlet: &mut impl Outlet) {
-        let Some(agent) = &mut self.agent else { return };
-        let route = self.routes.get(permission.session.as_ref());
-        let session = route.and_then(|id| self.sessions.get_mut(id));
-        let wanted = !agent.is_stopping() && session.as_ref().is_some_and(|s| s.may_act());
-        let decision = if wanted {
+    fn permission(&mut self, permission: &Permission<'_>, now: Instant, outlet: &mut impl Outlet) {
+        let route = self.route(&permission.session);
+        let id = route.as_ref().map_or("", |route| route.session.as_str());
+        let allowed = self.sessions.get(id).is_some_and(Session::may_act);
+        let decision = if allowed && self.is_serving() {
             permit::decide(self.settings.policy, &permission.options)
         } else {
             Decision::cancelled()
         };
-        agent.dialect.answer(
-            &permission.question,
-            decision.choice.as_ref(),
-            &mut agent.out,
-        );
-        let Some(session) = session else { return };
-        if session.running.is_some() {
+        if let Some(agent) = &mut self.agent {
+            let choice = decision.choice.as_ref();
+            agent
+                .dialect
+                .answer(&permission.question, choice, &mut agent.out);
+        }
+        let prompted = self.sessions.get(id).is_some_and(|s| s.running.is_some());
+        if !prompted {
+            self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
+        }
+        if let Some(session) = self.sessions.get_mut(id) {
             session.with_turn(outlet, |turn, sink| {
                 turn.permission(permission, &decision, sink);
             });
-        } else {
-            session.stray_permission(permission, &decision, outlet);
         }
     }
 
@@ -167,7 +184,7 @@ impl Bridge {
         &mut self,
         call: CallId,
         agent_session: String,
-        state: &[(&'static str, &RawValue)],
+        state: &Members<'_>,
         outlet: &mut impl Outlet,
     ) {
         let Some(Call::Open { session: id }) = self.calls.remove(&call) else {
@@ -176,6 +193,18 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if let Some(other) = self
+            .routes
+            .get(&agent_session)
+            .filter(|other| **other != id)
+        {
+            let message = format!(
+                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
+                 words could not be told apart"
+            );
+            self.open_failed(&id, &Error::new(ErrorKind::Malformed, message), outlet);
+            return;
+        }
         let early = self.early.remove(&agent_session);
         self.routes.insert(agent_session.clone(), id);
         let waiters = match std::mem::replace(&mut session.stage, Stage::Live { agent_session }) {
@@ -194,7 +223,7 @@ impl Bridge {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.open_failed(&session, &error, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call) => {
-                self.end_turn(&session, Ending::Failed(error), now, outlet);
+                self.answered(&session, Ending::Failed(error), now);
             }
             Some(Call::Prompt { .. }) | None => {}
         }

@@ -8,12 +8,16 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::session::Running;
 use crate::core::summary::{Ending, Timing, summarize};
-use crate::core::turn::{ChunkSink as _, Turn};
+use crate::core::turn::{ChunkSink as _, Names, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, DEFAULT_SESSION, UserMessage};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// For how long an answered turn may wait for the rest of what was received with its answer, where the
+/// client does not read.
+const DRAIN_LIMIT: Duration = Duration::from_millis(50);
 
 impl Bridge {
     pub(super) fn prompt(
@@ -64,10 +68,12 @@ impl Bridge {
         self.calls.insert(call, prompt);
         let about = json!({ "sessionId": agent_session });
         let dialect = agent.dialect.name();
+        session.end_unprompted(None, outlet);
         let turn = Turn::start(
             message_id,
             dialect,
             &about,
+            Names::default(),
             &mut session.sink(Some(&turn_id), outlet),
         );
         if !skipped.is_empty() {
@@ -101,7 +107,8 @@ impl Bridge {
         else {
             return false;
         };
-        if turn_id.is_some_and(|t| t != running.turn_id) {
+        // One that has ended is not cancelled: the agent would take that for the next.
+        if running.ended.is_some() || turn_id.is_some_and(|t| t != running.turn_id) {
             return false;
         }
         if running.cancel_deadline.is_none() {
@@ -112,20 +119,35 @@ impl Bridge {
     }
 
     /// The agent answered a prompt.
-    pub(super) fn turn_ended(
-        &mut self,
-        call: CallId,
-        end: TurnEnd,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) {
-        let Some(Call::Prompt { session }) = self.calls.remove(&call) else {
-            return;
-        };
-        if self.was_abandoned(&session, call) {
-            return;
+    pub(super) fn turn_ended(&mut self, call: CallId, end: TurnEnd, now: Instant) {
+        if let Some(Call::Prompt { session }) = self.calls.remove(&call)
+            && !self.was_abandoned(&session, call)
+        {
+            self.answered(&session, Ending::Answered(end), now);
         }
-        self.end_turn(&session, Ending::Answered(end), now, outlet);
+    }
+
+    /// A turn is over as soon as what was received together with its answer is read.
+    pub(super) fn answered(&mut self, id: &str, ending: Ending, now: Instant) {
+        if let Some(running) = self.sessions.get_mut(id).and_then(|s| s.running.as_mut()) {
+            running.ended = Some(ending);
+            self.ended.push((id.to_owned(), now));
+        }
+    }
+
+    /// What was received is read, or with `all` false only a part of it: ends the turns that were answered.
+    pub fn drained(&mut self, all: bool, now: Instant, outlet: &mut impl Outlet) {
+        let due = |at: &Instant| all || now.saturating_duration_since(*at) >= DRAIN_LIMIT;
+        for (id, at) in std::mem::take(&mut self.ended) {
+            if !due(&at) {
+                self.ended.push((id, at));
+                continue;
+            }
+            let running = self.sessions.get_mut(&id).and_then(|s| s.running.as_mut());
+            if let Some(ending) = running.and_then(|r| r.ended.take()) {
+                self.end_turn(&id, ending, now, outlet);
+            }
+        }
     }
 
     /// Ends a turn whose cancel the agent does not answer; the session waits for that answer.
@@ -170,9 +192,12 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Some(cancelled) = session.running.as_ref().map(Running::is_cancelled) else {
+        let Some(running) = &mut session.running else {
             return;
         };
+        let cancelled = running.is_cancelled();
+        // What the agent answered counts, whatever came after it.
+        let ending = running.ended.take().unwrap_or(ending);
         // Some agents answer a cancel with an error: what was asked for is no failure.
         let ending = match ending {
             Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
@@ -183,6 +208,7 @@ impl Bridge {
                     details: Some(to_raw(&json!({
                         "error": error.message,
                     }))),
+                    other: Members::default(),
                 })
             }
             other => other,
@@ -200,7 +226,7 @@ impl Bridge {
             waited: self.waited.saturating_sub(running.waited_before),
         };
         let summary = summarize(id, &mut running, &ending, timing, session.cost);
-        session.cost = running.turn.cost().or(session.cost);
+        session.remember(&mut running.turn);
         outlet.reply(running.token, Ok(Reply::Turn(Box::new(summary))));
     }
 }

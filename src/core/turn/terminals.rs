@@ -3,8 +3,8 @@
 use super::ChunkSink;
 use crate::core::event::TerminalUpdate;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, members_without, to_raw};
-use serde_json::{Map, Value, json};
+use crate::proto::json::{Members, Raw, to_raw};
+use serde_json::json;
 
 /// The terminals of a turn.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ struct Terminal {
     id: String,
     tool: String,
     output: String,
-    details: Map<String, Value>,
+    details: Members<'static>,
     /// How much of the output was shown.
     shown: usize,
     stale: bool,
@@ -34,7 +34,7 @@ impl Terminals {
                 id: update.id.clone().into_owned(),
                 tool: update.tool.clone().into_owned(),
                 output: String::new(),
-                details: Map::new(),
+                details: Members::default(),
                 shown: 0,
                 stale: false,
             });
@@ -45,8 +45,8 @@ impl Terminals {
             text.decode_into(&mut terminal.output);
         }
         if let Some(details) = update.details {
-            let more = members_without(details.get(), &["terminal_id"]);
-            terminal.details.extend(more);
+            let more = Members::of(details).without(&["terminal_id"]);
+            terminal.details.extend(more.into_owned());
         }
         let len = terminal.output.len();
         let grown = len <= ALWAYS_SHOWN || len >= terminal.shown + terminal.shown / 4;

@@ -7,14 +7,15 @@
 
 mod call;
 
-use super::ChunkSink;
+use super::{ChunkSink, Names};
 use crate::core::event::{Permission, ToolUpdate};
 use crate::core::permit::Decision;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{ToolCall, ToolResult};
 use call::{Call, Stage};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 
 /// The tool that runs now, for people.
@@ -47,6 +48,8 @@ impl Settle {
 pub struct Tools {
     dialect: &'static str,
     message_id: String,
+    /// The calls of the message that this one may go on with.
+    earlier: Names,
     calls: Vec<Call>,
     by_id: HashMap<Box<str>, usize>,
     /// The calls that are not settled, in the order of their first sight.
@@ -56,10 +59,11 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub fn new(dialect: &'static str, message_id: String) -> Self {
+    pub fn new(dialect: &'static str, message_id: String, earlier: Names) -> Self {
         Self {
             dialect,
             message_id,
+            earlier,
             calls: Vec::new(),
             by_id: HashMap::new(),
             open: Vec::new(),
@@ -72,11 +76,17 @@ impl Tools {
         if let Some(&at) = self.by_id.get(update.id.as_ref()) {
             return at;
         }
-        self.calls.push(Call::new(self.dialect, update));
+        let earlier = self.earlier.tool(&update.id);
+        self.calls.push(Call::new(self.dialect, update, earlier));
         let at = self.calls.len() - 1;
         self.by_id.insert(update.id.as_ref().into(), at);
         self.open.push(at);
         at
+    }
+
+    /// Whether there is a call of that id.
+    pub fn knows(&self, id: &str) -> bool {
+        self.by_id.contains_key(id)
     }
 
     fn note_settled(&mut self, at: usize) {
@@ -103,8 +113,8 @@ impl Tools {
     ) {
         let at = self.call(&permission.tool);
         let call = &mut self.calls[at];
-        call.merge_question(&permission.tool);
-        call.show_input(sink);
+        let changed = call.merge_question(&permission.tool);
+        call.show_asked(changed, sink);
         self.asked += 1;
         let approval = format!("{}.ask{}", self.message_id, self.asked);
         let options = permission.raw_options.map(Raw);
@@ -145,6 +155,11 @@ impl Tools {
         })
     }
 
+    pub fn names(&self) -> Names {
+        let name = |call: &Call| (call.id().to_owned(), call.name().to_owned());
+        Names::of_tools(self.calls.iter().map(name))
+    }
+
     pub fn calls(&self) -> Vec<ToolCall> {
         self.calls.iter().map(Call::summary).collect()
     }
@@ -164,26 +179,29 @@ impl Tools {
 }
 
 /// What `data-permission` holds.
-pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>) -> Value {
-    let mut data = json!({
-        "toolCallId": permission.tool.id,
-        "options": permission.raw_options.map(Raw),
-    });
+pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>) -> Box<RawValue> {
+    let mut data = Members::default();
+    data.set_owned("toolCallId", &permission.tool.id);
+    data.set_owned("options", &permission.raw_options.map(Raw));
+    if let Some(status) = &permission.tool.status {
+        data.set_owned("status", status);
+    }
+    data.extend(permission.other.clone());
     if let Some(decision) = decision {
-        data["outcome"] = match &decision.choice {
+        let outcome = match &decision.choice {
             Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
             None => json!({ "outcome": "cancelled" }),
         };
-        data["approved"] = decision.approved().into();
-        data["reason"] = decision.reason.as_str().into();
+        data.set_owned("outcome", &outcome);
+        data.set_owned("approved", &decision.approved());
+        data.set_owned("reason", &decision.reason);
     }
-    data
+    to_raw(&data)
 }
 
-fn show_question(approval: &str, data: &Value, sink: &mut impl ChunkSink) {
-    let data = to_raw(data);
+fn show_question(approval: &str, data: &RawValue, sink: &mut impl ChunkSink) {
     sink.chunk(&Chunk::DataPermission {
         id: approval,
-        data: Raw(&data),
+        data: Raw(data),
     });
 }

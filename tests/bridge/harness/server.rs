@@ -325,6 +325,31 @@ impl Server {
         })
     }
 
+    /// The first message that nobody asked for, once it has ended, checked.
+    pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
+        let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
+            let stream = s.stream(session);
+            let unasked = |c: &&Chunk| c.chunk["messageMetadata"]["acp"]["unprompted"] == true;
+            let turn = stream.chunks.iter().find(unasked)?.turn.clone();
+            let over = |c: &Chunk| {
+                c.turn == turn && ["finish", "error"].contains(&c.chunk["type"].as_str().unwrap())
+            };
+            if !stream.chunks.iter().any(over) {
+                return None;
+            }
+            stream.closed.extend(turn.clone());
+            let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut stream.chunks)
+                .into_iter()
+                .partition(|c| c.turn == turn);
+            stream.chunks = rest.into();
+            Some(own.into_iter().map(|c| c.chunk).collect::<Vec<_>>())
+        });
+        if let Err(wrong) = stream::check(&chunks) {
+            self.fail(&wrong);
+        }
+        chunks
+    }
+
     /// All chunks of a session that were not claimed, unchecked.
     pub fn take_chunks(&mut self, session: &str) -> Vec<Value> {
         let chunks = std::mem::take(&mut self.stream(session).chunks);

@@ -18,6 +18,7 @@ const OTHERS: &[&str] = &[
     "data-session",
     "data-notice",
     "data-compaction",
+    "data-subagent",
     "data-acp",
 ];
 

@@ -4,7 +4,7 @@ use super::Settle;
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::turn::ChunkSink;
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
-use crate::proto::json::{Raw, raw_object, text};
+use crate::proto::json::{Members, Raw, merge, raw_object, text, value};
 use crate::proto::wire::{ToolCall, ToolResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,8 +32,12 @@ pub struct Call {
     name: String,
     title: Option<String>,
     shown_title: Option<String>,
+    /// The name, where the agent gave another than the one shown.
+    late_name: Option<String>,
     kind: Option<String>,
     status: Option<ToolStatus>,
+    /// The agent's word for the status.
+    status_word: Option<String>,
     input: Option<Box<RawValue>>,
     /// True while the input shown is the input known.
     input_shown: bool,
@@ -41,6 +45,7 @@ pub struct Call {
     content: Option<Box<RawValue>>,
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
+    other: Members<'static>,
     stage: Stage,
     /// Whether something changed that was not shown, because the call is heavy and the change is light.
     stale: bool,
@@ -59,23 +64,26 @@ enum Beside {
 }
 
 impl Call {
-    pub fn new(dialect: &'static str, first: &ToolUpdate<'_>) -> Self {
+    pub fn new(dialect: &'static str, first: &ToolUpdate<'_>, earlier: Option<&str>) -> Self {
         // The name cannot change afterwards: a part keeps the one it began with.
-        let name = first.name.as_deref().or(first.kind.as_deref());
+        let name = first.name.as_deref().or(earlier).or(first.kind.as_deref());
         Self {
             dialect,
             id: first.id.clone().into_owned(),
             name: name.unwrap_or("other").to_owned(),
             title: None,
             shown_title: None,
+            late_name: None,
             kind: None,
             status: None,
+            status_word: None,
             input: None,
             input_shown: false,
             output: None,
             content: None,
             locations: None,
             meta: None,
+            other: Members::default(),
             stage: Stage::New,
             stale: false,
             asked: false,
@@ -100,39 +108,61 @@ impl Call {
         note(set_raw(&mut self.content, u.content));
         note(set_raw(&mut self.locations, u.locations));
         if let Some(meta) = u.meta
-            && let Ok(value) = serde_json::from_str(meta.get())
-            && merge_json(self.meta.get_or_insert_default(), value)
+            && merge(self.meta.get_or_insert_default(), value(meta))
         {
             note(Some(meta.get().len()));
         }
-        let ended = matches!(
-            self.status,
-            Some(ToolStatus::Completed | ToolStatus::Failed)
-        );
-        let ends = matches!(u.status, Some(ToolStatus::Completed | ToolStatus::Failed));
-        // What has ended does not begin again.
-        if u.status.is_some() && u.status != self.status && (ends || !ended) {
-            self.status = u.status;
-            note(Some(0));
+        let late_name = u.name.as_deref().filter(|name| *name != self.name);
+        note(set_text(&mut self.late_name, late_name));
+        for (name, value) in u.other.iter() {
+            if self.other.get(name).map(RawValue::get) != Some(value.get()) {
+                note(Some(name.len() + value.get().len()));
+            }
+        }
+        if !u.other.is_empty() {
+            self.other.extend(u.other.clone().into_owned());
+        }
+        if let Some(word) = u.status.as_deref() {
+            note(self.set_status(word).then_some(0));
         }
         changed
     }
 
+    /// Takes over the status; false when that changes nothing. What has ended does not begin again: a word
+    /// that says so is kept apart.
+    fn set_status(&mut self, word: &str) -> bool {
+        use ToolStatus::{Completed, Failed};
+        let status = ToolStatus::of(word);
+        let ended = matches!(self.status, Some(Completed | Failed));
+        let ends = matches!(status, Some(Completed | Failed));
+        if self.status_word.as_deref() == Some(word) {
+            return false;
+        }
+        if ended && !ends {
+            self.other.set_owned("status", &word);
+            return true;
+        }
+        self.status = status.or(self.status);
+        self.status_word = Some(word.to_owned());
+        true
+    }
+
     /// Takes over what a permission question says: it repeats the call, often with less than is known.
-    pub fn merge_question(&mut self, u: &ToolUpdate<'_>) {
+    pub fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
         let filled = |raw: &&RawValue| raw.get() != "[]";
         self.merge(&ToolUpdate {
             id: u.id.clone(),
-            name: None,
+            name: u.name.clone(),
             title: u.title.clone(),
             kind: u.kind.clone(),
-            status: u.status.filter(|_| self.status.is_none()),
+            status: u.status.clone().filter(|_| self.status_word.is_none()),
             input: u.input.filter(|i| i.get() != "{}" || self.input.is_none()),
             output: u.output,
             content: u.content.filter(filled),
             locations: u.locations.filter(filled),
             meta: u.meta,
-        });
+            other: u.other.clone(),
+        })
     }
 
     /// Shows the call after an update, if it is worth it.
@@ -212,8 +242,16 @@ impl Call {
         }));
     }
 
+    /// Shows the call that a question is about.
+    pub fn show_asked(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
+        self.show_input(sink);
+        if self.asked || self.stage != Stage::Available {
+            self.show_again(changed, sink);
+        }
+    }
+
     /// Shows the input, unless it stands there or the stage does not allow it any more.
-    pub fn show_input(&mut self, sink: &mut impl ChunkSink) {
+    fn show_input(&mut self, sink: &mut impl ChunkSink) {
         self.show_input_beside(Beside::Nothing, sink);
     }
 
@@ -306,9 +344,10 @@ impl Call {
         let input_hidden = !self.input_shown && self.stage != Stage::Announced;
         ToolState {
             tool_name: None,
+            name: self.late_name.as_deref(),
             title: self.title.as_deref().filter(|_| !title_shown),
             kind: self.kind.as_deref(),
-            status: self.status.map(ToolStatus::as_str),
+            status: self.status_word.as_deref(),
             raw_input: self.input.as_deref().filter(|_| input_hidden).map(Raw),
             no_input: self.input.is_none() && self.stage != Stage::Announced,
             raw_output: self.output.as_deref().filter(|_| own).map(Raw),
@@ -316,6 +355,7 @@ impl Call {
             locations: self.locations.as_deref().map(Raw),
             settled: self.settled,
             meta: self.meta.as_ref(),
+            other: (!self.other.is_empty()).then_some(&self.other),
         }
     }
 
@@ -441,22 +481,4 @@ fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> Option
     let value = value.filter(|value| !same(value))?;
     *slot = Some(value.to_owned());
     Some(value.get().len())
-}
-
-/// Merges objects deeply, replaces everything else; true when that changes anything.
-fn merge_json(into: &mut Value, from: Value) -> bool {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            let mut changed = false;
-            for (key, value) in from {
-                changed |= merge_json(into.entry(key).or_insert(Value::Null), value);
-            }
-            changed
-        }
-        (into, from) if *into != from => {
-            *into = from;
-            true
-        }
-        _ => false,
-    }
 }

@@ -1,0 +1,292 @@
+//! What agents say unasked: to whom it belongs, and the messages it makes.
+//!
+//! An agent may go on after it has answered a prompt (a task in the background ends, a subagent reports).
+//! Whatever would be part of a message then makes a message of its own, with a turn id of its own and
+//! `unprompted` in its metadata. Nothing tells its end: it ends before the next prompt, with the agent, or
+//! when the agent has been quiet for a while and no tool runs.
+
+use super::{Agent, Bridge};
+use crate::core::client::Outlet;
+use crate::core::error::Error;
+use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
+use crate::core::session::{Session, Unprompted};
+use crate::core::turn::{Turn, notice, other};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tracing::debug;
+
+/// After how long without news a message that nobody asked for is over.
+pub const QUIET_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many subagents of an agent are known by their session ids.
+const SUBAGENTS: usize = 4096;
+
+/// Whose words: the session's own, or those of a subagent of it.
+pub(super) struct Route {
+    /// The client's id of the session.
+    pub session: String,
+    pub subagent: Option<String>,
+}
+
+impl Bridge {
+    /// Where the words of an agent's session belong. Subagents have sessions that no client opened, but the
+    /// agent announced.
+    pub(super) fn route(&self, agent_session: &str) -> Option<Route> {
+        if let Some(session) = self.routes.get(agent_session) {
+            return Some(Route {
+                session: session.clone(),
+                subagent: None,
+            });
+        }
+        Some(Route {
+            session: self.subagents.get(agent_session)?.clone(),
+            subagent: Some(agent_session.to_owned()),
+        })
+    }
+
+    /// Remembers whose subagent an update announces.
+    pub(super) fn note_subagent(&mut self, route: &Route, update: &Update<'_>) {
+        if let Update::Subagent { id } | Update::Letter { subagent: Some(id) } = update
+            && self.subagents.len() < SUBAGENTS
+            && !self.routes.contains_key(id.as_ref())
+        {
+            self.subagents
+                .insert(id.clone().into_owned(), route.session.clone());
+        }
+    }
+
+    /// Takes an update of a session in which no prompt runs.
+    pub(super) fn unasked(
+        &mut self,
+        route: &Route,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(&route.session) else {
+            return;
+        };
+        if session.unprompted.is_none() && route.subagent.is_none() {
+            match update {
+                Update::Context { cost } => {
+                    session.set_context(original, *cost, outlet);
+                    return;
+                }
+                Update::Notice => {
+                    notice(original, &mut session.sink(None, outlet));
+                    return;
+                }
+                Update::Other
+                | Update::Message(MessagePiece {
+                    voice: Voice::User, ..
+                }) => {
+                    other(original, &mut session.sink(None, outlet));
+                    return;
+                }
+                // Nothing is said: no reason for a message.
+                Update::Message(MessagePiece {
+                    content: Content::Text(text),
+                    about,
+                    ..
+                }) if text.is_empty() && about.is_empty() => return,
+                _ => {}
+            }
+        }
+        let begins_with = match update {
+            Update::Message(piece) => piece.message_id.as_deref(),
+            Update::Tool(tool) => Some(tool.id.as_ref()),
+            _ => None,
+        };
+        self.begin_unprompted(&route.session, begins_with, now, outlet);
+        if let Some(session) = self.sessions.get_mut(&route.session) {
+            let subagent = route.subagent.as_deref();
+            session.with_turn(outlet, |turn, sink| match subagent {
+                None => turn.update(update, original, sink),
+                Some(id) => turn.subagent(id, update, original, sink),
+            });
+        }
+    }
+
+    /// Begins a message that nobody asked for, if none is open; `begins_with` is the agent's id of the
+    /// message or tool call that it begins with.
+    pub(super) fn begin_unprompted(
+        &mut self,
+        id: &str,
+        begins_with: Option<&str>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        if let Some(unprompted) = &mut session.unprompted {
+            unprompted.quiet_at = Some(now + QUIET_LIMIT);
+            return;
+        }
+        let (turn_id, message_id) = (self.next_id("turn"), self.next_id("msg"));
+        let (Some(agent), Some(session)) = (&self.agent, self.sessions.get_mut(id)) else {
+            return;
+        };
+        let mut about = json!({ "sessionId": session.agent_session(), "unprompted": true });
+        let last = session.last.as_ref();
+        if let Some(last) = last.filter(|last| begins_with.is_some_and(|id| last.names.knows(id))) {
+            about["continues"] = last.message_id.as_str().into();
+        }
+        let names = last.map(|last| last.names.clone()).unwrap_or_default();
+        let dialect = agent.dialect.name();
+        let sink = &mut session.sink(Some(&turn_id), outlet);
+        let turn = Turn::start(message_id, dialect, &about, names, sink);
+        debug!(session = id, %turn_id, "the agent speaks unasked");
+        session.unprompted = Some(Unprompted {
+            turn,
+            turn_id,
+            quiet_at: Some(now + QUIET_LIMIT),
+        });
+    }
+
+    /// Ends the message that nobody asked for, if there is one: because of an error, or just so.
+    pub(super) fn end_unprompted(
+        &mut self,
+        id: &str,
+        error: Option<&Error>,
+        outlet: &mut impl Outlet,
+    ) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.end_unprompted(error, outlet);
+        }
+    }
+
+    /// Whether the agent may still do something: not while it is being stopped.
+    pub(super) fn is_serving(&self) -> bool {
+        !self.agent.as_ref().is_none_or(Agent::is_stopping)
+    }
+}
+
+impl Session {
+    /// The time came to end a message that nobody asked for; one whose tool runs waits for it.
+    pub(super) fn quieten(&mut self, outlet: &mut impl Outlet) {
+        let Some(unprompted) = &mut self.unprompted else {
+            return;
+        };
+        if unprompted.turn.activity().is_some() {
+            unprompted.quiet_at = None;
+        } else {
+            self.end_unprompted(None, outlet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+    use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+    use crate::core::error::Error;
+    use crate::core::permit::Policy;
+    use crate::core::profile::Profile;
+    use crate::proto::chunk::Chunk;
+    use crate::proto::frame::Batch;
+    use crate::proto::wire::{AgentSource, EnsureParams};
+    use std::time::{Duration, Instant};
+
+    #[derive(Default)]
+    struct Seen(Vec<String>);
+
+    impl Outlet for Seen {
+        fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+            answer.unwrap();
+        }
+        fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
+            let mut json = Vec::new();
+            chunk.write(&mut json);
+            let chunk: serde_json::Value = serde_json::from_slice(&json).unwrap();
+            self.0.push(chunk["type"].as_str().unwrap().to_owned());
+        }
+        fn notify(&mut self, _: Notice) {}
+    }
+
+    fn say(bridge: &mut Bridge, line: &str, now: Instant, seen: &mut Seen) {
+        let lines = Batch::Lines(format!("{line}\n").into());
+        let rest = bridge.agent(AgentId(1), AgentInput::Batch(lines), now, seen);
+        assert!(rest.is_none());
+        bridge.drained(true, now, seen);
+    }
+
+    #[test]
+    fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs() {
+        let (mut now, seen) = (Instant::now(), &mut Seen::default());
+        let mut bridge = Bridge::new(Settings {
+            default_agent: AgentSpec {
+                command: "agent".into(),
+                args: Vec::new(),
+                cwd: "/".into(),
+                env: std::collections::BTreeMap::new(),
+                source: AgentSource::CommandLine,
+            },
+            policy: Policy::Approve,
+            profile: Profile::V7,
+            cwd: "/".into(),
+            id_prefix: "t".into(),
+        });
+        bridge.command(
+            Token(1),
+            Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),
+            now,
+            seen,
+        );
+        let ensure = Command::Ensure(EnsureParams::default());
+        bridge.command(Token(2), ensure, now, seen);
+        assert!(matches!(bridge.effects()[..], [Effect::Spawn(..), ..]));
+        let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        say(
+            &mut bridge,
+            &answer(1, r#"{"protocolVersion":1}"#),
+            now,
+            seen,
+        );
+        say(&mut bridge, &answer(2, r#"{"sessionId":"a"}"#), now, seen);
+        let update = |update: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"a","update":{update}}}}}"#
+            )
+        };
+        let text = update(
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}"#,
+        );
+        let tool = |status| {
+            update(&format!(
+                r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#
+            ))
+        };
+        assert!(bridge.deadline().is_none());
+        say(&mut bridge, &text, now, seen);
+        say(&mut bridge, &tool("in_progress"), now, seen);
+        let (at, _) = bridge.deadline().unwrap();
+        assert_eq!(at, now + super::QUIET_LIMIT);
+
+        // A tool that runs is waited for, however long.
+        now = at;
+        bridge.tick(now, seen);
+        assert!(bridge.deadline().is_none());
+        now += Duration::from_secs(3600);
+        say(&mut bridge, &tool("completed"), now, seen);
+        let (at, _) = bridge.deadline().unwrap();
+        bridge.tick(at, seen);
+        assert!(bridge.deadline().is_none());
+        let kinds: Vec<&str> = seen.0.iter().map(String::as_str).collect();
+        assert_eq!(
+            kinds,
+            [
+                "start",
+                "start-step",
+                "text-start",
+                "text-delta",
+                "text-end",
+                "tool-input-available",
+                "tool-output-available",
+                "finish-step",
+                "finish"
+            ]
+        );
+    }
+}

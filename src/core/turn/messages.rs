@@ -1,0 +1,290 @@
+//! The words of a turn: pieces of messages become text and reasoning blocks, files and sources.
+
+use super::{ChunkSink, other};
+use crate::core::event::{Content, MessagePiece, Original, Voice};
+use crate::proto::chunk::{Chunk, Named};
+use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The blocks of a turn, of which at most one is open.
+#[derive(Debug)]
+pub struct Messages {
+    message_id: String,
+    dialect: &'static str,
+    blocks: u32,
+    open: Option<Block>,
+    text: String,
+    surrogates: Surrogates,
+    /// The agent's ids of its messages.
+    ids: Vec<String>,
+}
+
+/// An open text or reasoning block.
+#[derive(Debug)]
+struct Block {
+    voice: Voice,
+    id: String,
+    message_id: Option<String>,
+    /// What was said of it so far, merged, as it stands in its metadata.
+    about: Option<Box<RawValue>>,
+}
+
+impl Messages {
+    pub fn new(message_id: String, dialect: &'static str) -> Self {
+        Self {
+            message_id,
+            dialect,
+            blocks: 0,
+            open: None,
+            text: String::new(),
+            surrogates: Surrogates::default(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Shows a piece of a message.
+    pub fn piece(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        original: Original<'_>,
+        sink: &mut impl ChunkSink,
+    ) {
+        if piece.voice == Voice::User {
+            self.close(sink);
+            let data = to_raw(&original.fields());
+            sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
+            return;
+        }
+        if let Content::Text(text) = piece.content {
+            self.text(piece, text, sink);
+            return;
+        }
+        self.close(sink);
+        match &piece.content {
+            Content::Text(_) => {}
+            Content::Data {
+                media_type,
+                base64,
+                details,
+            } => {
+                let url = format!("data:{media_type};base64,{}", base64.decode());
+                let about = self.about_other(piece, details);
+                let provider_metadata = about.as_deref().map(Raw);
+                sink.chunk(&match piece.voice {
+                    Voice::Thought => Chunk::ReasoningFile {
+                        url: &url,
+                        media_type,
+                        provider_metadata,
+                    },
+                    Voice::Answer | Voice::User => Chunk::File {
+                        url: &url,
+                        media_type,
+                        provider_metadata,
+                    },
+                });
+            }
+            Content::Link {
+                uri,
+                name,
+                media_type,
+                details,
+            } => {
+                let about = self.about_other(piece, details);
+                if uri.starts_with("http://") || uri.starts_with("https://") {
+                    sink.chunk(&Chunk::SourceUrl {
+                        source_id: uri,
+                        url: uri,
+                        title: name.as_deref(),
+                        provider_metadata: about.as_deref().map(Raw),
+                    });
+                } else {
+                    let (name, media_type) = (name.as_deref(), media_type.as_deref());
+                    document(uri, name, media_type, about.as_deref(), sink);
+                }
+            }
+            Content::Document {
+                uri,
+                media_type,
+                details,
+            } => {
+                let about = self.about_other(piece, details);
+                document(uri, None, media_type.as_deref(), about.as_deref(), sink);
+            }
+            Content::Other => other(original, sink),
+        }
+    }
+
+    /// The hot path: one delta in, one delta out.
+    fn text(&mut self, piece: &MessagePiece<'_>, text: JsonStr<'_>, sink: &mut impl ChunkSink) {
+        let continues = self.open.as_ref().is_some_and(|b| {
+            b.voice == piece.voice && b.message_id.as_deref() == piece.message_id.as_deref()
+        });
+        let mut news = false;
+        if continues {
+            if !piece.about.is_empty() {
+                news = self.add_about(piece);
+            }
+        } else {
+            if text.is_empty() && piece.about.is_empty() {
+                return;
+            }
+            self.close(sink);
+            self.open(piece, sink);
+        }
+        let mended = self.surrogates.mend(text);
+        let text = match mended.as_deref() {
+            Some(mended) if mended.get() == "\"\"" && !news => return,
+            Some(mended) => JsonStr::new(mended).unwrap_or(text),
+            None => text,
+        };
+        if let Some(block) = &self.open {
+            let about = block.about.as_deref().filter(|_| news);
+            let delta = Raw(text.raw());
+            sink.chunk(&delta_chunk(block.voice, &block.id, delta, about.map(Raw)));
+        }
+        if piece.voice == Voice::Answer {
+            text.decode_into(&mut self.text);
+        }
+    }
+
+    fn open(&mut self, piece: &MessagePiece<'_>, sink: &mut impl ChunkSink) {
+        self.blocks += 1;
+        if let Some(id) = piece.message_id.as_deref()
+            && self.ids.last().is_none_or(|last| last != id)
+        {
+            self.ids.push(id.to_owned());
+        }
+        let id = format!("{}.{}", self.message_id, self.blocks);
+        let about = self.named(about(piece));
+        let provider_metadata = about.as_deref().map(Raw);
+        sink.chunk(&match piece.voice {
+            Voice::Thought => Chunk::ReasoningStart {
+                id: &id,
+                provider_metadata,
+            },
+            Voice::Answer | Voice::User => Chunk::TextStart {
+                id: &id,
+                provider_metadata,
+            },
+        });
+        self.open = Some(Block {
+            voice: piece.voice,
+            id,
+            message_id: piece.message_id.as_deref().map(str::to_owned),
+            about,
+        });
+    }
+
+    /// Adds what is said of a piece to what was said of its block; false when it is known.
+    ///
+    /// Readers replace a block's metadata: what was said before must be said again with it.
+    fn add_about(&mut self, piece: &MessagePiece<'_>) -> bool {
+        let Some(more) = self.named(about(piece)) else {
+            return false;
+        };
+        let Some(block) = &mut self.open else {
+            return false;
+        };
+        let same = |known: &RawValue| known.get() == more.get();
+        if block.about.as_deref().is_some_and(same) {
+            return false;
+        }
+        let mut merged = block.about.as_deref().map_or(Value::Null, value);
+        let changed = merge(&mut merged, value(&more));
+        if changed {
+            block.about = Some(to_raw(&merged));
+        }
+        changed
+    }
+
+    /// Ends the open block, if there is one.
+    pub fn close(&mut self, sink: &mut impl ChunkSink) {
+        if let Some(Block { voice, id, .. }) = self.open.take() {
+            if let Some(rest) = self.surrogates.rest() {
+                let delta = to_raw(&rest);
+                sink.chunk(&delta_chunk(voice, &id, Raw(&delta), None));
+                if voice == Voice::Answer {
+                    self.text.push_str(rest);
+                }
+            }
+            sink.chunk(&match voice {
+                Voice::Thought => Chunk::ReasoningEnd { id: &id },
+                Voice::Answer | Voice::User => Chunk::TextEnd { id: &id },
+            });
+        }
+    }
+
+    /// What is said of a piece of other content than text: also the block without its data.
+    fn about_other(&self, piece: &MessagePiece<'_>, block: &RawValue) -> Option<Box<RawValue>> {
+        let mut all = Members::of(block).without(&["data", "type"]);
+        if let Some(resource) = all.get("resource") {
+            let resource = to_raw(&Members::of(resource).without(&["blob"]));
+            all.set_owned("resource", &resource);
+        }
+        all.extend(about(piece));
+        self.named(all)
+    }
+
+    fn named(&self, about: Members<'_>) -> Option<Box<RawValue>> {
+        (!about.is_empty()).then(|| to_raw(&Named(self.dialect, about)))
+    }
+
+    /// The agent's ids of the messages, taken out.
+    pub fn take_ids(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.ids)
+    }
+
+    /// The whole text of the answer, taken out: it can be large.
+    pub fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// What is said of a piece besides what its chunk holds.
+fn about<'a>(piece: &'a MessagePiece<'_>) -> Members<'a> {
+    let mut all = Members::default();
+    if let Some(id) = &piece.message_id {
+        all.set_owned("messageId", id);
+    }
+    all.extend(piece.about.clone());
+    all
+}
+
+fn delta_chunk<'a>(
+    voice: Voice,
+    id: &'a str,
+    delta: Raw<'a>,
+    provider_metadata: Option<Raw<'a>>,
+) -> Chunk<'a> {
+    match voice {
+        Voice::Thought => Chunk::ReasoningDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+        Voice::Answer | Voice::User => Chunk::TextDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+    }
+}
+
+fn document(
+    uri: &str,
+    name: Option<&str>,
+    media_type: Option<&str>,
+    about: Option<&RawValue>,
+    sink: &mut impl ChunkSink,
+) {
+    let last = || uri.rsplit('/').find(|s| !s.is_empty()).unwrap_or(uri);
+    let title = name.unwrap_or_else(last);
+    sink.chunk(&Chunk::SourceDocument {
+        source_id: uri,
+        media_type: media_type.unwrap_or("application/octet-stream"),
+        title,
+        filename: Some(title),
+        provider_metadata: about.map(Raw),
+    });
+}

@@ -1,0 +1,198 @@
+//! Subagents of a turn: what each does makes a message of its own, shown whole as `data-subagent` and kept
+//! out of the main text.
+
+use super::{ChunkSink, Names, Turn};
+use crate::core::event::{Original, Permission, Update};
+use crate::core::fold::Fold;
+use crate::core::permit::Decision;
+use crate::proto::chunk::{Chunk, SubagentState};
+use crate::proto::json::{merge, to_raw, value};
+use serde_json::{Map, Value, json};
+
+/// Up to this size, in bytes of its chunks, a subagent is shown anew at every change; beyond, only growth
+/// by a quarter does, so that all that is shown stays in proportion to what was said.
+const ALWAYS_SHOWN: usize = 1024;
+
+/// The subagents of a turn.
+#[derive(Debug, Default)]
+pub struct Subagents(Vec<Subagent>);
+
+#[derive(Debug)]
+struct Subagent {
+    id: String,
+    info: Map<String, Value>,
+    state: Map<String, Value>,
+    letters: Vec<Value>,
+    /// Translates what the subagent says as if it were an agent.
+    turn: Turn,
+    folded: Folded,
+    shown: usize,
+    stale: bool,
+}
+
+/// Takes a subagent's chunks in.
+#[derive(Debug, Default)]
+struct Folded {
+    fold: Fold,
+    buffer: Vec<u8>,
+    /// Bytes of all chunks taken.
+    size: usize,
+}
+
+impl ChunkSink for Folded {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.buffer.clear();
+        chunk.write(&mut self.buffer);
+        self.size += self.buffer.len();
+        if let Ok(chunk) = serde_json::from_slice(&self.buffer) {
+            self.fold.push(&chunk);
+        }
+    }
+}
+
+impl Subagents {
+    fn get(&mut self, id: &str, of: (&str, &'static str)) -> &mut Subagent {
+        let known = self.0.iter().position(|known| known.id == id);
+        let at = known.unwrap_or_else(|| {
+            let (message, dialect) = of;
+            let message = format!("{message}.sub{}", self.0.len() + 1);
+            let mut folded = Folded::default();
+            let about = json!({ "sessionId": id });
+            let mut turn = Turn::start(message, dialect, &about, Names::default(), &mut folded);
+            turn.is_subagent = true;
+            self.0.push(Subagent {
+                id: id.to_owned(),
+                info: Map::new(),
+                state: Map::new(),
+                letters: Vec::new(),
+                turn,
+                folded,
+                shown: 0,
+                stale: false,
+            });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
+    }
+
+    /// Takes what a subagent said, or what was said of it; `of` names the main message and its dialect.
+    pub fn update(
+        &mut self,
+        id: &str,
+        of: (&str, &'static str),
+        update: &Update<'_>,
+        original: Original<'_>,
+        sink: &mut impl ChunkSink,
+    ) {
+        let subagent = self.get(id, of);
+        match update {
+            Update::Subagent { .. } => {
+                for (name, said) in original.fields().without(&["sessionId"]).iter() {
+                    subagent.info.insert(name.to_owned(), value(said));
+                }
+            }
+            Update::Letter { .. } => {
+                subagent.letter(original);
+            }
+            Update::Session(news) => {
+                for (name, said) in news.iter() {
+                    subagent.state.insert(name.to_owned(), value(said));
+                }
+            }
+            _ => {
+                subagent.turn.update(update, original, &mut subagent.folded);
+                subagent.show_in_proportion(sink);
+                return;
+            }
+        }
+        subagent.show(sink);
+    }
+
+    /// Adds a piece to a letter; false when none is known by its id.
+    pub fn read_on(&mut self, original: Original<'_>, sink: &mut impl ChunkSink) -> bool {
+        let more = value(&to_raw(&original.fields()));
+        let known = |s: &&mut Subagent| {
+            s.letters
+                .iter()
+                .any(|l| l["messageId"] == more["messageId"])
+        };
+        let Some(subagent) = self.0.iter_mut().find(known) else {
+            return false;
+        };
+        subagent.letter(original);
+        subagent.show(sink);
+        true
+    }
+
+    /// Shows a permission question of a subagent; a question without a name for it is that of whose tool it
+    /// is. False when it is none of these.
+    pub fn permission(
+        &mut self,
+        permission: &Permission<'_>,
+        decision: &Decision,
+        sink: &mut impl ChunkSink,
+    ) -> bool {
+        let asks = |known: &&mut Subagent| known.is_asked_for(permission);
+        let Some(subagent) = self.0.iter_mut().find(asks) else {
+            return false;
+        };
+        let folded = &mut subagent.folded;
+        subagent.turn.permission(permission, decision, folded);
+        subagent.show(sink);
+        true
+    }
+
+    /// Ends all of them and shows what was held back.
+    pub fn close(&mut self, settle: super::Settle, sink: &mut impl ChunkSink) {
+        for subagent in &mut self.0 {
+            subagent.turn.close(settle, &mut subagent.folded);
+            subagent.show(sink);
+        }
+    }
+}
+
+impl Subagent {
+    fn is_asked_for(&self, permission: &Permission<'_>) -> bool {
+        permission.session == self.id || self.turn.tools.knows(&permission.tool.id)
+    }
+
+    /// Both sides tell of a letter: what they say of it is merged.
+    fn letter(&mut self, original: Original<'_>) {
+        let said = value(&to_raw(&original.fields()));
+        let id = &said["messageId"];
+        match self
+            .letters
+            .iter_mut()
+            .find(|known| known["messageId"] == *id)
+        {
+            Some(known) => {
+                merge(known, said);
+            }
+            None => self.letters.push(said),
+        }
+    }
+
+    fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
+        let size = self.folded.size;
+        if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
+            self.show(sink);
+        } else {
+            self.stale = true;
+        }
+    }
+
+    fn show(&mut self, sink: &mut impl ChunkSink) {
+        self.shown = self.folded.size;
+        self.stale = false;
+        let message = self.folded.fold.message();
+        sink.chunk(&Chunk::DataSubagent {
+            id: &self.id,
+            data: SubagentState {
+                info: &self.info,
+                state: &self.state,
+                letters: &self.letters,
+                message: &message,
+            },
+        });
+    }
+}
