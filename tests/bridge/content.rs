@@ -1,5 +1,6 @@
 //! What an agent shows in a turn, known or odd, and the chunks that carry it.
 
+use crate::harness::server::Server;
 use crate::harness::steps::{end, say, tool, tool_change};
 use crate::turn::play;
 use serde_json::{Value, json};
@@ -268,4 +269,61 @@ fn a_new_message_id_begins_a_new_block() {
         .collect();
     assert_eq!(ids, [&json!("a"), &json!("b"), &Value::Null]);
     assert_eq!(turn.summary["text"], "1234");
+}
+
+/// An agent that lets a subagent of its own work: its words come under a session that nobody opened.
+#[test]
+fn subagents_are_kept_apart_and_may_ask() {
+    let child = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "child", "update": update}}});
+    let mut s = Server::ready(&json!({"session/prompt": [[
+        say("main "),
+        {"update": {"sessionUpdate": "subagent_update", "sessionId": "child", "title": "helps", "state": {"state": "running"}}},
+        {"update": {"sessionUpdate": "session_message", "messageId": "l", "senderSessionId": "fake-1", "recipientSessionId": "child", "content": [{"type": "text", "text": "do"}]}},
+        child(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "apart"}})),
+        child(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "kind": "edit", "rawInput": {}})),
+        {"ask": {"method": "session/request_permission", "params": {
+            "sessionId": "child", "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}}},
+        {"echoAnswer": true},
+        {"update": {"sessionUpdate": "subagent_update", "sessionId": "child", "state": {"state": "idle"}}},
+        end("end_turn"),
+    ]]}));
+    let turn = s.prompt("go");
+    let text = turn.summary["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("main {") && text.contains("selected"),
+        "{text}"
+    );
+    assert_eq!(turn.summary["toolCalls"], json!([]));
+    let shown = turn.of("data-subagent");
+    assert!(shown.iter().all(|c| c["id"] == "child"));
+    let last = &shown.last().unwrap()["data"];
+    assert_eq!(
+        last["info"],
+        json!({"title": "helps", "state": {"state": "idle"}})
+    );
+    assert_eq!(last["letters"][0]["content"][0]["text"], "do");
+    let parts: Vec<_> = last["message"]["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| (p["type"].as_str().unwrap(), p["state"].clone()))
+        .collect();
+    assert_eq!(parts[1], ("text", json!("done")));
+    assert!(parts.contains(&("data-permission", Value::Null)));
+    assert!(parts.contains(&("dynamic-tool", json!("output-error"))));
+}
+
+/// What is shown of a subagent stays in proportion to what it said.
+#[test]
+fn a_talkative_subagent_is_not_shown_at_every_word() {
+    let turn = play(&[
+        json!({"update": {"sessionUpdate": "subagent_update", "sessionId": "child"}}),
+        json!({"repeat": {"times": 5000, "steps": [{"notify": {"method": "session/update", "params": {"sessionId": "child",
+            "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "word "}}}}}]}}),
+        end("end_turn"),
+    ]);
+    let shown = turn.of("data-subagent");
+    assert!(shown.len() < 100, "{}", shown.len());
+    let parts = &shown.last().unwrap()["data"]["message"]["parts"];
+    assert_eq!(parts[1]["text"].as_str().unwrap().len(), 25_000);
 }
