@@ -111,7 +111,7 @@ pub struct TokenUsage {
 pub struct ChunkParams<'a> {
     /// The session.
     pub session_id: &'a str,
-    /// The turn; `null` for what the agent said outside of any.
+    /// The turn, prompted or not; `null` for what is part of no message.
     pub turn_id: Option<&'a str>,
     /// Rises by one with every chunk of the session.
     pub seq: u64,
