@@ -1,8 +1,10 @@
 //! What agents send and no client should get: lines are mended before they are read.
 
+use crate::proto::json::{string_len, text};
 use bytes::Bytes;
 use memchr::{memchr, memmem};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// A batch in which no reader of lines, events or JSON will stumble; as a rule the batch itself.
 ///
@@ -18,56 +20,71 @@ pub fn clean(batch: Bytes) -> Bytes {
             .collect(),
         None => batch,
     };
-    if memmem::find(&batch, b"proto").is_none() {
+    if !is_suspect(&batch) {
         return batch;
     }
-    let mut mended = Vec::with_capacity(batch.len());
-    let mut changed = false;
+    let mut mended = Vec::with_capacity(batch.len() + 1);
     for line in batch.split_inclusive(|&b| b == b'\n') {
-        match memmem::find(line, b"proto").and_then(|_| without_prototypes(line)) {
-            Some(line) => {
-                mended.extend_from_slice(line.as_bytes());
-                mended.push(b'\n');
-                changed = true;
-            }
-            None => mended.extend_from_slice(line),
+        if is_suspect(line) {
+            rename(line, &mut mended);
+        } else {
+            mended.extend_from_slice(line);
         }
     }
-    if changed { mended.into() } else { batch }
+    mended.into()
 }
 
-/// The line with other keys; `None` when it has none of those, or is no JSON.
-fn without_prototypes(line: &[u8]) -> Option<String> {
-    let mut value: Value = serde_json::from_slice(line).ok()?;
-    rename(&mut value, false).then(|| value.to_string())
+/// Whether such a key may be there: spelled out, or with escapes for some of its letters.
+fn is_suspect(text: &[u8]) -> bool {
+    memmem::find(text, b"proto").is_some()
+        || memmem::find_iter(text, b"\\u00").any(|at| matches!(text.get(at + 4), Some(b'5'..=b'7')))
 }
 
-fn rename(value: &mut Value, in_constructor: bool) -> bool {
-    match value {
-        Value::Object(object) => {
-            let forbidden = |key: &str| key == "__proto__" || in_constructor && key == "prototype";
-            let mut changed = object.keys().any(|key| forbidden(key));
-            if changed {
-                let members = std::mem::take(object).into_iter();
-                object.extend(members.map(|(key, value)| {
-                    let key = if forbidden(&key) { key + "_" } else { key };
-                    (key, value)
-                }));
+/// Appends the line with other keys. The tokens are copied as they stand: nothing else of it changes.
+fn rename(line: &[u8], out: &mut Vec<u8>) {
+    // Of each open object or array: whether it is the value of a key `constructor`.
+    let mut open: Vec<bool> = Vec::new();
+    let mut in_constructor = false;
+    let mut at = 0;
+    while let Some(&byte) = line.get(at) {
+        let mut end = at + 1;
+        match byte {
+            b'"' => {
+                let Some(len) = string_len(&line[at..]) else {
+                    break;
+                };
+                end = at + len;
+                let is_key = line[end..].trim_ascii_start().first() == Some(&b':');
+                let key = is_key.then(|| decoded(&line[at..end])).flatten();
+                in_constructor = key.as_deref() == Some("constructor");
+                let forbidden = match key.as_deref() {
+                    Some("__proto__") => true,
+                    Some("prototype") => open.last() == Some(&true),
+                    _ => false,
+                };
+                if forbidden {
+                    out.extend_from_slice(&line[at..end - 1]);
+                    out.extend_from_slice(b"_\"");
+                    at = end;
+                    continue;
+                }
             }
-            for (key, value) in object.iter_mut() {
-                changed |= rename(value, key == "constructor");
+            b'{' | b'[' => open.push(std::mem::take(&mut in_constructor) && byte == b'{'),
+            b'}' | b']' => {
+                open.pop();
             }
-            changed
+            b',' => in_constructor = false,
+            _ => {}
         }
-        Value::Array(items) => {
-            let mut changed = false;
-            for item in items {
-                changed |= rename(item, false);
-            }
-            changed
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        out.extend_from_slice(&line[at..end]);
+        at = end;
     }
+    out.extend_from_slice(&line[at..]);
+}
+
+fn decoded(string: &[u8]) -> Option<Cow<'_, str>> {
+    let raw: &RawValue = serde_json::from_slice(string).ok()?;
+    text(Some(raw))
 }
 
 #[cfg(test)]
@@ -90,15 +107,27 @@ mod tests {
             ("no JSON proto\n{ }", "no JSON proto\n{ }"),
             (
                 "{ }\n{\"b\":[{\"__proto__\":{\"x\":1}}],\"n\":1e400}\n[2]",
-                "{ }\n{\"b\":[{\"__proto__\":{\"x\":1}}],\"n\":1e400}\n[2]",
+                "{ }\n{\"b\":[{\"__proto___\":{\"x\":1}}],\"n\":1e400}\n[2]",
+            ),
+            (
+                r#"{"__pr\u006fto__" : "__pr\u006Fto__: \u0061", "constructor":[{"prototype":1}]}"#,
+                r#"{"__pr\u006fto___" : "__pr\u006Fto__: \u0061", "constructor":[{"prototype":1}]}"#,
+            ),
+            (
+                r#"{"constructor":1,"a":{"prototype":1},"\u0063onstructor" :{"a":2,"prototype":{"prototype":3}}}"#,
+                r#"{"constructor":1,"a":{"prototype":1},"\u0063onstructor" :{"a":2,"prototype_":{"prototype":3}}}"#,
+            ),
+            (
+                r#"{"a":"broken proto \u005f"#,
+                r#"{"a":"broken proto \u005f"#,
             ),
             (
                 "{ }\n{\"z\":1,\"b\":[{\"\\u005f_proto__\":{\"x\":1}}]}\n[2]",
-                "{ }\n{\"z\":1,\"b\":[{\"__proto___\":{\"x\":1}}]}\n[2]",
+                "{ }\n{\"z\":1,\"b\":[{\"\\u005f_proto___\":{\"x\":1}}]}\n[2]",
             ),
             (
                 "{\"constructor\":{\"prototype\":null,\"a\":1}}",
-                "{\"constructor\":{\"prototype_\":null,\"a\":1}}\n",
+                "{\"constructor\":{\"prototype_\":null,\"a\":1}}",
             ),
         ];
         for (line, want) in cases {

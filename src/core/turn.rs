@@ -96,11 +96,11 @@ impl Turn {
                 self.messages.piece(piece, original, sink);
             }
             Update::Tool(tool) => {
-                self.messages.close(sink);
                 if tool.status.is_some() {
                     self.terminals.flush(sink);
                 }
-                self.tools.update(tool, sink);
+                let messages = &mut self.messages;
+                self.tools.update(tool, &mut AfterWords { messages, sink });
             }
             Update::Terminal(terminal) => self.terminals.update(terminal, sink),
             Update::Plan { id, data } => {
@@ -289,6 +289,19 @@ impl Turn {
     #[must_use]
     pub fn failed_tool(&self) -> Option<&str> {
         self.tools.failed_last()
+    }
+}
+
+/// Closes the open block before anything else is shown.
+struct AfterWords<'a, S> {
+    messages: &'a mut Messages,
+    sink: &'a mut S,
+}
+
+impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.messages.close(self.sink);
+        self.sink.chunk(chunk);
     }
 }
 

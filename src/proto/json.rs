@@ -118,6 +118,20 @@ fn units(inner: &str) -> Vec<u16> {
     units
 }
 
+/// The length of the JSON string that `json` begins with, quotes included; `None` where it breaks off.
+#[must_use]
+pub fn string_len(json: &[u8]) -> Option<usize> {
+    json.strip_prefix(b"\"")?;
+    let mut at = 1;
+    loop {
+        match json.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
 /// Any JSON value, written as it stood.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a>(pub &'a RawValue);

@@ -1,5 +1,7 @@
 //! What a discarded line was: the id and method that its first and last bytes still show.
 
+use crate::proto::json::string_len;
+
 /// What was found; an id as its JSON text.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sniffed {
@@ -59,15 +61,7 @@ fn note(found: &mut Sniffed, key: &[u8], value: &[u8]) {
 
 /// A JSON string with its quotes, and what follows it.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    text.strip_prefix(b"\"")?;
-    let mut at = 1;
-    loop {
-        match text.get(at)? {
-            b'"' => return Some(text.split_at(at + 1)),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
+    string_len(text).map(|len| text.split_at(len))
 }
 
 /// Any complete JSON value, and what follows it.
