@@ -12,6 +12,7 @@ use acpipe::core::fold::Fold;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use judge::Stream;
+use replay::Replayed;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,8 +22,8 @@ const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
 const GENERATED: usize = 10_000;
 
 /// The turns of a session, one stream each.
-fn streams(name: &str, recording: &str, policy: Policy, profile: Profile) -> Vec<Stream> {
-    let turns = replay::replay(recording, policy, profile).into_iter();
+fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
+    let turns = got.turns.into_iter();
     turns
         .map(|turn| Stream {
             name: format!("{name}, {}", turn.id),
@@ -46,7 +47,8 @@ fn recorded() -> Vec<Stream> {
             // Both answers to every question, whatever the recording's client chose.
             for policy in [Policy::Approve, Policy::Deny] {
                 let name = format!("{name} ({policy:?})");
-                all.extend(streams(&name, &recording, policy, profile));
+                let got = replay::replay(&recording, policy, profile);
+                all.extend(streams(&name, got, profile));
             }
         }
     }
@@ -56,9 +58,10 @@ fn recorded() -> Vec<Stream> {
 fn generated(seed: u64) -> Vec<Stream> {
     let session = generate::session(seed);
     let name = format!("seed {seed}");
-    let made = streams(&name, &session.recording, session.policy, session.profile);
-    assert!(!made.is_empty(), "{name}: no turn");
-    made
+    let got = replay::replay(&session.recording, session.policy, session.profile);
+    assert!(!got.turns.is_empty(), "{name}: no turn");
+    assert!(got.refused.is_empty(), "{name}: {:?}", got.refused);
+    streams(&name, got, session.profile)
 }
 
 #[test]

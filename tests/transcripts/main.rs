@@ -1,8 +1,9 @@
 //! Recorded sessions of real agents, replayed through the core: one recording, one list of chunks.
 //!
 //! The bridge makes its own calls in the order in which the recording client made its calls; the agent's
-//! lines are fed as they came, only the ids of its answers are those of the bridge's calls. After a wanted
-//! change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
+//! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
+//! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
+//! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -11,6 +12,9 @@ mod stream;
 
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
+use replay::Replayed;
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,38 +31,51 @@ fn policy(name: &str) -> Policy {
     }
 }
 
+/// The names of the files in a folder, without their endings.
+fn names(of: &str) -> BTreeSet<String> {
+    let files = std::fs::read_dir(folder().join(of)).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    paths
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect()
+}
+
+/// What a client got, line by line.
+fn list(got: &Replayed) -> String {
+    let turns = got.turns.iter();
+    let turns = turns.flat_map(|turn| turn.chunks.iter().chain([&turn.end]).cloned());
+    let outside = got.outside.iter().map(|chunk| json!({ "outside": chunk }));
+    let lines = turns.chain(outside).chain(got.refused.iter().cloned());
+    lines
+        .flat_map(|line| [line.to_string(), "\n".to_owned()])
+        .collect()
+}
+
 #[test]
 fn recordings_become_the_expected_chunks() {
     let update = std::env::var_os("UPDATE_TRANSCRIPTS").is_some();
-    let mut recordings: Vec<PathBuf> = std::fs::read_dir(folder().join("recordings"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    recordings.sort();
+    let recordings = names("recordings");
     assert!(recordings.len() > 40, "recordings are missing");
     let mut wrong = String::new();
-    for path in recordings {
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let recording = std::fs::read_to_string(&path).unwrap();
-        let turns = replay::replay(&recording, policy(&name), Profile::V7);
-        assert!(!turns.is_empty(), "{name}: no turn");
-        let mut seen = String::new();
-        for turn in &turns {
+    for name in &recordings {
+        let path = |of| folder().join(of).join(format!("{name}.ndjson"));
+        let recording = std::fs::read_to_string(path("recordings")).unwrap();
+        let got = replay::replay(&recording, policy(name), Profile::V7);
+        if got.turns.is_empty() {
+            let _ = writeln!(wrong, "{name}: no turn");
+        }
+        for turn in &got.turns {
             if let Err(fault) = stream::check(&turn.chunks) {
                 let _ = writeln!(wrong, "{name}: {}: {fault}", turn.id);
             }
-            for chunk in &turn.chunks {
-                let _ = writeln!(seen, "{chunk}");
-            }
-            let _ = writeln!(seen, "{}", turn.end);
         }
-        let expected = folder().join("expected").join(format!("{name}.ndjson"));
+        let seen = list(&got);
         if update {
             std::fs::create_dir_all(folder().join("expected")).unwrap();
-            std::fs::write(&expected, &seen).unwrap();
+            std::fs::write(path("expected"), &seen).unwrap();
             continue;
         }
-        let want = std::fs::read_to_string(&expected).unwrap_or_default();
+        let want = std::fs::read_to_string(path("expected")).unwrap_or_default();
         for (n, (seen, want)) in seen.lines().zip(want.lines()).enumerate() {
             if seen != want {
                 let _ = writeln!(
@@ -78,4 +95,5 @@ fn recordings_become_the_expected_chunks() {
         wrong.is_empty(),
         "{wrong}\nIf this is wanted: UPDATE_TRANSCRIPTS=1 cargo test --test transcripts"
     );
+    assert_eq!(names("expected"), recordings, "a list for each recording");
 }

@@ -1,6 +1,6 @@
 //! Feeds a recording to a bridge and collects what its client gets.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
@@ -8,27 +8,52 @@ use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{self, AgentSource};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
+
+/// What a client got.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    pub turns: Vec<Turn>,
+    /// The chunks that belong to no turn.
+    pub outside: Vec<Value>,
+    /// The prompts and sessions that were refused: by the bridge, or by the agent.
+    pub refused: Vec<Value>,
+}
 
 /// One turn as the client saw it.
 #[derive(Debug)]
 pub struct Turn {
     pub id: String,
     pub chunks: Vec<Value>,
-    /// The summary without times, or the error.
+    /// The summary without times.
     pub end: Value,
+}
+
+/// A line of a recording.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    dir: &'a str,
+    #[serde(borrow)]
+    frame: Option<&'a RawValue>,
+    /// In place of the frame, where the line was no JSON.
+    raw: Option<String>,
 }
 
 #[derive(Default)]
 struct Seen {
-    turns: Vec<Turn>,
+    got: Replayed,
     last_seq: HashMap<String, u64>,
+    /// What is not answered yet.
+    asked: HashMap<Token, &'static str>,
 }
 
 impl Outlet for Seen {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let asked = self.asked.remove(&token).expect("one answer a call");
         let end = match answer {
             Ok(Reply::Turn(summary)) => {
                 let mut summary = serde_json::to_value(*summary).unwrap();
@@ -38,12 +63,16 @@ impl Outlet for Seen {
                 summary
             }
             Ok(_) => return,
-            Err(error) => panic!("call {token:?} failed: {error:?}"),
+            Err(error) if matches!(asked, "session/prompt" | "session/ensure") => {
+                let error = json!({ "message": error.message, "data": error.data() });
+                let refused = json!({ "refused": asked, "error": error });
+                self.got.refused.push(refused);
+                return;
+            }
+            Err(error) => panic!("{asked} failed: {error:?}"),
         };
-        let turn = self
-            .turns
-            .iter_mut()
-            .find(|t| end["turnId"] == t.id.as_str());
+        let mut turns = self.got.turns.iter_mut();
+        let turn = turns.find(|t| end["turnId"] == t.id.as_str());
         turn.expect("a summary without chunks").end = json!({ "summary": end });
     }
 
@@ -54,11 +83,13 @@ impl Outlet for Seen {
         let mut json = Vec::new();
         chunk.write(&mut json);
         let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
-        let id = place.turn.unwrap_or("outside of turns");
-        match self.turns.iter_mut().find(|t| t.id == id) {
+        let Some(id) = place.turn else {
+            self.got.outside.push(chunk);
+            return;
+        };
+        match self.got.turns.iter_mut().find(|t| t.id == id) {
             Some(turn) => turn.chunks.push(chunk),
-            None if place.turn.is_none() => {}
-            None => self.turns.push(Turn {
+            None => self.got.turns.push(Turn {
                 id: id.to_owned(),
                 chunks: vec![chunk],
                 end: Value::Null,
@@ -72,18 +103,28 @@ impl Outlet for Seen {
 struct Replay {
     bridge: Bridge,
     seen: Seen,
-    agent: AgentId,
+    /// Known once the recording's client has begun its handshake.
+    agent: Option<AgentId>,
     tokens: u64,
     /// The recording's ids of calls to the agent → the bridge's.
     ids: HashMap<String, Value>,
     /// The recording's sessions → the client's.
     sessions: HashMap<String, String>,
-    opening: HashMap<String, String>,
+    /// The recording's ids of calls for sessions → what they are to open.
+    opening: HashMap<String, Opening>,
     now: Instant,
 }
 
-/// The turns of a recording, for a client of that profile.
-pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Vec<Turn> {
+#[derive(Clone)]
+struct Opening {
+    /// The client's session.
+    client: String,
+    /// The recording's, where the call named it.
+    recorded: Option<String>,
+}
+
+/// What a client of that profile gets of a recording.
+pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
     let now = Instant::now();
     let settings = Settings {
         default_agent: AgentSpec {
@@ -101,42 +142,43 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Vec<Turn> {
     let mut replay = Replay {
         bridge: Bridge::new(settings),
         seen: Seen::default(),
-        agent: AgentId(1),
+        agent: None,
         tokens: 0,
         ids: HashMap::new(),
         sessions: HashMap::new(),
         opening: HashMap::new(),
         now,
     };
-    replay.command(Command::Initialize(wire::InitializeParams {
+    let initialize = Command::Initialize(wire::InitializeParams {
         protocol_version: 1,
         client_info: None,
         capabilities: wire::ClientCapabilities::default(),
         chunk_profile: None,
-    }));
+    });
+    replay.command("initialize", initialize);
     for line in recording.lines() {
-        let entry: Value = serde_json::from_str(line).expect("a recording is NDJSON");
-        match (
-            entry["dir"].as_str(),
-            entry.get("frame"),
-            entry["raw"].as_str(),
-        ) {
-            (Some("out"), Some(frame), _) => replay.client_sent(frame),
-            (Some("in"), Some(frame), _) => replay.agent_sent(frame.clone()),
-            (Some("in"), None, Some(raw)) => replay.line(raw.to_owned()),
+        let entry: Entry<'_> = serde_json::from_str(line).expect("a recording is NDJSON");
+        match (entry.dir, entry.frame, entry.raw) {
+            ("out", Some(frame), _) => replay.client_sent(frame),
+            ("in", Some(frame), _) => replay.agent_sent(frame),
+            ("in", None, Some(raw)) => replay.line(raw),
+            // What the bridge does not write: lines that are no JSON.
             _ => {}
         }
     }
-    let exit = AgentInput::Exited(acpipe::core::bridge::Exit::default());
-    replay.agent_input(exit);
-    replay.seen.turns
+    // However the recording ends, its agent is gone then.
+    replay.agent_input(AgentInput::Exited(Exit::default()));
+    let open: Vec<_> = replay.seen.asked.into_values().collect();
+    assert!(open.is_empty(), "never answered: {open:?}");
+    replay.seen.got
 }
 
 impl Replay {
     /// Gives a command and returns the ids of the calls it made to the agent.
-    fn command(&mut self, command: Command) -> Vec<Value> {
+    fn command(&mut self, name: &'static str, command: Command) -> Vec<Value> {
         self.tokens += 1;
         let token = Token(self.tokens);
+        self.seen.asked.insert(token, name);
         self.bridge
             .command(token, command, self.now, &mut self.seen);
         self.calls()
@@ -146,7 +188,7 @@ impl Replay {
         let mut ids = Vec::new();
         for effect in self.bridge.effects() {
             match effect {
-                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Spawn(id, _) => self.agent = Some(id),
                 Effect::Send(_, lines) => {
                     for line in String::from_utf8(lines).unwrap().lines() {
                         let frame: Value = serde_json::from_str(line).expect("a line is JSON");
@@ -161,30 +203,40 @@ impl Replay {
         ids
     }
 
-    fn client_sent(&mut self, frame: &Value) {
-        let session = frame["params"]["sessionId"].as_str().unwrap_or_default();
-        let known = self.sessions.get(session).cloned();
-        let calls = match frame["method"].as_str() {
-            Some("initialize") => self.command(Command::Connect(wire::ConnectParams::default())),
-            Some("session/new") => {
-                let id = format!("s{}", self.opening.len() + 1);
-                self.opening.insert(frame["id"].to_string(), id.clone());
-                self.command(Command::Ensure(wire::EnsureParams {
-                    session_id: Some(id),
-                    cwd: None,
-                    mcp_servers: Vec::new(),
-                }))
+    /// Lets the bridge do what the recording's client did, as far as it does such things.
+    fn client_sent(&mut self, frame: &RawValue) {
+        let frame: Value = serde_json::from_str(frame.get()).unwrap();
+        let method = frame["method"].as_str().unwrap_or_default();
+        // The bridge calls nothing before the handshake.
+        if self.agent.is_none() && method != "initialize" {
+            return;
+        }
+        let session = frame["params"]["sessionId"].as_str();
+        let known = session.map(|s| self.sessions.get(s).map_or(s, String::as_str));
+        let session_id = Some(known.unwrap_or("no such session").to_owned());
+        let calls = match method {
+            "initialize" => {
+                let connect = Command::Connect(wire::ConnectParams::default());
+                self.command("agent/connect", connect)
             }
-            Some("session/prompt") => self.command(Command::Prompt(wire::PromptParams {
-                session_id: known,
-                message: wire::UserMessage::text("what the recording says"),
-                turn_id: None,
-                degrade: false,
-            })),
-            Some("session/cancel") => self.command(Command::Cancel(wire::CancelParams {
-                session_id: known,
-                turn_id: None,
-            })),
+            "session/new" | "session/fork" => self.open(&frame["id"], None),
+            "session/load" | "session/resume" => self.open(&frame["id"], session),
+            "session/prompt" => {
+                let prompt = Command::Prompt(wire::PromptParams {
+                    session_id,
+                    message: wire::UserMessage::text("what the recording says"),
+                    turn_id: None,
+                    degrade: false,
+                });
+                self.command("session/prompt", prompt)
+            }
+            "session/cancel" => {
+                let cancel = Command::Cancel(wire::CancelParams {
+                    session_id,
+                    turn_id: None,
+                });
+                self.command("session/cancel", cancel)
+            }
             _ => Vec::new(),
         };
         if let Some(id) = calls.first() {
@@ -192,28 +244,61 @@ impl Replay {
         }
     }
 
-    fn agent_sent(&mut self, mut frame: Value) {
-        if frame.get("method").is_none() {
-            let recorded = frame["id"].to_string();
-            if let (Some(client), Some(agent)) = (
-                self.opening.get(&recorded),
-                frame["result"]["sessionId"].as_str(),
-            ) {
-                self.sessions.insert(agent.to_owned(), client.clone());
-            }
-            match self.ids.get(&recorded) {
-                Some(ours) => frame["id"] = ours.clone(),
-                // An answer to something the bridge does not ask.
-                None => return,
-            }
+    /// The bridge opens sessions by `session/new` alone: the recorded answer to a load, resume or fork is
+    /// fed as the answer to that, and the history that was replayed before it as it came.
+    fn open(&mut self, id: &Value, recorded: Option<&str>) -> Vec<Value> {
+        let known = recorded.and_then(|r| self.sessions.get(r)).cloned();
+        let client = known.unwrap_or_else(|| format!("s{}", self.opening.len() + 1));
+        let opening = Opening {
+            client: client.clone(),
+            recorded: recorded.map(str::to_owned),
+        };
+        self.opening.insert(id.to_string(), opening);
+        let ensure = Command::Ensure(wire::EnsureParams {
+            session_id: Some(client),
+            cwd: None,
+            mcp_servers: Vec::new(),
+        });
+        self.command("session/ensure", ensure)
+    }
+
+    fn agent_sent(&mut self, raw: &RawValue) {
+        let mut frame: Value = serde_json::from_str(raw.get()).unwrap();
+        // Batches and errors without id answer nothing either.
+        if frame.get("method").is_some() || frame["id"].is_null() {
+            self.line(raw.get().to_owned());
+            return;
+        }
+        let recorded = frame["id"].to_string();
+        // An answer to something the bridge does not ask is left out: it could be taken for another's.
+        let Some(ours) = self.ids.get(&recorded) else {
+            return;
+        };
+        frame["id"] = ours.clone();
+        if let Some(opening) = self.opening.get(&recorded).cloned()
+            && let Some(result) = frame.get_mut("result")
+        {
+            self.opened(opening, result);
         }
         self.line(frame.to_string());
     }
 
+    /// The agent opened a session; in answers to loads it does not say which.
+    fn opened(&mut self, opening: Opening, result: &mut Value) {
+        if let Some(recorded) = opening.recorded {
+            if !result.is_object() {
+                *result = json!({});
+            }
+            result["sessionId"] = recorded.into();
+        }
+        if let Some(agent) = result["sessionId"].as_str() {
+            self.sessions.insert(agent.to_owned(), opening.client);
+        }
+    }
+
     fn agent_input(&mut self, input: AgentInput) {
-        let rest = self
-            .bridge
-            .agent(self.agent, input, self.now, &mut self.seen);
+        let Some(agent) = self.agent else { return };
+        let rest = self.bridge.agent(agent, input, self.now, &mut self.seen);
         assert!(rest.is_none(), "the outlet is never full");
         self.bridge.drained(true, self.now, &mut self.seen);
     }
