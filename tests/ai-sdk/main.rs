@@ -67,7 +67,7 @@ fn generated(seed: u64) -> Vec<Stream> {
 #[test]
 fn the_sdk_accepts_every_stream() {
     let recorded = recorded();
-    assert!(recorded.len() > 200, "recordings are missing");
+    assert!(recorded.len() > 1000, "recordings are missing");
     // Made while others are judged: both take their time.
     let generated = (0..).flat_map(generated).take(GENERATED);
     if let Some(verdicts) = judge::judge(recorded.into_iter().chain(generated)) {

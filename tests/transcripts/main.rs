@@ -4,6 +4,7 @@
 //! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
 //! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
 //! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
+//! `excluded.md` says which recordings are not here, and why.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -55,7 +56,7 @@ fn list(got: &Replayed) -> String {
 fn recordings_become_the_expected_chunks() {
     let update = std::env::var_os("UPDATE_TRANSCRIPTS").is_some();
     let recordings = names("recordings");
-    assert!(recordings.len() > 40, "recordings are missing");
+    assert!(recordings.len() > 130, "recordings are missing");
     let mut wrong = String::new();
     for name in &recordings {
         let path = |of| folder().join(of).join(format!("{name}.ndjson"));
@@ -96,4 +97,26 @@ fn recordings_become_the_expected_chunks() {
         "{wrong}\nIf this is wanted: UPDATE_TRANSCRIPTS=1 cargo test --test transcripts"
     );
     assert_eq!(names("expected"), recordings, "a list for each recording");
+}
+
+#[test]
+fn recordings_are_excluded_for_a_reason() {
+    let table = std::fs::read_to_string(folder().join("excluded.md")).unwrap();
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert!(!rows.is_empty(), "the table is missing");
+    let recordings = names("recordings");
+    for row in &rows {
+        let [name, reason] = row[..] else {
+            panic!("{row:?} is no file and reason");
+        };
+        assert!(!reason.is_empty(), "{name}: no reason");
+        assert!(!recordings.contains(name), "{name} is among the recordings");
+    }
+    assert!(
+        rows.is_sorted_by(|a, b| a[0] < b[0]),
+        "sorted, each file once"
+    );
 }
