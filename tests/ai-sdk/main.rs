@@ -29,7 +29,11 @@ fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
             name: format!("{name}, {}", turn.id),
             profile: profile.major(),
             chunks: turn.chunks,
-            failed: Some(turn.end["summary"]["stopReason"] == "error"),
+            // Of a turn that nobody asked for nobody says how it ended.
+            failed: turn
+                .end
+                .get("summary")
+                .map(|end| end["stopReason"] == "error"),
         })
         .collect()
 }

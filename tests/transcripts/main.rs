@@ -44,7 +44,11 @@ fn names(of: &str) -> BTreeSet<String> {
 /// What a client got, line by line.
 fn list(got: &Replayed) -> String {
     let turns = got.turns.iter();
-    let turns = turns.flat_map(|turn| turn.chunks.iter().chain([&turn.end]).cloned());
+    // A turn that nobody asked for has no answer.
+    let turns = turns.flat_map(|turn| {
+        let end = Some(&turn.end).filter(|end| !end.is_null());
+        turn.chunks.iter().chain(end).cloned()
+    });
     let outside = got.outside.iter().map(|chunk| json!({ "outside": chunk }));
     let lines = turns.chain(outside).chain(got.refused.iter().cloned());
     lines
