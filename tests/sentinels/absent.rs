@@ -1,0 +1,302 @@
+//! What need not be found, and why.
+
+use crate::survey::Group;
+use std::fmt::Write as _;
+
+/// Fields that are absent in some situations; `*` stands for anything.
+#[derive(Debug)]
+pub struct Absent {
+    pub field: &'static str,
+    pub when: &'static str,
+    pub from: Lack,
+    pub why: &'static str,
+}
+
+/// Where something lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Lack the message; the chunks hold it.
+    Message,
+    /// Lack the chunks as well.
+    Everything,
+}
+
+const fn absent(field: &'static str, when: &'static str, from: Lack, why: &'static str) -> Absent {
+    Absent {
+        field,
+        when,
+        from,
+        why,
+    }
+}
+
+use Lack::{Everything, Message};
+
+const STATE: &str = "session state: `data-session` is transient, not part of the message";
+const ROUTED: &str = "names the session, which clients know by their own id";
+const REFUSED: &str =
+    "the question is refused with an error: there is no call that it could be about";
+
+/// What is left out on purpose.
+pub const OMISSIONS: &[Absent] = &[
+    absent("params(*).sessionId*", "*", Everything, ROUTED),
+    absent("request_permission.sessionId*", "*", Everything, ROUTED),
+    absent(
+        "request_permission.toolCall (of another type)",
+        "*",
+        Everything,
+        REFUSED,
+    ),
+    absent(
+        "request_permission.toolCall.toolCallId (of another type)",
+        "*",
+        Everything,
+        REFUSED,
+    ),
+    absent("available_commands_update.*", "*", Message, STATE),
+    absent("current_mode_update.*", "*", Message, STATE),
+    absent("config_option_update.*", "*", Message, STATE),
+    absent("session_info_update.*", "*", Message, STATE),
+    absent(
+        "notice.*",
+        "*",
+        Message,
+        "said to the user in passing: `data-notice` is transient",
+    ),
+];
+
+/// What is lost: to be repaired.
+pub const LOST: &[Absent] = &[
+    absent("params(*)._meta*", "*", Everything, PARAMS),
+    absent("params(*).(unknown field)", "*", Everything, PARAMS),
+    absent("request_permission._meta*", "*", Everything, PARAMS),
+    absent(
+        "request_permission.(unknown field)",
+        "*",
+        Everything,
+        PARAMS,
+    ),
+    absent("agent_*_chunk.(unknown field)", "*", Everything, UNREAD),
+    absent(
+        "agent_*_chunk.content[text].(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent(
+        "agent_*_chunk.messageId (of another type)",
+        "*",
+        Everything,
+        TYPE,
+    ),
+    absent(
+        "agent_*_chunk.content[text].annotations.*",
+        "before another",
+        Message,
+        REPLACED,
+    ),
+    absent(
+        "agent_*_chunk.content[text]._meta",
+        "before another",
+        Message,
+        REPLACED,
+    ),
+    absent("agent_*_chunk._meta", "before another", Message, REPLACED),
+    absent("tool_call.(unknown field)", "*", Everything, UNREAD),
+    absent("tool_call_update.(unknown field)", "*", Everything, UNREAD),
+    absent(
+        "tool_call*.status (unknown word)",
+        "*",
+        Everything,
+        "other words are not read",
+    ),
+    absent("tool_call.* (of another type)", "*", Everything, TYPE),
+    absent(
+        "tool_call_update.* (of another type)",
+        "*",
+        Everything,
+        TYPE,
+    ),
+    absent(
+        "tool_call_update.name",
+        "after *",
+        Everything,
+        "a call keeps its first name",
+    ),
+    absent(
+        "tool_call_update.status",
+        "after the output",
+        Everything,
+        ENDED,
+    ),
+    absent(
+        "tool_call_update.status",
+        "after a failure",
+        Everything,
+        ENDED,
+    ),
+    absent("plan.(unknown field)", "*", Everything, UNREAD),
+    absent(
+        "available_commands_update.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent(
+        "current_mode_update.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent(
+        "config_option_update.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent(
+        "session_info_update.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent("compaction_update.*", "before another", Message, REPLACED),
+    absent(
+        "compaction_summary_chunk.*",
+        "before another",
+        Message,
+        REPLACED,
+    ),
+    absent("plan_update.*", "*", Everything, DRAFT),
+    absent("plan_removed.*", "*", Everything, DRAFT),
+    absent("subagent_update.*", "*", Everything, DRAFT),
+    absent("session_message.*", "*", Everything, DRAFT),
+    absent("session_message_chunk.*", "*", Everything, DRAFT),
+    absent(
+        "request_permission.toolCall.*",
+        "after the output",
+        Everything,
+        NOT_SHOWN,
+    ),
+    absent(
+        "request_permission.toolCall.*",
+        "after a failure",
+        Everything,
+        NOT_SHOWN,
+    ),
+    absent(
+        "request_permission.toolCall.*",
+        "between turns",
+        Everything,
+        NOT_SHOWN,
+    ),
+    absent(
+        "request_permission.toolCall.status",
+        "after a call, *",
+        Everything,
+        "the call's own is kept",
+    ),
+    absent(
+        "request_permission.toolCall.name",
+        "after a call, *",
+        Everything,
+        "a call keeps its first name",
+    ),
+    absent(
+        "request_permission.toolCall.status (unknown word)",
+        "*",
+        Everything,
+        "other words are not read",
+    ),
+    absent(
+        "request_permission.toolCall.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent(
+        "request_permission.toolCall.* (of another type)",
+        "*",
+        Everything,
+        TYPE,
+    ),
+    absent("prompt_answer.(unknown field)", "*", Everything, UNREAD),
+    absent(
+        "prompt_answer.usage.(unknown field)",
+        "*",
+        Everything,
+        UNREAD,
+    ),
+    absent("prompt_answer.usage._meta", "*", Everything, UNREAD),
+    absent("prompt_answer.* (of another type)", "*", Everything, TYPE),
+];
+
+const PARAMS: &str = "of the parameters only session and update are read";
+const UNREAD: &str = "it is not read";
+const TYPE: &str = "a value of another type is not read";
+const REPLACED: &str = "what comes next replaces it";
+const ENDED: &str = "what has ended does not begin again";
+const DRAFT: &str = "only in `data-acp`";
+const NOT_SHOWN: &str = "the question's call is not shown then";
+
+impl Absent {
+    fn covers(&self, field: &str, when: &str, from: Lack) -> bool {
+        let enough = from == Message || self.from == Everything;
+        enough && matches(self.field, field) && matches(self.when, when)
+    }
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(start) else {
+        return false;
+    };
+    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.any(|at| matches(rest, &text[at..]))
+}
+
+/// The entry that lets a field be absent.
+pub fn reason<'a>(
+    lists: &[&'a [Absent]],
+    field: &str,
+    when: &str,
+    from: Lack,
+) -> Option<&'a Absent> {
+    let mut all = lists.iter().copied().flatten();
+    all.find(|absent| absent.covers(field, when, from))
+}
+
+/// What is absent and on no list, and what is on a list and never absent.
+pub fn faults(groups: &[Group], lists: &[&[Absent]]) -> String {
+    let mut faults = String::new();
+    let mut used: Vec<&Absent> = Vec::new();
+    for field in groups.iter().flat_map(|g| &g.fields) {
+        for ((when, status), found) in &field.found {
+            let from = match (found.lost_in_chunks, found.lost_in_message) {
+                (true, _) => Everything,
+                (false, true) => Message,
+                (false, false) => continue,
+            };
+            let when = format!("{when}, {status}");
+            let when = when.trim_end_matches(", ");
+            match reason(lists, &field.path, when, from) {
+                Some(absent) => used.push(absent),
+                None => {
+                    let _ = writeln!(faults, "{} ({when}): not found: {from:?}", field.path);
+                }
+            }
+        }
+    }
+    for absent in lists.iter().copied().flatten() {
+        if !used.iter().any(|u| std::ptr::eq(*u, absent)) {
+            let _ = writeln!(
+                faults,
+                "{} ({}): never absent: strike it from the list",
+                absent.field, absent.when
+            );
+        }
+    }
+    faults
+}

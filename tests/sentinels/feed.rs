@@ -1,0 +1,176 @@
+//! Feeds an agent's lines to a bridge in a turn, and collects what its client gets.
+
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::error::Error;
+use acpipe::core::fold::Fold;
+use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
+use acpipe::proto::chunk::Chunk;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::AgentSource;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// The agent's id of the session.
+pub const SESSION: &str = "S";
+
+/// What an agent says in a turn.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Whether permission is given.
+    pub approve: bool,
+    /// The agent's lines before its answer.
+    pub lines: Vec<Value>,
+    /// Its answer.
+    pub answer: Value,
+    /// Whether the lines come after the answer.
+    pub late: bool,
+}
+
+/// What the client got.
+#[derive(Debug, Default)]
+pub struct Got {
+    pub chunks: Vec<Value>,
+    /// The chunks of the turn, folded.
+    pub message: Value,
+}
+
+#[derive(Default)]
+struct Seen {
+    chunks: Vec<Value>,
+    notices: Vec<Value>,
+    fold: Fold,
+}
+
+impl Outlet for Seen {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        if let Err(error) = answer {
+            panic!("call {token:?} failed: {error:?}");
+        }
+    }
+
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
+        if place.turn.is_some() {
+            self.fold.push(&chunk);
+        }
+        self.chunks.push(chunk);
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::SessionState(state) = notice {
+            let state = serde_json::to_value(state).expect("a notice is JSON");
+            self.notices
+                .push(json!({ "type": "session/state", "state": state["state"] }));
+        }
+    }
+}
+
+/// Plays a scene in a new session.
+pub fn play(scene: &Scene) -> Got {
+    let mut feeder = Feeder::new(scene.approve);
+    feeder.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
+    let call = feeder.command(Command::Connect(params(json!({}))));
+    feeder.answer(&call, &json!({ "protocolVersion": 1 }));
+    let call = feeder.command(Command::Ensure(params(json!({}))));
+    feeder.answer(&call, &json!({ "sessionId": SESSION }));
+    let call = feeder.command(Command::Prompt(params(json!({ "message": "go" }))));
+    if scene.late {
+        feeder.answer(&call, &scene.answer);
+        feeder.seen = Seen::default();
+    }
+    for line in &scene.lines {
+        feeder.line(line.clone());
+    }
+    if !scene.late {
+        feeder.answer(&call, &scene.answer);
+    }
+    if scene.late {
+        // Between turns the session's state is told by a notice alone.
+        let notices = std::mem::take(&mut feeder.seen.notices);
+        feeder.seen.chunks.extend(notices);
+    }
+    Got {
+        chunks: feeder.seen.chunks,
+        message: feeder.seen.fold.message(),
+    }
+}
+
+fn params<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).expect("parameters as the wire has them")
+}
+
+struct Feeder {
+    bridge: Bridge,
+    seen: Seen,
+    agent: AgentId,
+    tokens: u64,
+    now: Instant,
+}
+
+impl Feeder {
+    fn new(approve: bool) -> Self {
+        let settings = Settings {
+            default_agent: AgentSpec {
+                command: "agent".into(),
+                args: Vec::new(),
+                cwd: "/project".into(),
+                env: BTreeMap::new(),
+                source: AgentSource::CommandLine,
+            },
+            policy: if approve {
+                Policy::Approve
+            } else {
+                Policy::Deny
+            },
+            profile: Profile::V7,
+            cwd: "/project".into(),
+            id_prefix: "t".into(),
+        };
+        Self {
+            bridge: Bridge::new(settings),
+            seen: Seen::default(),
+            agent: AgentId(1),
+            tokens: 0,
+            now: Instant::now(),
+        }
+    }
+
+    /// Gives a command and returns the call it made to the agent.
+    fn command(&mut self, command: Command) -> Value {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.bridge
+            .command(token, command, self.now, &mut self.seen);
+        let mut call = Value::Null;
+        for effect in self.bridge.effects() {
+            match effect {
+                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Send(_, line) => {
+                    call = serde_json::from_slice(&line).expect("one line of JSON");
+                }
+                _ => {}
+            }
+        }
+        call
+    }
+
+    fn answer(&mut self, call: &Value, result: &Value) {
+        assert!(!call["id"].is_null(), "no call was made");
+        self.line(json!({ "id": call["id"], "result": result }));
+    }
+
+    fn line(&mut self, mut line: Value) {
+        line["jsonrpc"] = "2.0".into();
+        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        let rest = self
+            .bridge
+            .agent(self.agent, batch, self.now, &mut self.seen);
+        assert!(rest.is_none(), "the outlet is never full");
+    }
+}

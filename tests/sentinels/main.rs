@@ -1,0 +1,111 @@
+//! Nothing lost, by sentinel: every field of what agents say is found in the chunks and in the message that
+//! they build, at the place that `docs/fields.md` tells, or is left out on purpose.
+//!
+//! After a wanted change `UPDATE_FIELDS=1 cargo test --test sentinels` writes the table anew.
+
+mod absent;
+mod drafts;
+mod feed;
+mod places;
+mod plant;
+mod rows;
+mod scenes;
+mod schema;
+mod survey;
+mod table;
+
+use absent::{LOST, OMISSIONS, faults};
+use std::path::Path;
+use std::sync::LazyLock;
+use survey::{Group, survey};
+
+static SURVEY: LazyLock<Vec<Group>> = LazyLock::new(survey);
+
+#[test]
+fn every_field_is_found_or_left_out_on_purpose() {
+    let faults = faults(&SURVEY, &[OMISSIONS, LOST]);
+    let first: Vec<&str> = faults.lines().take(40).collect();
+    let (count, first) = (faults.lines().count(), first.join("\n"));
+    assert!(count == 0, "{count} faults:\n{first}");
+}
+
+#[test]
+fn the_table_of_fields_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fields.md");
+    let have = table::write(&SURVEY);
+    if std::env::var_os("UPDATE_FIELDS").is_some() {
+        std::fs::write(path, have).expect("docs/fields.md can be written");
+        return;
+    }
+    let want = std::fs::read_to_string(path).unwrap_or_default();
+    let (mut have, mut want) = (have.lines(), want.lines());
+    for line in 1.. {
+        let (have, want) = (have.next(), want.next());
+        assert!(
+            have == want,
+            "docs/fields.md, line {line}:\n  have {}\n  want {}\n\
+             If this is wanted: UPDATE_FIELDS=1 cargo test --test sentinels",
+            have.unwrap_or("(end)"),
+            want.unwrap_or("(end)"),
+        );
+        if have.is_none() {
+            break;
+        }
+    }
+}
+
+/// All kinds that the schema has, and a field of each depth: the walk must not stop early.
+#[test]
+fn the_walk_reaches_every_corner() {
+    let paths: Vec<&str> = SURVEY
+        .iter()
+        .flat_map(|g| &g.fields)
+        .map(|f| f.path.as_str())
+        .collect();
+    for path in [
+        "user_message_chunk.content[audio].annotations.audience[] (unknown word)",
+        "agent_message_chunk.content[resource].resource[blob].blob",
+        "tool_call.content[content].content[resource_link].size",
+        "tool_call.content[diff].oldText",
+        "tool_call_update.locations[].line",
+        "plan.entries[].priority",
+        "available_commands_update.availableCommands[].input.hint",
+        "config_option_update.configOptions[select].options[group].options[].value",
+        "config_option_update.configOptions[boolean].currentValue",
+        "usage_update.cost.currency",
+        "notice.severity",
+        "compaction_update.summary[image].uri",
+        "subagent_update.state[idle].usage.totalTokens",
+        "update[unknown kind].sessionUpdate",
+        "tool_call_update._meta.terminal_exit.exit_code",
+        "request_permission.options[].kind (unknown word)",
+        "request_permission.toolCall.locations[].(unknown field)",
+        "prompt_answer.stopReason (unknown word)",
+        "tool_call.rawInput (of another type)",
+    ] {
+        assert!(paths.contains(&path), "{path} is not walked");
+    }
+}
+
+/// The tests must be able to fail: without its list each absent field is a fault, and so is an idle entry.
+#[test]
+fn what_is_absent_without_a_reason_is_a_fault() {
+    let silent = faults(&SURVEY, &[]);
+    for fault in [
+        "notice.title (alone): not found: Message",
+        "params(plan).sessionId (alone): not found: Everything",
+    ] {
+        assert!(silent.contains(fault), "{fault}: {silent}");
+    }
+    let idle = [absent::Absent {
+        field: "plan.entries[].content",
+        when: "*",
+        from: absent::Lack::Everything,
+        why: "a test",
+    }];
+    let faults = faults(&SURVEY, &[OMISSIONS, LOST, &idle]);
+    assert_eq!(
+        faults,
+        "plan.entries[].content (*): never absent: strike it from the list\n"
+    );
+}

@@ -1,0 +1,163 @@
+//! Writes the table of fields: `docs/fields.md`.
+
+use crate::absent::{LOST, Lack, OMISSIONS, reason};
+use crate::places::Place;
+use crate::plant::OTHER_FIELD;
+use crate::rows::{Row, rows};
+use crate::survey::{BETWEEN_TURNS, Found, Group, When};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+# Where every field of ACP is found
+
+Written by `UPDATE_FIELDS=1 cargo test --test sentinels`; do not edit. The test walks the types of the ACP schema
+(and the shapes of its draft kinds), puts a sentinel into every field, says each in every situation, and looks
+where it stands in the chunks and in the message that they build. What is not found fails the test, unless it is
+left out on purpose; then the note says why.
+
+A field is `<update>.<path>`; `[diff]` is the kind of an item, `[]` any item, `.*` all that is below, as it came;
+`params(…)` are the fields beside the update. A place is `<type of the chunk or part>.<path>`, without the indices
+of lists. *Unknown fields* are those that the schema does not have. Words outside of a closed list, and values of
+another type than the schema's, stand where the others stand, if nothing else is said. Tools are shown completed
+at first sight; the note tells where other situations differ. Between turns an update goes on as it came, in
+`data-acp`, and session state in `session/state`.
+";
+
+/// The whole document.
+pub fn write(groups: &[Group]) -> String {
+    let mut text = HEAD.to_owned();
+    for group in groups {
+        let _ = write!(text, "\n## {}\n\n", group.kind);
+        text.push_str("| field | chunks | message | note |\n|-|-|-|-|\n");
+        for row in rows(&group.fields) {
+            let usual = &row.found[0].1;
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} |",
+                name(&row.field),
+                show(&usual.chunks),
+                if usual.message == usual.chunks && !usual.message.is_empty() {
+                    "same".to_owned()
+                } else {
+                    show(&usual.message)
+                },
+                notes(&row).join("; ")
+            );
+        }
+    }
+    text
+}
+
+fn name(field: &str) -> String {
+    match field.strip_suffix(OTHER_FIELD) {
+        Some(object) => format!("`{object}`*unknown*"),
+        None => match field.split_once(" (") {
+            Some((field, what)) => format!("`{field}` ({what}"),
+            None => format!("`{field}`"),
+        },
+    }
+}
+
+/// Places, those of one path together.
+fn show(places: &BTreeSet<Place>) -> String {
+    let mut by_path: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (kind, path) in places {
+        by_path.entry(path).or_default().push(kind);
+    }
+    let show = |(path, kinds): (&str, Vec<&str>)| match kinds.as_slice() {
+        [kind] => format!("`{kind}.{path}`"),
+        kinds => format!("`{{{}}}.{path}`", kinds.join(", ")),
+    };
+    let shown: Vec<String> = by_path.into_iter().map(show).collect();
+    if shown.is_empty() {
+        "–".to_owned()
+    } else {
+        shown.join("<br>")
+    }
+}
+
+fn notes(row: &Row<'_>) -> Vec<String> {
+    let usual = &row.found[0].1;
+    let note = |(when, found): &(When, Found)| {
+        let missing = why(&row.field, *when, found);
+        // What comes between turns has no message: the head of the document tells of it.
+        let elsewhere = || (!found.message.is_subset(&usual.message)).then(|| show(&found.message));
+        (*when, missing.or_else(elsewhere).unwrap_or_default())
+    };
+    let all: Vec<(When, String)> = row.found.iter().map(note).collect();
+    let mut notes: Vec<String> = Vec::new();
+    for (_, note) in all.iter().filter(|(_, note)| !note.is_empty()) {
+        let text = match situations(note, &all) {
+            which if which.is_empty() => note.clone(),
+            which => format!("{which}: {note}"),
+        };
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+    if let Some(other) = row.other_type.filter(|_| !usual.lost_in_chunks) {
+        let (when, found) = &other.found[0];
+        let lost = why(&other.path, *when, found);
+        let elsewhere = usual.chunks.is_disjoint(&found.chunks) && !found.lost_in_chunks;
+        let note = lost.or_else(|| elsewhere.then(|| show(&found.chunks)));
+        if let Some(note) = note.filter(|n| !notes.contains(n)) {
+            notes.push(format!("of another type: {note}"));
+        }
+    }
+    notes
+}
+
+/// Why a field is absent.
+fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
+    let lack = match (found.lost_in_chunks, found.lost_in_message) {
+        (true, _) => Lack::Everything,
+        (_, true) => Lack::Message,
+        _ => return None,
+    };
+    let when = format!("{when}, {status}");
+    let when = when.trim_end_matches(", ");
+    let field =
+        field.trim_end_matches('*').to_owned() + if field.ends_with(".*") { "x" } else { "" };
+    let why = |list| reason(&[list], &field, when, lack).map(|absent| absent.why);
+    let lost = || why(LOST).map(|why| format!("**lost**: {why}"));
+    let on_purpose = why(OMISSIONS).map(str::to_owned);
+    Some(
+        on_purpose
+            .or_else(lost)
+            .unwrap_or_else(|| "**not found**".to_owned()),
+    )
+}
+
+/// Names the situations of a note in few words; none when it is the note of all.
+fn situations(note: &str, all: &[(When, String)]) -> String {
+    let has = |situation: &&(When, String)| situation.1 == note;
+    let mut in_turn = all.iter().filter(|(w, _)| w.0 != BETWEEN_TURNS);
+    if in_turn.all(|situation| has(&situation)) {
+        return String::new();
+    }
+    let mut names: Vec<&str> = Vec::new();
+    let mut add = |name| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    };
+    // Situations with whatever status; then those of a status in all others; then the rest.
+    let whole = |when: &str| {
+        let mut notes = all.iter().filter(|(w, _)| w.0 == when).map(|(_, n)| n);
+        let first = notes.next();
+        notes.all(|n| Some(n) == first)
+    };
+    let mixed: Vec<&(When, String)> = all.iter().filter(|(w, _)| !whole(w.0)).collect();
+    let by_status = |status: &str| mixed.iter().filter(|(w, _)| w.1 == status).all(has);
+    for ((when, status), _) in all.iter().filter(has) {
+        if whole(when) {
+            add(when);
+        } else if by_status(status) {
+            add(status);
+        } else {
+            add("otherwise");
+        }
+    }
+    names.join(" / ")
+}
