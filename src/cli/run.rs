@@ -117,6 +117,9 @@ impl RunClient {
     }
 
     fn finish(&mut self, code: u8) {
+        if self.step != Step::Over {
+            self.view.done();
+        }
         self.exit_code.get_or_insert(code);
         self.go(Step::Over);
     }

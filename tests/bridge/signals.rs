@@ -81,13 +81,16 @@ fn sigterm_ends_a_run() {
 
 #[test]
 fn ctrl_c_before_the_turn_ends_a_run() {
-    let run = Run::new(&["run", "go"])
-        .script(&json!({"initialize": [[{"stderr": "here"}, {"hang": true}]]}))
-        .start();
-    // The agent is asked, so acpipe listens.
-    await_log(&run, "initialize");
-    run.signal(Signal::INT);
-    run.end().expect(130);
+    // A stream that never began ends like any other.
+    for (format, wanted) in [("text", ""), ("chunks", ""), ("sse", "data: [DONE]\n\n")] {
+        let run = Run::new(&["run", "-o", format, "go"])
+            .script(&json!({"initialize": [[{"stderr": "here"}, {"hang": true}]]}))
+            .start();
+        // The agent is asked, so acpipe listens.
+        await_log(&run, "initialize");
+        run.signal(Signal::INT);
+        assert_eq!(run.end().expect(130).text(), wanted, "{format}");
+    }
 }
 
 fn await_log(run: &Running, method: &str) {

@@ -48,11 +48,7 @@ impl View {
         };
         match self.format {
             Format::Text | Format::Json => {}
-            Format::Chunks => self.chunk(&chunk),
-            Format::Sse => {
-                self.chunk(&chunk);
-                self.out.extend_from_slice(b"data: [DONE]\n\n");
-            }
+            Format::Chunks | Format::Sse => self.chunk(&chunk),
         }
         if self.format == Format::Json {
             let mut data = error.data();
@@ -123,9 +119,8 @@ impl View {
     pub fn summary(&mut self, summary: &TurnSummary) {
         match self.format {
             Format::Json => self.line(summary),
-            Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
             Format::Text if !self.ends_with_newline => self.out.push(b'\n'),
-            Format::Text | Format::Chunks => {}
+            Format::Text | Format::Chunks | Format::Sse => {}
         }
         for error in &summary.errors {
             complain(&error.message);
@@ -138,6 +133,13 @@ impl View {
             "max_tokens" => self.note("the answer is cut: the agent's token limit was reached"),
             other if summary.errors.is_empty() => self.note(&format!("the agent stopped: {other}")),
             _ => {}
+        }
+    }
+
+    /// The end of the run, whatever became of it.
+    pub fn done(&mut self) {
+        if self.format == Format::Sse {
+            self.out.extend_from_slice(b"data: [DONE]\n\n");
         }
     }
 
