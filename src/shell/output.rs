@@ -219,10 +219,10 @@ fn writable() -> bool {
 
 impl Closed {
     fn of(error: Errno) -> Self {
-        if error == Errno::PIPE {
-            Self::ReaderLeft
-        } else {
-            Self::Failed(error)
+        match error {
+            // The latter from a socket in which something was left unread.
+            Errno::PIPE | Errno::CONNRESET => Self::ReaderLeft,
+            _ => Self::Failed(error),
         }
     }
 }

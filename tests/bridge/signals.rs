@@ -1,12 +1,15 @@
 //! Signals to acpipe, and clients that leave.
 
-use crate::harness::calls;
 use crate::harness::run::{Run, Running};
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{say, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn until_cancelled_after(text: &str) -> Value {
@@ -136,6 +139,43 @@ fn a_reader_that_leaves_ends_a_run_that_streams() {
         assert!(!head(&mut run).is_empty());
         let outcome = run.end().expect(0);
         assert_eq!(outcome.stderr, "", "{format}");
+    }
+}
+
+/// Node gives its children sockets for pipes: a write to one that is closed with something unread fails otherwise.
+#[test]
+fn a_socket_whose_reader_leaves_ends_a_run() {
+    let slowly =
+        |times: u32| json!({"repeat": {"times": times, "steps": [say("x"), {"sleep": 1}]}});
+    // Whether that write or the leaving is noticed first is a matter of luck.
+    let runs = [(); 12].map(|()| {
+        let world = World::new();
+        let full = world.dir.join("full");
+        // More pieces than a socket holds.
+        let mark = json!({"once": {"mark": full, "steps": []}});
+        let script =
+            world.script(&json!({"session/prompt": [[slowly(400), mark, slowly(1_000_000)]]}));
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let child = world
+            .acpipe(&["run", "-o", "sse", "go", "--", FAKE_AGENT, &script])
+            .stdin(Stdio::null())
+            .stdout(OwnedFd::from(theirs))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        (world, full, ours, child)
+    });
+    for (world, full, ours, child) in runs {
+        let since = Instant::now();
+        while !full.exists() {
+            assert!(since.elapsed() < crate::harness::LIMIT);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(ours);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(world.leak(), None);
     }
 }
 
