@@ -1,10 +1,11 @@
-//! The judge, a Node process of its own: sets it up, feeds it streams and reads its verdicts.
+//! The judge, a Node process of its own: sets it up, feeds it streams and reads its verdicts; and the same for
+//! other scripts that ask the SDK.
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 
 /// The chunks of one message, for clients of one major of the AI SDK.
@@ -61,36 +62,55 @@ fn set_up() -> Result<(), String> {
     Ok(())
 }
 
-/// The verdicts in the order of the streams; `None`, loudly, where there is no Node, which is an error in CI.
-pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict>> {
-    if let Err(why) = &*SET_UP {
-        let count = streams.count();
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
-            "{count} streams were not judged by the AI SDK: {why}"
-        );
-        // Past the test harness, which shows nothing of a test that passes.
-        let _ = writeln!(
-            std::io::stderr(),
-            "\n!!! NOT RUN: {count} checks by the AI SDK: {why}\n"
-        );
-        return None;
-    }
+/// Whether the SDK is here to be asked; if not, that is said loudly, and is an error in CI. `count` is only for
+/// the words.
+pub fn is_here(count: impl FnOnce() -> usize) -> bool {
+    let Err(why) = &*SET_UP else {
+        return true;
+    };
+    let count = count();
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
+        "{count} streams were not judged by the AI SDK: {why}"
+    );
+    // Past the test harness, which shows nothing of a test that passes.
+    let _ = writeln!(
+        std::io::stderr(),
+        "\n!!! NOT RUN: {count} checks by the AI SDK: {why}\n"
+    );
+    false
+}
+
+/// Runs a script of this folder: what `write` gives while it writes the script's stdin, the lines of JSON on its
+/// stdout, and how it ended.
+pub fn ask<T: Send>(
+    script: &str,
+    write: impl FnOnce(ChildStdin) -> T + Send,
+) -> (T, Vec<Value>, ExitStatus) {
     let mut process = Command::new("node")
-        .arg(folder().join("judge.mjs"))
+        .arg(folder().join(script))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let input = process.stdin.take().unwrap();
-    let (streams, output) = std::thread::scope(|scope| {
-        let fed = scope.spawn(move || feed(streams, input));
+    let (written, output) = std::thread::scope(|scope| {
+        let writer = scope.spawn(move || write(input));
         let output = process.wait_with_output().unwrap();
-        (fed.join().unwrap(), output)
+        (writer.join().unwrap(), output)
     });
     let lines = String::from_utf8(output.stdout).unwrap();
     let said = lines.lines().map(|l| serde_json::from_str(l).unwrap());
-    let mut said: Vec<Value> = said.collect();
+    (written, said.collect(), output.status)
+}
+
+/// The verdicts in the order of the streams; `None` where there is no Node.
+pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict>> {
+    let mut streams = streams;
+    if !is_here(|| streams.by_ref().count()) {
+        return None;
+    }
+    let (streams, mut said, status) = ask("judge.mjs", |input| feed(streams, input));
     let summary = said.pop().unwrap_or_default();
     // It says why on stderr.
     assert_eq!(
@@ -110,7 +130,7 @@ pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict
         })
         .collect();
     let wrong = verdicts.iter().any(|v| !v.problems.is_empty());
-    assert_eq!(output.status.code(), Some(i32::from(wrong)));
+    assert_eq!(status.code(), Some(i32::from(wrong)));
     Some(verdicts)
 }
 

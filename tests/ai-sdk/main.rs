@@ -1,4 +1,5 @@
-//! The AI SDK judges what the core makes: recorded sessions and generated ones, for all majors.
+//! The AI SDK judges what the core makes: recorded sessions and generated ones, for all majors; and its transport
+//! reads what `acpipe run` sends.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::disallowed_methods, reason = "the judge is a process")]
@@ -7,6 +8,7 @@ mod generate;
 mod judge;
 #[path = "../transcripts/replay.rs"]
 mod replay;
+mod transport;
 
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::Policy;
