@@ -94,8 +94,8 @@ pub enum Update<'a> {
     Compaction { id: Cow<'a, str> },
     /// A subagent was made or changed.
     Subagent { id: Cow<'a, str> },
-    /// What a subagent was told or handed back, or with no name for it more of what is known.
-    Letter { subagent: Option<Cow<'a, str>> },
+    /// A message between the session and a subagent, or a piece of it.
+    Letter { id: Cow<'a, str> },
     /// Something for which there is no better word.
     Other,
 }

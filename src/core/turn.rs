@@ -3,11 +3,11 @@
 //! One `Turn` is one message: `start … finish | abort | error`. Whatever happens in between, every block
 //! that was opened is closed and every tool that was shown is settled before the last chunk.
 
-mod compactions;
 mod messages;
 mod names;
 mod subagents;
 mod terminals;
+mod told;
 mod tools;
 
 use super::error::Error;
@@ -16,13 +16,13 @@ use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
-use compactions::Compactions;
 use messages::Messages;
 pub use names::Names;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use subagents::Subagents;
 use terminals::Terminals;
+use told::Told;
 pub use tools::Activity;
 use tools::{Settle, Tools};
 
@@ -41,7 +41,8 @@ pub struct Turn {
     messages: Messages,
     tools: Tools,
     terminals: Terminals,
-    compactions: Compactions,
+    compactions: Told,
+    letters: Told,
     subagents: Subagents,
     /// Whether it is the message of a subagent, and so has none beside it.
     is_subagent: bool,
@@ -72,7 +73,8 @@ impl Turn {
             message_id,
             dialect,
             terminals: Terminals::default(),
-            compactions: Compactions::default(),
+            compactions: Told::new("summary"),
+            letters: Told::new("content"),
             subagents: Subagents::default(),
             is_subagent: false,
             context: None,
@@ -114,12 +116,21 @@ impl Turn {
             // The session's state is the session's to tell.
             Update::Session(_) => {}
             Update::Notice => notice(original, sink),
-            Update::Compaction { id } => self.compactions.update(id, original, sink),
-            Update::Subagent { id } | Update::Letter { subagent: Some(id) } => {
-                self.subagent(id, update, original, sink);
+            Update::Compaction { id } => {
+                let data = self.compactions.add(id, original);
+                sink.chunk(&Chunk::DataCompaction {
+                    id,
+                    data: Raw(&data),
+                });
             }
-            Update::Letter { subagent: None } if self.subagents.read_on(original, sink) => {}
-            Update::Letter { subagent: None } => other(original, sink),
+            Update::Subagent { id } => self.subagent(id, update, original, sink),
+            Update::Letter { id } => {
+                let data = self.letters.add(id, original);
+                sink.chunk(&Chunk::DataSessionMessage {
+                    id,
+                    data: Raw(&data),
+                });
+            }
             Update::Other => {
                 self.messages.close(sink);
                 other(original, sink);
@@ -135,12 +146,15 @@ impl Turn {
         original: Original<'_>,
         sink: &mut impl ChunkSink,
     ) {
-        if let Update::Notice = update {
+        match update {
             // Not part of any message.
-            notice(original, sink);
-        } else {
-            let of = (self.message_id.as_str(), self.dialect);
-            self.subagents.update(id, of, update, original, sink);
+            Update::Notice => notice(original, sink),
+            // Both sides tell of it.
+            Update::Letter { .. } => self.update(update, original, sink),
+            _ => {
+                let of = (self.message_id.as_str(), self.dialect);
+                self.subagents.update(id, of, update, original, sink);
+            }
         }
     }
 
@@ -313,6 +327,12 @@ pub fn other(original: Original<'_>, sink: &mut impl ChunkSink) {
     data.set_some("notification", fields.get("notification"));
     let data = to_raw(&data);
     sink.chunk(&Chunk::DataAcp { data: Raw(&data) });
+}
+
+/// Words of the user that the agent repeats: no message of an assistant can hold them but as data.
+pub fn user_message(original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&original.fields());
+    sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
 }
 
 /// A notice to the user: shown, but not part of the message.

@@ -97,8 +97,6 @@ raw_object! {
         plan = "plan",
         plan_id = "planId",
         subagent = "sessionId",
-        sender = "senderSessionId",
-        recipient = "recipientSessionId",
         meta = "_meta",
         ..
     }

@@ -247,6 +247,13 @@ pub enum Chunk<'a> {
         /// All that is known of it.
         data: SubagentState<'a>,
     },
+    /// A message between the session and a subagent; each replaces the last.
+    DataSessionMessage {
+        /// Id of the message.
+        id: &'a str,
+        /// What the agent told so far: content, sender and recipient.
+        data: Raw<'a>,
+    },
     /// A message of the user that the agent repeated in the turn.
     DataUserMessage {
         /// What the agent tells: content, messageId.
@@ -387,8 +394,6 @@ pub struct SubagentState<'a> {
     pub info: &'a Map<String, Value>,
     /// Its modes, options and commands, by the agent's own names.
     pub state: &'a Map<String, Value>,
-    /// What it was told and what it handed back, as the agent sent it.
-    pub letters: &'a [Value],
     /// What it said and did in this turn: an assistant `UIMessage`.
     pub message: &'a Value,
 }

@@ -301,7 +301,10 @@ fn subagents_are_kept_apart_and_may_ask() {
         last["info"],
         json!({"title": "helps", "state": {"state": "idle"}})
     );
-    assert_eq!(last["letters"][0]["content"][0]["text"], "do");
+    assert_eq!(
+        turn.one("data-session-message")["data"]["content"][0]["text"],
+        "do"
+    );
     let parts: Vec<_> = last["message"]["parts"]
         .as_array()
         .unwrap()

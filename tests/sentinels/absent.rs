@@ -34,6 +34,8 @@ use Lack::{Everything, Message};
 
 const STATE: &str = "session state: `data-session` is transient, not part of the message";
 const ROUTED: &str = "names the session, which clients know by their own id";
+const PASSING: &str = "said to the user in passing: `data-notice` is transient";
+const ENDED: &str = "what has ended does not begin again: a word that says so stands in `toolMetadata.acp.other.status`";
 const REFUSED: &str =
     "the question is refused with an error: there is no call that it could be about";
 
@@ -54,75 +56,15 @@ pub const OMISSIONS: &[Absent] = &[
         REFUSED,
     ),
     absent("available_commands_update.*", "*", Message, STATE),
+    absent("params(available_commands_update).*", "*", Message, STATE),
     absent("current_mode_update.*", "*", Message, STATE),
+    absent("params(current_mode_update).*", "*", Message, STATE),
     absent("config_option_update.*", "*", Message, STATE),
+    absent("params(config_option_update).*", "*", Message, STATE),
     absent("session_info_update.*", "*", Message, STATE),
-    absent(
-        "notice.*",
-        "*",
-        Message,
-        "said to the user in passing: `data-notice` is transient",
-    ),
-];
-
-/// What is lost: to be repaired.
-pub const LOST: &[Absent] = &[
-    absent("params(*)._meta*", "*", Everything, PARAMS),
-    absent("params(*).(unknown field)", "*", Everything, PARAMS),
-    absent("request_permission._meta*", "*", Everything, PARAMS),
-    absent(
-        "request_permission.(unknown field)",
-        "*",
-        Everything,
-        PARAMS,
-    ),
-    absent("agent_*_chunk.(unknown field)", "*", Everything, UNREAD),
-    absent(
-        "agent_*_chunk.content[text].(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent(
-        "agent_*_chunk.messageId (of another type)",
-        "*",
-        Everything,
-        TYPE,
-    ),
-    absent(
-        "agent_*_chunk.content[text].annotations.*",
-        "before another",
-        Message,
-        REPLACED,
-    ),
-    absent(
-        "agent_*_chunk.content[text]._meta",
-        "before another",
-        Message,
-        REPLACED,
-    ),
-    absent("agent_*_chunk._meta", "before another", Message, REPLACED),
-    absent("tool_call.(unknown field)", "*", Everything, UNREAD),
-    absent("tool_call_update.(unknown field)", "*", Everything, UNREAD),
-    absent(
-        "tool_call*.status (unknown word)",
-        "*",
-        Everything,
-        "other words are not read",
-    ),
-    absent("tool_call.* (of another type)", "*", Everything, TYPE),
-    absent(
-        "tool_call_update.* (of another type)",
-        "*",
-        Everything,
-        TYPE,
-    ),
-    absent(
-        "tool_call_update.name",
-        "after *",
-        Everything,
-        "a call keeps its first name",
-    ),
+    absent("params(session_info_update).*", "*", Message, STATE),
+    absent("notice.*", "*", Message, PASSING),
+    absent("params(notice).*", "*", Message, PASSING),
     absent(
         "tool_call_update.status",
         "after the output",
@@ -135,109 +77,7 @@ pub const LOST: &[Absent] = &[
         Everything,
         ENDED,
     ),
-    absent("plan.(unknown field)", "*", Everything, UNREAD),
-    absent(
-        "available_commands_update.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent(
-        "current_mode_update.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent(
-        "config_option_update.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent(
-        "session_info_update.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent("compaction_update.*", "before another", Message, REPLACED),
-    absent(
-        "compaction_summary_chunk.*",
-        "before another",
-        Message,
-        REPLACED,
-    ),
-    absent("plan_update.*", "*", Everything, DRAFT),
-    absent("plan_removed.*", "*", Everything, DRAFT),
-    absent("subagent_update.*", "*", Everything, DRAFT),
-    absent("session_message.*", "*", Everything, DRAFT),
-    absent("session_message_chunk.*", "*", Everything, DRAFT),
-    absent(
-        "request_permission.toolCall.*",
-        "after the output",
-        Everything,
-        NOT_SHOWN,
-    ),
-    absent(
-        "request_permission.toolCall.*",
-        "after a failure",
-        Everything,
-        NOT_SHOWN,
-    ),
-    absent(
-        "request_permission.toolCall.*",
-        "between turns",
-        Everything,
-        NOT_SHOWN,
-    ),
-    absent(
-        "request_permission.toolCall.status",
-        "after a call, *",
-        Everything,
-        "the call's own is kept",
-    ),
-    absent(
-        "request_permission.toolCall.name",
-        "after a call, *",
-        Everything,
-        "a call keeps its first name",
-    ),
-    absent(
-        "request_permission.toolCall.status (unknown word)",
-        "*",
-        Everything,
-        "other words are not read",
-    ),
-    absent(
-        "request_permission.toolCall.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent(
-        "request_permission.toolCall.* (of another type)",
-        "*",
-        Everything,
-        TYPE,
-    ),
-    absent("prompt_answer.(unknown field)", "*", Everything, UNREAD),
-    absent(
-        "prompt_answer.usage.(unknown field)",
-        "*",
-        Everything,
-        UNREAD,
-    ),
-    absent("prompt_answer.usage._meta", "*", Everything, UNREAD),
-    absent("prompt_answer.* (of another type)", "*", Everything, TYPE),
 ];
-
-const PARAMS: &str = "of the parameters only session and update are read";
-const UNREAD: &str = "it is not read";
-const TYPE: &str = "a value of another type is not read";
-const REPLACED: &str = "what comes next replaces it";
-const ENDED: &str = "what has ended does not begin again";
-const DRAFT: &str = "only in `data-acp`";
-const NOT_SHOWN: &str = "the question's call is not shown then";
 
 impl Absent {
     fn covers(&self, field: &str, when: &str, from: Lack) -> bool {

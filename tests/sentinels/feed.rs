@@ -172,5 +172,6 @@ impl Feeder {
             .bridge
             .agent(self.agent, batch, self.now, &mut self.seen);
         assert!(rest.is_none(), "the outlet is never full");
+        self.bridge.drained(true, self.now, &mut self.seen);
     }
 }

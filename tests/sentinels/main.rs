@@ -14,7 +14,7 @@ mod schema;
 mod survey;
 mod table;
 
-use absent::{LOST, OMISSIONS, faults};
+use absent::{OMISSIONS, faults};
 use std::path::Path;
 use std::sync::LazyLock;
 use survey::{Group, survey};
@@ -23,8 +23,8 @@ static SURVEY: LazyLock<Vec<Group>> = LazyLock::new(survey);
 
 #[test]
 fn every_field_is_found_or_left_out_on_purpose() {
-    let faults = faults(&SURVEY, &[OMISSIONS, LOST]);
-    let first: Vec<&str> = faults.lines().take(40).collect();
+    let faults = faults(&SURVEY, &[OMISSIONS]);
+    let first: Vec<&str> = faults.lines().take(400).collect();
     let (count, first) = (faults.lines().count(), first.join("\n"));
     assert!(count == 0, "{count} faults:\n{first}");
 }
@@ -103,7 +103,7 @@ fn what_is_absent_without_a_reason_is_a_fault() {
         from: absent::Lack::Everything,
         why: "a test",
     }];
-    let faults = faults(&SURVEY, &[OMISSIONS, LOST, &idle]);
+    let faults = faults(&SURVEY, &[OMISSIONS, &idle]);
     assert_eq!(
         faults,
         "plan.entries[].content (*): never absent: strike it from the list\n"

@@ -187,7 +187,8 @@ impl Group {
                 chunks: chunks.places(what),
                 message: message.places(what),
                 in_turn,
-                passes: *foreign || !in_turn,
+                // What stands beside an unknown update goes with it.
+                passes: *foreign || path.starts_with("params(update)"),
                 beside: any_foreign && !foreign,
             };
             let field = self.field(path);

@@ -1,6 +1,6 @@
 //! Writes the table of fields: `docs/fields.md`.
 
-use crate::absent::{LOST, Lack, OMISSIONS, reason};
+use crate::absent::{Lack, OMISSIONS, reason};
 use crate::places::Place;
 use crate::plant::OTHER_FIELD;
 use crate::rows::{Row, rows};
@@ -20,8 +20,8 @@ A field is `<update>.<path>`; `[diff]` is the kind of an item, `[]` any item, `.
 `params(…)` are the fields beside the update. A place is `<type of the chunk or part>.<path>`, without the indices
 of lists. *Unknown fields* are those that the schema does not have. Words outside of a closed list, and values of
 another type than the schema's, stand where the others stand, if nothing else is said. Tools are shown completed
-at first sight; the note tells where other situations differ. Between turns an update goes on as it came, in
-`data-acp`, and session state in `session/state`.
+at first sight; the note tells where other situations differ. Between turns the places are the same in a message
+of their own, and session state is told by `session/state`.
 ";
 
 /// The whole document.
@@ -119,14 +119,11 @@ fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
     let when = when.trim_end_matches(", ");
     let field =
         field.trim_end_matches('*').to_owned() + if field.ends_with(".*") { "x" } else { "" };
-    let why = |list| reason(&[list], &field, when, lack).map(|absent| absent.why);
-    let lost = || why(LOST).map(|why| format!("**lost**: {why}"));
-    let on_purpose = why(OMISSIONS).map(str::to_owned);
-    Some(
-        on_purpose
-            .or_else(lost)
-            .unwrap_or_else(|| "**not found**".to_owned()),
-    )
+    let on_purpose = reason(&[OMISSIONS], &field, when, lack);
+    Some(on_purpose.map_or_else(
+        || "**not found**".to_owned(),
+        |absent| absent.why.to_owned(),
+    ))
 }
 
 /// Names the situations of a note in few words; none when it is the note of all.

@@ -24,8 +24,7 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
         push(session, Update::Terminal(terminal), line, events);
     }
     beside(&l.params.rest, &mut fields.rest);
-    let update = of_kind(&fields, &session);
-    push(session, update, line, events);
+    push(session, of_kind(&fields), line, events);
     Some(())
 }
 
@@ -80,7 +79,7 @@ fn whole(line: &str) -> Option<WholeParams<'_>> {
     serde_json::from_str(l.params?.get()).ok()
 }
 
-fn of_kind<'a>(f: &UpdateFields<'a>, session: &str) -> Update<'a> {
+fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
     // What is not the kind's own is kept beside it.
@@ -113,8 +112,9 @@ fn of_kind<'a>(f: &UpdateFields<'a>, session: &str) -> Update<'a> {
             text(f.compaction_id).map(|id| Update::Compaction { id })
         }
         "subagent_update" => text(f.subagent).map(|id| Update::Subagent { id }),
-        "session_message" => letter(f, session),
-        "session_message_chunk" => text(f.message_id).map(|_| Update::Letter { subagent: None }),
+        "session_message" | "session_message_chunk" => {
+            text(f.message_id).map(|id| Update::Letter { id })
+        }
         _ => None,
     };
     known.unwrap_or(Update::Other)
@@ -127,19 +127,13 @@ fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
     }
     let plan: Plan<'a> = serde_json::from_str(f.plan?.get()).ok()?;
     let mut data = Members::of(f.plan?);
-    data.extend(f.without(&["sessionUpdate", "plan"]));
+    let other = f.without(&["sessionUpdate", "plan"]);
+    if !other.is_empty() {
+        data.set_owned("other", &other);
+    }
     Some(Update::Plan {
         id: text(plan.id)?,
         data,
-    })
-}
-
-/// What passes between the session and a subagent of it.
-fn letter<'a>(f: &UpdateFields<'a>, session: &str) -> Option<Update<'a>> {
-    let (sender, recipient) = (text(f.sender)?, text(f.recipient)?);
-    let subagent = if sender == session { recipient } else { sender };
-    Some(Update::Letter {
-        subagent: Some(subagent),
     })
 }
 
@@ -176,12 +170,15 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
     if message_id.is_none() {
         other.set_some("messageId", non_null(f.message_id));
     }
-    if let Content::Text(_) = content {
-        // Of all other content the whole block is kept.
-        other.extend(b.without(&["type", "text", "annotations", "_meta"]));
-    }
     if !other.is_empty() {
         about.set_owned("other", &other);
+    }
+    if let Content::Text(_) = content {
+        // Of all other content the whole block is kept.
+        let other = b.without(&["type", "text", "annotations", "_meta"]);
+        if !other.is_empty() {
+            about.set_owned("contentOther", &other);
+        }
     }
     Some(Update::Message(MessagePiece {
         voice,

@@ -10,7 +10,7 @@ use crate::core::client::Outlet;
 use crate::core::error::Error;
 use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
 use crate::core::session::{Session, Unprompted};
-use crate::core::turn::{Turn, notice, other};
+use crate::core::turn::{Turn, notice, other, user_message};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tracing::debug;
@@ -46,7 +46,7 @@ impl Bridge {
 
     /// Remembers whose subagent an update announces.
     pub(super) fn note_subagent(&mut self, route: &Route, update: &Update<'_>) {
-        if let Update::Subagent { id } | Update::Letter { subagent: Some(id) } = update
+        if let Update::Subagent { id } = update
             && self.subagents.len() < SUBAGENTS
             && !self.routes.contains_key(id.as_ref())
         {
@@ -77,11 +77,14 @@ impl Bridge {
                     notice(original, &mut session.sink(None, outlet));
                     return;
                 }
-                Update::Other
-                | Update::Message(MessagePiece {
+                Update::Other => {
+                    other(original, &mut session.sink(None, outlet));
+                    return;
+                }
+                Update::Message(MessagePiece {
                     voice: Voice::User, ..
                 }) => {
-                    other(original, &mut session.sink(None, outlet));
+                    user_message(original, &mut session.sink(None, outlet));
                     return;
                 }
                 // Nothing is said: no reason for a message.

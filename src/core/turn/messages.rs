@@ -1,6 +1,6 @@
 //! The words of a turn: pieces of messages become text and reasoning blocks, files and sources.
 
-use super::{ChunkSink, other};
+use super::{ChunkSink, other, user_message};
 use crate::core::event::{Content, MessagePiece, Original, Voice};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
@@ -52,8 +52,7 @@ impl Messages {
     ) {
         if piece.voice == Voice::User {
             self.close(sink);
-            let data = to_raw(&original.fields());
-            sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
+            user_message(original, sink);
             return;
         }
         if let Content::Text(text) = piece.content {

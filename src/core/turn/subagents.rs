@@ -6,7 +6,7 @@ use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Fold;
 use crate::core::permit::Decision;
 use crate::proto::chunk::{Chunk, SubagentState};
-use crate::proto::json::{merge, to_raw, value};
+use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
 /// Up to this size, in bytes of its chunks, a subagent is shown anew at every change; beyond, only growth
@@ -22,7 +22,6 @@ struct Subagent {
     id: String,
     info: Map<String, Value>,
     state: Map<String, Value>,
-    letters: Vec<Value>,
     /// Translates what the subagent says as if it were an agent.
     turn: Turn,
     folded: Folded,
@@ -64,7 +63,6 @@ impl Subagents {
                 id: id.to_owned(),
                 info: Map::new(),
                 state: Map::new(),
-                letters: Vec::new(),
                 turn,
                 folded,
                 shown: 0,
@@ -91,9 +89,6 @@ impl Subagents {
                     subagent.info.insert(name.to_owned(), value(said));
                 }
             }
-            Update::Letter { .. } => {
-                subagent.letter(original);
-            }
             Update::Session(news) => {
                 for (name, said) in news.iter() {
                     subagent.state.insert(name.to_owned(), value(said));
@@ -106,22 +101,6 @@ impl Subagents {
             }
         }
         subagent.show(sink);
-    }
-
-    /// Adds a piece to a letter; false when none is known by its id.
-    pub fn read_on(&mut self, original: Original<'_>, sink: &mut impl ChunkSink) -> bool {
-        let more = value(&to_raw(&original.fields()));
-        let known = |s: &&mut Subagent| {
-            s.letters
-                .iter()
-                .any(|l| l["messageId"] == more["messageId"])
-        };
-        let Some(subagent) = self.0.iter_mut().find(known) else {
-            return false;
-        };
-        subagent.letter(original);
-        subagent.show(sink);
-        true
     }
 
     /// Shows a permission question of a subagent; a question without a name for it is that of whose tool it
@@ -156,22 +135,6 @@ impl Subagent {
         permission.session == self.id || self.turn.tools.knows(&permission.tool.id)
     }
 
-    /// Both sides tell of a letter: what they say of it is merged.
-    fn letter(&mut self, original: Original<'_>) {
-        let said = value(&to_raw(&original.fields()));
-        let id = &said["messageId"];
-        match self
-            .letters
-            .iter_mut()
-            .find(|known| known["messageId"] == *id)
-        {
-            Some(known) => {
-                merge(known, said);
-            }
-            None => self.letters.push(said),
-        }
-    }
-
     fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
         let size = self.folded.size;
         if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
@@ -190,7 +153,6 @@ impl Subagent {
             data: SubagentState {
                 info: &self.info,
                 state: &self.state,
-                letters: &self.letters,
                 message: &message,
             },
         });

@@ -19,6 +19,7 @@ const OTHERS: &[&str] = &[
     "data-notice",
     "data-compaction",
     "data-subagent",
+    "data-session-message",
     "data-acp",
 ];
 
