@@ -135,7 +135,7 @@ impl Acp {
             return;
         }
         match permission(id, params) {
-            Some(question) => events.push(AgentEvent::Permission(question)),
+            Some(question) => events.push(AgentEvent::Permission(Box::new(question))),
             None => refuse(
                 id,
                 rpc::code::INVALID_PARAMS,

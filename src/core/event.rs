@@ -35,7 +35,7 @@ pub enum AgentEvent<'a> {
         original: Original<'a>,
     },
     /// The agent asks whether it may run a tool, and waits.
-    Permission(Permission<'a>),
+    Permission(Box<Permission<'a>>),
     /// The turn that the call began is over.
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
@@ -184,6 +184,17 @@ pub enum ToolStatus {
 }
 
 impl ToolStatus {
+    /// The word for it, as clients see it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
     /// What a word means; `None` for one that says nothing about how far the call is.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {

@@ -302,7 +302,7 @@ impl Session {
     pub fn remember(&mut self, over: &mut Turn) {
         self.cost = over.cost().or(self.cost);
         if let Some(context) = over.context_figures() {
-            self.state.insert("context".to_owned(), value(context));
+            self.state.insert("context".to_owned(), context);
         }
         self.last = Some(Last {
             message_id: over.message_id().to_owned(),

@@ -135,7 +135,7 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     if let Some(context) = running.turn.context_figures() {
-        put("context", value(context));
+        put("context", context);
     }
     if !running.skipped_parts.is_empty() {
         put("skippedParts", json!(running.skipped_parts));

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::event::{MessagePiece, Original, Permission, StopReason, TurnEnd, Update};
 use super::permit::Decision;
 use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
 use messages::Messages;
 pub use names::Names;
@@ -46,7 +46,7 @@ pub struct Turn {
     subagents: Subagents,
     /// Whether it is the message of a subagent, and so has none beside it.
     is_subagent: bool,
-    /// The context figures as they came last.
+    /// The metadata that told the context figures last.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
 }
@@ -160,10 +160,12 @@ impl Turn {
 
     fn context(&mut self, original: Original<'_>, cost: Option<f64>, sink: &mut impl ChunkSink) {
         self.cost = cost.or(self.cost);
-        let context = to_raw(&original.fields());
+        let context = to_raw(&Named(self.dialect, Named("context", original.fields())));
         let same = |known: &RawValue| known.get() == context.get();
         if !self.context.as_deref().is_some_and(same) {
-            self.metadata(&Named("context", &context), sink);
+            sink.chunk(&Chunk::MessageMetadata {
+                message_metadata: Raw(&context),
+            });
             self.context = Some(context);
         }
     }
@@ -276,15 +278,15 @@ impl Turn {
 
     /// The context figures as last told in this turn.
     #[must_use]
-    pub fn context_figures(&self) -> Option<&RawValue> {
-        self.context.as_deref()
+    pub fn context_figures(&self) -> Option<Value> {
+        let mut metadata = value(self.context.as_deref()?);
+        Some(metadata[self.dialect]["context"].take())
     }
 
     /// The agent's names for its messages and tool calls, taken out.
     pub fn take_names(&mut self) -> Names {
-        let mut names = self.tools.names();
-        names.add_messages(self.messages.take_ids());
-        names
+        let messages = self.messages.take_ids();
+        self.tools.take_names().with_messages(messages)
     }
 
     /// The tool calls of the turn, in order.

@@ -197,6 +197,24 @@ macro_rules! raw_object {
         }
 
         impl<'a> $name<'a> {
+            /// How many members there are.
+            #[must_use]
+            pub fn count(&self) -> usize {
+                $(usize::from(self.$field.is_some()) +)* self.rest.count()
+            }
+
+            /// All members but those of these names, which are given with their values: mostly there are no
+            /// others.
+            #[must_use]
+            pub fn others(&self, own: &[(&'static str, Option<&'a ::serde_json::value::RawValue>)])
+                -> $crate::proto::json::Members<'a> {
+                if own.iter().filter(|(_, value)| value.is_some()).count() == self.count() {
+                    return $crate::proto::json::Members::default();
+                }
+                let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
+                self.without(&names)
+            }
+
             /// All members but those of these names.
             #[must_use]
             pub fn without(&self, names: &[&str]) -> $crate::proto::json::Members<'a> {
@@ -319,6 +337,12 @@ impl<'a> Members<'a> {
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         let member = self.0.iter().find(|(known, _)| known == name);
         member.map(|(_, value)| value.as_ref())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether there are none.

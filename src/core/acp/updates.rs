@@ -166,7 +166,12 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
     about.set_some("annotations", non_null(b.annotations));
     about.set_some("contentMeta", non_null(b.meta));
     let message_id = text(f.message_id);
-    let mut other = f.without(&["sessionUpdate", "content", "messageId", "_meta"]);
+    let mut other = f.others(&[
+        ("sessionUpdate", f.session_update),
+        ("content", f.content),
+        ("messageId", f.message_id),
+        ("_meta", f.meta),
+    ]);
     if message_id.is_none() {
         other.set_some("messageId", non_null(f.message_id));
     }
@@ -175,7 +180,12 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
     }
     if let Content::Text(_) = content {
         // Of all other content the whole block is kept.
-        let other = b.without(&["type", "text", "annotations", "_meta"]);
+        let other = b.others(&[
+            ("type", b.kind),
+            ("text", b.text),
+            ("annotations", b.annotations),
+            ("_meta", b.meta),
+        ]);
         if !other.is_empty() {
             about.set_owned("contentOther", &other);
         }
@@ -210,20 +220,19 @@ fn resource<'a>(resource: &'a RawValue, block: &'a RawValue) -> Option<Content<'
 
 /// A tool call, as an update or a permission request tells of it; `None` without an id.
 pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
-    const OWN: &[&str] = &[
-        "sessionUpdate",
-        "toolCallId",
-        "name",
-        "title",
-        "kind",
-        "status",
-        "rawInput",
-        "rawOutput",
-        "content",
-        "locations",
-        "_meta",
-    ];
-    let mut other = f.without(OWN);
+    let mut other = f.others(&[
+        ("sessionUpdate", f.session_update),
+        ("toolCallId", f.tool_call_id),
+        ("name", f.name),
+        ("title", f.title),
+        ("kind", f.kind),
+        ("status", f.status),
+        ("rawInput", f.raw_input),
+        ("rawOutput", f.raw_output),
+        ("content", f.content),
+        ("locations", f.locations),
+        ("_meta", f.meta),
+    ]);
     // What is not of the kind that the protocol has is kept as it is.
     let mut take = |name, raw: Option<&'a RawValue>, opening: char| {
         let raw = non_null(raw)?;

@@ -113,6 +113,15 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        // The hot path: what a session says in its turn.
+        if let Some(id) = self.routes.get(agent_session)
+            && let Some(session) = self.sessions.get_mut(id)
+            && session.running.is_some()
+            && !matches!(update, Update::Session(_) | Update::Subagent { .. })
+        {
+            session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
+            return;
+        }
         let Some(route) = self.route(agent_session) else {
             self.early_news(agent_session, update);
             return;

@@ -9,7 +9,7 @@ use super::{Agent, Bridge};
 use crate::core::client::Outlet;
 use crate::core::error::Error;
 use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
-use crate::core::session::{Session, Unprompted};
+use crate::core::session::{Last, Session, Unprompted};
 use crate::core::turn::{Turn, notice, other, user_message};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -132,11 +132,12 @@ impl Bridge {
             return;
         };
         let mut about = json!({ "sessionId": session.agent_session(), "unprompted": true });
-        let last = session.last.as_ref();
-        if let Some(last) = last.filter(|last| begins_with.is_some_and(|id| last.names.knows(id))) {
+        let last = session.last.take();
+        let goes_on = |last: &&Last| begins_with.is_some_and(|id| last.names.knows(id));
+        if let Some(last) = last.as_ref().filter(goes_on) {
             about["continues"] = last.message_id.as_str().into();
         }
-        let names = last.map(|last| last.names.clone()).unwrap_or_default();
+        let names = last.map(|last| last.names).unwrap_or_default();
         let dialect = agent.dialect.name();
         let sink = &mut session.sink(Some(&turn_id), outlet);
         let turn = Turn::start(message_id, dialect, &about, names, sink);

@@ -1,38 +1,43 @@
 //! What an agent called the messages and tool calls of a turn: what comes late is told by these names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The agent's ids of a turn's messages and tool calls.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub struct Names {
-    messages: HashSet<String>,
-    /// Tool calls by their ids, with the names of their tools.
-    tools: HashMap<String, String>,
+    messages: Vec<String>,
+    /// Tool calls by their ids, and the names of their tools.
+    calls: HashMap<Box<str>, usize>,
+    tools: Vec<String>,
 }
 
 impl Names {
-    /// Names tool calls: id and name of the tool.
-    pub fn of_tools(tools: impl Iterator<Item = (String, String)>) -> Self {
+    /// Tool calls by their ids, as places in the list of their tools' names.
+    #[must_use]
+    pub fn of_tools(calls: HashMap<Box<str>, usize>, tools: Vec<String>) -> Self {
         Self {
-            messages: HashSet::new(),
-            tools: tools.collect(),
+            messages: Vec::new(),
+            calls,
+            tools,
         }
     }
 
     /// Adds the ids of messages.
-    pub fn add_messages(&mut self, ids: Vec<String>) {
-        self.messages.extend(ids);
+    #[must_use]
+    pub fn with_messages(mut self, ids: Vec<String>) -> Self {
+        self.messages = ids;
+        self
     }
 
     /// Whether something of the turn had this id.
     #[must_use]
     pub fn knows(&self, id: &str) -> bool {
-        self.messages.contains(id) || self.tools.contains_key(id)
+        self.calls.contains_key(id) || self.messages.iter().any(|known| known == id)
     }
 
     /// The name of the tool that was called with this id.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<&str> {
-        self.tools.get(id).map(String::as_str)
+        self.tools.get(*self.calls.get(id)?).map(String::as_str)
     }
 }

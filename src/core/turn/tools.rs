@@ -155,9 +155,10 @@ impl Tools {
         })
     }
 
-    pub fn names(&self) -> Names {
-        let name = |call: &Call| (call.id().to_owned(), call.name().to_owned());
-        Names::of_tools(self.calls.iter().map(name))
+    /// Ids of the calls and names of their tools, taken out.
+    pub fn take_names(&mut self) -> Names {
+        let tools = self.calls.iter_mut().map(Call::take_name).collect();
+        Names::of_tools(std::mem::take(&mut self.by_id), tools)
     }
 
     pub fn calls(&self) -> Vec<ToolCall> {

@@ -8,6 +8,7 @@ use crate::proto::json::{Members, Raw, merge, raw_object, text, value};
 use crate::proto::wire::{ToolCall, ToolResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Calls up to this weight, in bytes, are shown anew at every change.
 const ALWAYS_SHOWN: usize = 16 * 1024;
@@ -37,7 +38,7 @@ pub struct Call {
     kind: Option<String>,
     status: Option<ToolStatus>,
     /// The agent's word for the status.
-    status_word: Option<String>,
+    status_word: Option<Cow<'static, str>>,
     input: Option<Box<RawValue>>,
     /// True while the input shown is the input known.
     input_shown: bool,
@@ -143,7 +144,8 @@ impl Call {
             return true;
         }
         self.status = status.or(self.status);
-        self.status_word = Some(word.to_owned());
+        let own = || Cow::Owned(word.to_owned());
+        self.status_word = Some(status.map_or_else(own, |status| status.as_str().into()));
         true
     }
 
@@ -405,6 +407,11 @@ impl Call {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name, taken out.
+    pub fn take_name(&mut self) -> String {
+        std::mem::take(&mut self.name)
     }
 
     pub fn title(&self) -> Option<&str> {
