@@ -16,6 +16,7 @@ pub mod event;
 pub mod fold;
 pub mod permit;
 pub mod profile;
+pub mod replay;
 pub mod session;
 pub mod stop;
 pub mod summary;

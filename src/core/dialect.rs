@@ -59,6 +59,12 @@ pub trait Dialect {
     fn faults(&self) -> LineFaults;
 }
 
+/// Where a prompt's file is said to be when it came as data: what follows is its name.
+pub const ATTACHMENT: &str = "attachment:///";
+
+/// The name of a file that came without one.
+pub const UNNAMED: &str = "file";
+
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart {

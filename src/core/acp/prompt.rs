@@ -1,15 +1,12 @@
 //! A prompt's parts as content blocks: each in the best form that the agent takes.
 
-use crate::core::dialect::PromptPart;
+use crate::core::dialect::{ATTACHMENT, PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schema::ContentBlock;
-
-/// The name of a file that came without one.
-const UNNAMED: &str = "file";
 
 /// The content blocks of a prompt.
 ///
@@ -71,7 +68,7 @@ fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> ContentBlock
 
 /// Text where it is text, else its bytes.
 fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock {
-    let uri = format!("attachment:///{}", name.unwrap_or(UNNAMED));
+    let uri = format!("{ATTACHMENT}{}", name.unwrap_or(UNNAMED));
     let media_type = Some(media.to_owned());
     let resource = match String::from_utf8(data.bytes()) {
         Ok(text) => schema::EmbeddedResourceResource::TextResourceContents(

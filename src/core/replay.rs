@@ -1,0 +1,121 @@
+//! A replayed history: what an agent repeats after `session/load` → the messages that it was.
+//!
+//! Live = replay: the agent's messages are made by the same translator and the same fold as those of a
+//! running turn, so they equal what a client built while it watched, up to ids and what the agent leaves
+//! out. Only the user's messages are made here: live, the client has them already.
+
+mod user;
+mod value;
+
+use super::event::{MessagePiece, Original, Update, Voice};
+use super::fold::Fold;
+use super::turn::{ChunkSink, Turn};
+use crate::proto::chunk::Chunk;
+use serde_json::{Value, json};
+use user::UserMessage;
+
+/// Collects a replayed history, update by update.
+#[derive(Debug)]
+pub struct Replay {
+    dialect: &'static str,
+    id_prefix: String,
+    messages: Vec<Value>,
+    /// The message that the next update may belong to: one of these at most.
+    user: Option<UserMessage>,
+    assistant: Option<(Turn, Folding)>,
+}
+
+impl Replay {
+    /// A history without messages yet; theirs will be `<id_prefix>-1`, `<id_prefix>-2` and so on.
+    #[must_use]
+    pub fn new(dialect: &'static str, id_prefix: String) -> Self {
+        Self {
+            dialect,
+            id_prefix,
+            messages: Vec::new(),
+            user: None,
+            assistant: None,
+        }
+    }
+
+    /// Takes the next update of the session.
+    pub fn update(&mut self, update: &Update<'_>, original: Original<'_>) {
+        match update {
+            Update::Message(piece) if piece.voice == Voice::User => self.user(piece, original),
+            // They tell of the session as it is now, or of the moment: no message begins with them.
+            Update::Session(_) | Update::Context { .. } | Update::Notice
+                if self.assistant.is_none() => {}
+            _ => {
+                let (turn, folding) = self.assistant();
+                turn.update(update, original, folding);
+            }
+        }
+    }
+
+    /// The messages in their order; the last one ends here.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Value> {
+        self.close();
+        self.messages
+    }
+
+    fn user(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
+        let continues = |message: &UserMessage| message.continues_with(piece);
+        if !self.user.as_ref().is_some_and(continues) {
+            self.close();
+        }
+        let (id, dialect) = (self.next_id(), self.dialect);
+        let new = || UserMessage::new(id, dialect, piece);
+        self.user.get_or_insert_with(new).push(piece, original);
+    }
+
+    /// The agent's message; a new one after one of the user.
+    fn assistant(&mut self) -> &mut (Turn, Folding) {
+        if self.user.is_some() {
+            self.close();
+        }
+        let (id, dialect) = (self.next_id(), self.dialect);
+        self.assistant.get_or_insert_with(|| {
+            let mut folding = Folding::default();
+            // So that nobody looks for its stop reason or usage: a history has none.
+            let about = json!({ "replayed": true });
+            let turn = Turn::start(id, dialect, &about, &mut folding);
+            (turn, folding)
+        })
+    }
+
+    fn close(&mut self) {
+        let user = self.user.take().map(UserMessage::finish);
+        self.messages.extend(user);
+        if let Some((mut turn, mut folding)) = self.assistant.take() {
+            turn.close_replayed(&mut folding);
+            self.messages.push(folding.0.message());
+        }
+    }
+
+    fn next_id(&self) -> String {
+        format!("{}-{}", self.id_prefix, self.messages.len() + 1)
+    }
+}
+
+/// Folds chunks as they are made.
+#[derive(Debug, Default)]
+struct Folding(Fold);
+
+impl ChunkSink for Folding {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        let json = String::from_utf8_lossy(&json);
+        self.0
+            .push(&value::read(&json).unwrap_or_else(|| unread(&json)));
+    }
+}
+
+/// What no value can hold (a number without bounds, the deepest of nestings) is kept as text.
+fn unread(json: &str) -> Value {
+    json!({ "type": "data-acp", "data": { "unread": json } })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! A user's message: the content blocks of a prompt, back to the parts of a `UIMessage`.
+
+use super::value;
+use crate::core::dialect::{ATTACHMENT, UNNAMED};
+use crate::core::event::{Content, MessagePiece, Original};
+use crate::proto::json::{JsonStr, Surrogates};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// The type of what an agent does not name.
+const ANY_TYPE: &str = "application/octet-stream";
+
+/// A user's message in the making.
+#[derive(Debug)]
+pub struct UserMessage {
+    id: String,
+    dialect: &'static str,
+    /// The agent's id of the message.
+    message_id: Option<String>,
+    parts: Vec<Value>,
+    surrogates: Surrogates,
+}
+
+impl UserMessage {
+    /// The message that the piece begins; the piece is still to be pushed.
+    pub fn new(id: String, dialect: &'static str, piece: &MessagePiece<'_>) -> Self {
+        Self {
+            id,
+            dialect,
+            message_id: piece.message_id.as_deref().map(str::to_owned),
+            parts: Vec::new(),
+            surrogates: Surrogates::default(),
+        }
+    }
+
+    /// Whether the piece belongs to this message too.
+    pub fn continues_with(&self, piece: &MessagePiece<'_>) -> bool {
+        self.message_id.as_deref() == piece.message_id.as_deref()
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
+        let part = match &piece.content {
+            Content::Text(text) => return self.text(*text, self.about(piece, Map::new())),
+            Content::Data {
+                media_type,
+                base64,
+                details,
+            } => {
+                let (name, rest) = resource(details);
+                let url = format!("data:{media_type};base64,{}", base64.decode());
+                file(&url, media_type, name, self.about(piece, rest))
+            }
+            Content::Link {
+                uri,
+                name,
+                media_type,
+                details,
+            } => {
+                let mut rest = members(details);
+                rest.retain(|name, _| !["uri", "name"].contains(&name.as_str()));
+                let name = name.as_deref().filter(|name| *name != UNNAMED);
+                let media_type = media_type.as_deref().unwrap_or(ANY_TYPE);
+                let name = name.map(str::to_owned);
+                file(uri, media_type, name, self.about(piece, rest))
+            }
+            Content::Document {
+                media_type,
+                details,
+                ..
+            } => {
+                let text = value::read(details.get()).unwrap_or_default();
+                let text = text["resource"]["text"].as_str().unwrap_or_default();
+                let (name, rest) = resource(details);
+                let media_type = media_type.as_deref().unwrap_or("text/plain");
+                let url = format!("data:{media_type};base64,{}", STANDARD.encode(text));
+                file(&url, media_type, name, self.about(piece, rest))
+            }
+            Content::Other => {
+                let json = original.json().get();
+                let data = value::read(json).unwrap_or_else(|| json.into());
+                json!({ "type": "data-user-message", "data": data })
+            }
+        };
+        self.end_text();
+        self.parts.push(part);
+    }
+
+    /// The whole message.
+    pub fn finish(mut self) -> Value {
+        self.end_text();
+        let mut message = json!({ "id": self.id, "role": "user", "parts": self.parts });
+        if let Some(id) = self.message_id {
+            message["metadata"] = json!({ self.dialect: { "messageId": id } });
+        }
+        message
+    }
+
+    /// Appends to the text before, unless other things are said of it.
+    fn text(&mut self, text: JsonStr<'_>, about: Option<Value>) {
+        let continues = self.parts.last().is_some_and(|part| {
+            part["type"] == "text" && part.get("providerMetadata") == about.as_ref()
+        });
+        if !continues {
+            self.end_text();
+            let mut part = json!({ "type": "text", "text": "" });
+            if let Some(about) = about {
+                part["providerMetadata"] = about;
+            }
+            self.parts.push(part);
+        }
+        let mended = self.surrogates.mend(text);
+        let text = mended.as_deref().and_then(JsonStr::new).unwrap_or(text);
+        self.append(&text.decode());
+    }
+
+    /// Half a character that nothing completed ends with its text.
+    fn end_text(&mut self) {
+        if let Some(rest) = self.surrogates.rest() {
+            self.append(rest);
+        }
+    }
+
+    fn append(&mut self, more: &str) {
+        if let Some(Value::String(text)) = self.parts.last_mut().and_then(|p| p.get_mut("text")) {
+            text.push_str(more);
+        }
+    }
+
+    /// What is said of a piece besides what its part holds.
+    fn about(&self, piece: &MessagePiece<'_>, mut about: Map<String, Value>) -> Option<Value> {
+        for (name, said) in &piece.about {
+            let said = value::read(said.get()).unwrap_or_else(|| said.get().into());
+            about.insert((*name).to_owned(), said);
+        }
+        (!about.is_empty()).then(|| json!({ self.dialect: about }))
+    }
+}
+
+fn file(url: &str, media_type: &str, name: Option<String>, about: Option<Value>) -> Value {
+    let mut part = json!({ "type": "file", "url": url, "mediaType": media_type });
+    if let Some(name) = name {
+        part["filename"] = name.into();
+    }
+    if let Some(about) = about {
+        part["providerMetadata"] = about;
+    }
+    part
+}
+
+/// What a block says besides its type, its data and what stands in [`MessagePiece::about`].
+fn members(block: &RawValue) -> Map<String, Value> {
+    const KNOWN: &[&str] = &["type", "mimeType", "data", "annotations", "_meta"];
+    match value::read(block.get()) {
+        Some(Value::Object(mut members)) => {
+            members.retain(|name, _| !KNOWN.contains(&name.as_str()));
+            members
+        }
+        _ => Map::from_iter([("unread".to_owned(), block.get().into())]),
+    }
+}
+
+/// The name of an embedded resource, and what else its block says.
+fn resource(block: &RawValue) -> (Option<String>, Map<String, Value>) {
+    let mut rest = members(block);
+    let Some(Value::Object(resource)) = rest.get_mut("resource") else {
+        return (None, rest);
+    };
+    resource.retain(|name, _| !["text", "blob", "mimeType"].contains(&name.as_str()));
+    let uri = resource.get("uri").and_then(Value::as_str);
+    let uri = uri.unwrap_or_default();
+    let name = if let Some(name) = uri.strip_prefix(ATTACHMENT) {
+        // The place that a prompt gives to a file without one: only its name was the client's.
+        let name = Some(name).filter(|name| *name != UNNAMED);
+        let name = name.map(str::to_owned);
+        resource.remove("uri");
+        name
+    } else {
+        let last = uri.rsplit('/').find(|part| !part.is_empty());
+        last.map(str::to_owned)
+    };
+    if resource.is_empty() {
+        rest.remove("resource");
+    }
+    (name, rest)
+}
