@@ -1,0 +1,172 @@
+//! A session twice: its turns as they run, and its replay; both from an agent's lines.
+
+use acpipe::core::acp::Acp;
+use acpipe::core::dialect::{Dialect as _, PromptPart};
+use acpipe::core::event::{AgentEvent, CallId};
+use acpipe::core::fold::Fold;
+use acpipe::core::permit::{self, Policy};
+use acpipe::core::replay::Replay;
+use acpipe::core::turn::{ChunkSink, Turn};
+use acpipe::proto::chunk::Chunk;
+use serde_json::{Value, json};
+
+/// The session of every line.
+pub const SESSION: &str = "the-session";
+
+/// Folds chunks, and keeps them from being lost when they are no JSON.
+struct Folding(Fold);
+
+impl ChunkSink for Folding {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        self.0.push(&serde_json::from_slice(&json).unwrap());
+    }
+}
+
+/// A session whose turns run.
+pub struct Live {
+    acp: Acp,
+    last_call: u64,
+    running: Option<(Turn, Folding)>,
+    /// The id of the prompt's request.
+    prompt: Value,
+    pub messages: Vec<Value>,
+}
+
+impl Live {
+    pub fn new() -> Self {
+        let mut acp = Acp::default();
+        let mut out = Vec::new();
+        acp.start(&mut out);
+        let can = json!({ "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true } });
+        let ready = json!({ "jsonrpc": "2.0", "id": request(&out)["id"], "result":
+            { "protocolVersion": 1, "agentCapabilities": can } });
+        acp.read(ready.to_string().as_bytes(), &mut Vec::new(), &mut out);
+        Self {
+            acp,
+            last_call: 0,
+            running: None,
+            prompt: Value::Null,
+            messages: Vec::new(),
+        }
+    }
+
+    /// The user's message and the beginning of the turn; gives the content blocks that the agent got.
+    pub fn prompt(&mut self, parts: &[Value]) -> Vec<Value> {
+        self.last_call += 1;
+        let n = self.last_call;
+        self.messages
+            .push(json!({ "id": format!("u{n}"), "role": "user", "parts": parts }));
+        let text = |part: &Value, name: &str| part[name].as_str().map(str::to_owned);
+        let parts: Vec<PromptPart> = parts
+            .iter()
+            .map(|part| match part["type"].as_str() {
+                Some("text") => PromptPart::Text(text(part, "text").unwrap()),
+                Some("file") => PromptPart::File {
+                    url: text(part, "url").unwrap(),
+                    media_type: text(part, "mediaType"),
+                    name: text(part, "filename"),
+                },
+                other => panic!("no part of a prompt: {other:?}"),
+            })
+            .collect();
+        let mut out = Vec::new();
+        let call = CallId(n);
+        self.acp
+            .prompt(call, SESSION, &parts, false, &mut out)
+            .unwrap();
+        let request = request(&out);
+        self.prompt = request["id"].clone();
+        let mut folding = Folding(Fold::default());
+        let about = json!({ "sessionId": SESSION });
+        let turn = Turn::start(format!("a{n}"), self.acp.name(), &about, &mut folding);
+        assert!(self.running.is_none(), "one turn at a time");
+        self.running = Some((turn, folding));
+        request["params"]["prompt"].as_array().unwrap().clone()
+    }
+
+    /// A line of the agent; outside of turns nothing of it becomes a message.
+    pub fn line(&mut self, line: &str) {
+        let mut events = Vec::new();
+        self.acp.read(line.as_bytes(), &mut events, &mut Vec::new());
+        for event in events {
+            let Some((turn, folding)) = &mut self.running else {
+                continue;
+            };
+            match event {
+                AgentEvent::Update {
+                    session,
+                    update,
+                    original,
+                } if session == SESSION => turn.update(&update, original, folding),
+                AgentEvent::Permission(question) => {
+                    let decision = permit::decide(Policy::Approve, &question.options);
+                    turn.permission(&question, &decision, folding);
+                }
+                AgentEvent::TurnEnded { end, .. } => {
+                    turn.finish(&end, false, folding);
+                    self.close();
+                }
+                AgentEvent::Failed { error, .. } => {
+                    turn.fail(&error, folding);
+                    self.close();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The agent's answer to the prompt: what stands beside its id.
+    pub fn end(&mut self, answer: &Value) {
+        let mut answer = answer.clone();
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = self.prompt.clone();
+        self.line(&answer.to_string());
+        assert!(self.running.is_none(), "no answer: {answer}");
+    }
+
+    fn close(&mut self) {
+        let (_, folding) = self.running.take().unwrap();
+        self.messages.push(folding.0.message());
+    }
+}
+
+/// The request that was written.
+fn request(out: &[u8]) -> Value {
+    serde_json::from_slice(out).unwrap()
+}
+
+/// A session that is loaded.
+pub struct Replayed {
+    acp: Acp,
+    replay: Replay,
+}
+
+impl Replayed {
+    pub fn new() -> Self {
+        let acp = Acp::default();
+        let replay = Replay::new(acp.name(), "r".into());
+        Self { acp, replay }
+    }
+
+    pub fn line(&mut self, line: &str) {
+        let mut events = Vec::new();
+        self.acp.read(line.as_bytes(), &mut events, &mut Vec::new());
+        for event in &events {
+            if let AgentEvent::Update {
+                session,
+                update,
+                original,
+            } = event
+                && session == SESSION
+            {
+                self.replay.update(update, *original);
+            }
+        }
+    }
+
+    pub fn finish(self) -> Vec<Value> {
+        self.replay.finish()
+    }
+}

@@ -1,0 +1,188 @@
+//! Live = replay: what an agent repeats of a session becomes the messages that its turns had become.
+//!
+//! Real agents' recordings are compared up to a table of what each of them leaves out, generated histories
+//! without any such table: see `normal.rs` for what no replay can hold.
+
+#![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
+
+mod allowed;
+mod difference;
+mod generate;
+mod live;
+mod normal;
+mod recorded;
+mod tell;
+
+use acpipe::core::replay::Replay;
+use difference::differences;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// How many made-up histories are compared.
+const GENERATED: u64 = 2_000;
+
+#[test]
+fn recorded_replays_become_what_the_turns_had_become() {
+    let mut wrong = String::new();
+    for (agent, recordings) in recorded::SCENARIOS {
+        let allowances = allowed::of(agent);
+        let mut used = vec![0; allowances.len()];
+        let loads = recorded::loads(recordings);
+        assert!(!loads.is_empty(), "{agent}: nothing was loaded");
+        for load in loads {
+            assert!(!load.live.is_empty(), "{}: no turn before", load.name);
+            for difference in differences(&normal::form(&load.live), &normal::form(&load.replayed))
+            {
+                match allowances.iter().position(|a| a.covers(&difference)) {
+                    Some(at) => used[at] += 1,
+                    None => writeln!(wrong, "{}: {difference}", load.name).unwrap(),
+                }
+            }
+        }
+        for (allowance, used) in allowances.iter().zip(used) {
+            if used == 0 {
+                let allowed::Allowance { says, because } = allowance;
+                writeln!(wrong, "{agent}: not so any more: {says:?}, {because}").unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Both ways of a history: its turns as they ran, and what is replayed of it.
+fn both(seed: u64) -> (Vec<Value>, Vec<Value>) {
+    let mut history = generate::history(seed);
+    let mut live = live::Live::new();
+    for turn in &mut history.turns {
+        turn.blocks = live.prompt(&turn.user);
+        for line in &turn.lines {
+            live.line(line);
+        }
+        live.end(&turn.end);
+    }
+    let mut replayed = live::Replayed::new();
+    for line in tell::replay(&mut history) {
+        replayed.line(&line);
+    }
+    (live.messages, replayed.finish())
+}
+
+/// Compares the histories of the seeds and counts the kinds of their parts.
+fn compare(seeds: impl Iterator<Item = u64>) -> BTreeMap<String, u32> {
+    let mut kinds = BTreeMap::new();
+    for seed in seeds {
+        let (live, replayed) = both(seed);
+        let (live, replayed) = (normal::form(&live), normal::form(&replayed));
+        if live != replayed {
+            let found = differences(&live, &replayed).join("\n");
+            panic!("seed {seed}: the histories differ\n{found}");
+        }
+        for part in live.iter().flat_map(|message| &message.parts) {
+            *kinds.entry(part.kind()).or_default() += 1;
+        }
+    }
+    kinds
+}
+
+#[test]
+fn generated_replays_become_what_the_turns_had_become() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut kinds = BTreeMap::<String, u32>::new();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|n| scope.spawn(move || compare((0..GENERATED).skip(n).step_by(threads))))
+            .collect();
+        for counted in running {
+            let counted = counted.join().expect("the histories are equal");
+            for (kind, count) in counted {
+                *kinds.entry(kind).or_default() += count;
+            }
+        }
+    });
+    // A generator that made little would find little.
+    for kind in [
+        "text",
+        "reasoning",
+        "file",
+        "reasoning-file",
+        "source-url",
+        "source-document",
+        "data-plan",
+        "data-acp",
+        "tool, completed",
+        "tool, failed",
+        "tool, pending",
+        "tool, in_progress",
+        "tool, no status",
+    ] {
+        let many = kinds.get(kind).is_some_and(|count| *count > 50);
+        assert!(many, "few of {kind}: {kinds:?}");
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_history_always() {
+    assert_eq!(both(7), both(7));
+    assert_ne!(both(7), both(8));
+}
+
+/// For looking at one: `SEED=7 cargo test --test replays -- --ignored --nocapture`.
+#[test]
+#[ignore = "a tool"]
+fn show_a_seed() {
+    let seed = std::env::var("SEED").map_or(7, |seed| seed.parse().unwrap());
+    let turns = generate::history(seed).turns;
+    turns
+        .iter()
+        .flat_map(|t| &t.lines)
+        .for_each(|line| println!("{line}"));
+    let (live, replayed) = both(seed);
+    println!("{:#}", json!({ "live": live, "replayed": replayed }));
+}
+
+/// The comparison must be able to fail.
+#[test]
+fn differences_are_found_and_told() {
+    let message = |role: &str, parts: Value| json!({ "id": "x", "role": role, "parts": parts });
+    let text = |text: &str| json!({ "type": "text", "text": text, "state": "done" });
+    let tool = |output: Value| {
+        json!({ "type": "dynamic-tool", "toolCallId": "t", "toolName": "n", "state": "output-available",
+            "input": {}, "output": output, "toolMetadata": { "acp": { "status": "completed" } } })
+    };
+    let live = [
+        message("user", json!([text("hi")])),
+        message(
+            "assistant",
+            json!([text("one"), tool(json!({ "rawOutput": 1 })), text("two")]),
+        ),
+        message("user", json!([text("bye")])),
+    ];
+    let replayed = [
+        message("user", json!([text("hi")])),
+        message(
+            "assistant",
+            json!([text("two!"), tool(json!({ "rawOutput": 2 }))]),
+        ),
+    ];
+    let found = differences(&normal::form(&live), &normal::form(&replayed));
+    let want = [
+        r#"message 2 (assistant), text, text: live "one", replayed "two!""#,
+        "message 2 (assistant), tool t, rawOutput: live 1, replayed 2",
+        r#"message 2 (assistant), text: only live: {"state":"done","text":"two"}"#,
+        r#"message 3 (user): only live: "bye""#,
+    ];
+    assert_eq!(found, want);
+    assert!(differences(&normal::form(&live), &normal::form(&live)).is_empty());
+}
+
+/// Two collectors of one history agree, whatever their ids.
+#[test]
+fn ids_are_numbered_with_the_prefix() {
+    let none = Replay::new("acp", "p".into()).finish();
+    assert!(none.is_empty());
+    let (_, replayed) = both(7);
+    for (n, message) in replayed.iter().enumerate() {
+        assert_eq!(message["id"], format!("r-{}", n + 1));
+    }
+}

@@ -1,0 +1,180 @@
+//! Sessions that real agents made and loaded again.
+
+use crate::live::{Live, Replayed, SESSION};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const FOLDER: &str = "tests/replays/recordings";
+
+/// Agents, and the recordings of one session of each in their order.
+pub const SCENARIOS: &[(&str, &[&str])] = &[
+    (
+        "claude-agent-acp",
+        &[
+            "claude-agent-acp-load-0-make",
+            "claude-agent-acp-load-1-replay",
+            "claude-agent-acp-load-2-resume",
+            "claude-agent-acp-load-4-same-process-twice",
+            "claude-agent-acp-load-5-other-cwd",
+        ],
+    ),
+    (
+        "opencode",
+        &[
+            "opencode-lifecycle-1",
+            "opencode-lifecycle-2load",
+            "opencode-lifecycle-3resume",
+        ],
+    ),
+    ("gemini", &["gemini-lifecycle-1", "gemini-lifecycle-2load"]),
+    (
+        "zedcodex",
+        &[
+            "zedcodex-lifecycle-1",
+            "zedcodex-lifecycle-2load",
+            "zedcodex-lifecycle-3resume",
+        ],
+    ),
+    (
+        "testy",
+        &[
+            "testy-lifecycle-1",
+            "testy-lifecycle-2load",
+            "testy-lifecycle-3resume",
+        ],
+    ),
+];
+
+/// A load: the history as it had become live, and as it was replayed.
+pub struct Load {
+    pub name: String,
+    pub live: Vec<Value>,
+    pub replayed: Vec<Value>,
+}
+
+/// All loads of a session.
+pub fn loads(recordings: &[&str]) -> Vec<Load> {
+    let mut loads = Vec::new();
+    let mut history = Vec::new();
+    for name in recordings {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(FOLDER)
+            .join(format!("{name}.ndjson"));
+        let recording = std::fs::read_to_string(file).unwrap();
+        Player::default().play(name, &recording, &mut history, &mut loads);
+    }
+    loads
+}
+
+/// One process of the agent.
+#[derive(Default)]
+struct Player {
+    /// The session that is made and loaded; others, such as forks of it, are left out.
+    session: Option<Value>,
+    /// The call that asks for it, until its answer.
+    opening: Option<Value>,
+    /// The running turn and the id of its prompt.
+    turn: Option<(Live, Value)>,
+    /// What is replayed since the load was asked for: some agents replay after their answer.
+    load: Option<Replayed>,
+    load_id: Value,
+}
+
+impl Player {
+    fn play(
+        mut self,
+        name: &str,
+        recording: &str,
+        history: &mut Vec<Value>,
+        loads: &mut Vec<Load>,
+    ) {
+        for line in recording.lines() {
+            let entry: Value = serde_json::from_str(line).unwrap();
+            let frame = &entry["frame"];
+            match entry["dir"].as_str() {
+                Some("out") if frame.get("method").is_some() => {
+                    loads.extend(self.loaded(name, history, loads.len()));
+                    self.call(frame);
+                }
+                Some("in") => self.agent(frame, history),
+                _ => {}
+            }
+        }
+        loads.extend(self.loaded(name, history, loads.len()));
+        assert!(self.turn.is_none(), "{name} ends in a turn");
+    }
+
+    fn call(&mut self, frame: &Value) {
+        let params = &frame["params"];
+        match frame["method"].as_str().unwrap() {
+            "session/new" => self.opening = Some(frame["id"].clone()),
+            "session/resume" => self.session = Some(params["sessionId"].clone()),
+            "session/load" => {
+                self.session = Some(params["sessionId"].clone());
+                self.load = Some(Replayed::new());
+                self.load_id = frame["id"].clone();
+            }
+            "session/prompt" if self.is_ours(params) => {
+                let mut live = Live::new();
+                let blocks = params["prompt"].as_array().unwrap();
+                live.prompt(&blocks.iter().map(part).collect::<Vec<_>>());
+                self.turn = Some((live, frame["id"].clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_ours(&self, params: &Value) -> bool {
+        self.session.as_ref() == Some(&params["sessionId"])
+    }
+
+    fn agent(&mut self, frame: &Value, history: &mut Vec<Value>) {
+        if frame.get("method").is_none() {
+            self.answer(frame, history);
+        } else if self.is_ours(&frame["params"]) {
+            let mut frame = frame.clone();
+            frame["params"]["sessionId"] = SESSION.into();
+            let line = frame.to_string();
+            if let Some((live, _)) = &mut self.turn {
+                live.line(&line);
+            }
+            if let Some(load) = &mut self.load {
+                load.line(&line);
+            }
+        }
+    }
+
+    fn answer(&mut self, frame: &Value, history: &mut Vec<Value>) {
+        if self.opening.as_ref() == Some(&frame["id"]) {
+            self.session = Some(frame["result"]["sessionId"].clone());
+        }
+        if self.load_id == frame["id"] && frame.get("error").is_some() {
+            self.load = None;
+        }
+        if let Some((live, id)) = &mut self.turn
+            && *id == frame["id"]
+        {
+            live.end(frame);
+            // A prompt that was refused is no part of the session.
+            if frame.get("result").is_some() {
+                history.append(&mut live.messages);
+            }
+            self.turn = None;
+        }
+    }
+
+    /// What the last load brought.
+    fn loaded(&mut self, name: &str, history: &[Value], before: usize) -> Option<Load> {
+        Some(Load {
+            name: format!("{name}, load {}", before + 1),
+            live: history.to_vec(),
+            replayed: self.load.take()?.finish(),
+        })
+    }
+}
+
+/// The part of a user's message that a recorded block was made of.
+fn part(block: &Value) -> Value {
+    assert_eq!(block["type"], "text", "the recorded prompts are text");
+    json!({ "type": "text", "text": block["text"] })
+}
