@@ -5,8 +5,18 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use schema::ContentBlock;
+
+/// Reads base64 as browsers do, with or without its padding.
+const FORGIVING: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// The content blocks of a prompt.
 ///
@@ -70,11 +80,13 @@ fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> ContentBlock
 fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock {
     let uri = format!("{ATTACHMENT}{}", name.unwrap_or(UNNAMED));
     let media_type = Some(media.to_owned());
-    let resource = match String::from_utf8(data.bytes()) {
-        Ok(text) => schema::EmbeddedResourceResource::TextResourceContents(
+    // What cannot be decoded goes on as it came: the agent may know better.
+    let text = data.bytes().and_then(|bytes| String::from_utf8(bytes).ok());
+    let resource = match text {
+        Some(text) => schema::EmbeddedResourceResource::TextResourceContents(
             schema::TextResourceContents::new(text, uri).mime_type(media_type),
         ),
-        Err(_) => schema::EmbeddedResourceResource::BlobResourceContents(
+        None => schema::EmbeddedResourceResource::BlobResourceContents(
             schema::BlobResourceContents::new(data.base64(), uri).mime_type(media_type),
         ),
     };
@@ -107,10 +119,15 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The data; `None` when it is no base64 although it says so.
+    fn bytes(&self) -> Option<Vec<u8>> {
         if self.is_base64 {
-            return STANDARD.decode(self.data).unwrap_or_default();
+            return FORGIVING.decode(self.data).ok();
         }
+        Some(self.percent_decoded())
+    }
+
+    fn percent_decoded(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.data.len());
         let mut rest = self.data.as_bytes();
         while let Some((&first, after)) = rest.split_first() {
@@ -131,7 +148,7 @@ impl<'a> DataUrl<'a> {
         if self.is_base64 {
             self.data.to_owned()
         } else {
-            STANDARD.encode(self.bytes())
+            STANDARD.encode(self.percent_decoded())
         }
     }
 }
@@ -192,6 +209,16 @@ mod tests {
                 blob,
                 all,
                 json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "application/x", "blob": "/w=="}}),
+            ),
+            (
+                "data:text/x;base64,aGk",
+                all,
+                json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "text/x", "text": "hi"}}),
+            ),
+            (
+                "data:text/x;base64,a-_!",
+                all,
+                json!({"type": "resource", "resource": {"uri": "attachment:///n", "mimeType": "text/x", "blob": "a-_!"}}),
             ),
             (
                 text,
