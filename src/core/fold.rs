@@ -3,7 +3,9 @@
 //! It follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a message that
 //! is stored equals the one a client built while it watched. Works on chunks as JSON, of every profile.
 
-use crate::proto::json::merge;
+use super::turn::ChunkSink;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{merge, to_raw, value};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -15,6 +17,46 @@ pub struct Fold {
     parts: Vec<Map<String, Value>>,
     /// Open text and reasoning blocks, by the kind of their part and their id.
     open: HashMap<(&'static str, String), usize>,
+}
+
+/// Folds chunks as they are made.
+#[derive(Debug, Default)]
+pub struct Folding {
+    fold: Fold,
+    buffer: Vec<u8>,
+    size: usize,
+}
+
+impl Folding {
+    /// The message so far.
+    #[must_use]
+    pub fn message(&self) -> Value {
+        self.fold.message()
+    }
+
+    /// Bytes of all chunks taken.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl ChunkSink for Folding {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.buffer.clear();
+        chunk.write(&mut self.buffer);
+        self.size += self.buffer.len();
+        if let Ok(chunk) = serde_json::from_slice(&self.buffer) {
+            self.fold.push(&chunk);
+            return;
+        }
+        let chunk = value(&to_raw(chunk));
+        self.fold.push(&match chunk {
+            // What no value can hold is kept as text.
+            Value::String(unread) => json!({ "type": "data-acp", "data": { "unread": unread } }),
+            mended => mended,
+        });
+    }
 }
 
 impl Fold {

@@ -5,12 +5,10 @@
 //! out. Only the user's messages are made here: live, the client has them already.
 
 mod user;
-mod value;
 
 use super::event::{MessagePiece, Original, Update, Voice};
-use super::fold::Fold;
-use super::turn::{ChunkSink, Turn};
-use crate::proto::chunk::Chunk;
+use super::fold::Folding;
+use super::turn::{Names, Turn};
 use serde_json::{Value, json};
 use user::UserMessage;
 
@@ -79,7 +77,7 @@ impl Replay {
             let mut folding = Folding::default();
             // So that nobody looks for its stop reason or usage: a history has none.
             let about = json!({ "replayed": true });
-            let turn = Turn::start(id, dialect, &about, &mut folding);
+            let turn = Turn::start(id, dialect, &about, Names::default(), &mut folding);
             (turn, folding)
         })
     }
@@ -88,33 +86,14 @@ impl Replay {
         let user = self.user.take().map(UserMessage::finish);
         self.messages.extend(user);
         if let Some((mut turn, mut folding)) = self.assistant.take() {
-            turn.close_replayed(&mut folding);
-            self.messages.push(folding.0.message());
+            turn.finish_unasked(&mut folding);
+            self.messages.push(folding.message());
         }
     }
 
     fn next_id(&self) -> String {
         format!("{}-{}", self.id_prefix, self.messages.len() + 1)
     }
-}
-
-/// Folds chunks as they are made.
-#[derive(Debug, Default)]
-struct Folding(Fold);
-
-impl ChunkSink for Folding {
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
-        let mut json = Vec::new();
-        chunk.write(&mut json);
-        let json = String::from_utf8_lossy(&json);
-        self.0
-            .push(&value::read(&json).unwrap_or_else(|| unread(&json)));
-    }
-}
-
-/// What no value can hold (a number without bounds, the deepest of nestings) is kept as text.
-fn unread(json: &str) -> Value {
-    json!({ "type": "data-acp", "data": { "unread": json } })
 }
 
 #[cfg(test)]

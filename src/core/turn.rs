@@ -251,11 +251,6 @@ impl Turn {
         });
     }
 
-    /// Ends a message of a replayed history: nobody tells how its turn ended.
-    pub fn close_replayed(&mut self, sink: &mut impl ChunkSink) {
-        self.close(Settle::TurnEnded, sink);
-    }
-
     fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
         self.messages.close(sink);
         self.terminals.flush(sink);

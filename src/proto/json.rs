@@ -1,11 +1,15 @@
 //! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
 
+mod surrogates;
+
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+pub use surrogates::Surrogates;
+use surrogates::{units, without_halves};
 
 /// A JSON string as it stood in its line, quotes and escapes included.
 ///
@@ -51,71 +55,6 @@ impl<'a> JsonStr<'a> {
     pub fn decode_into(self, text: &mut String) {
         text.push_str(&self.decode());
     }
-}
-
-/// Joins the halves of a character that an agent cut between two deltas.
-///
-/// A JSON text may escape half a surrogate pair; JavaScript joins the halves when it joins the deltas, most
-/// other readers refuse the line. So a half at the end is held back for the next delta, and one that
-/// nothing completes becomes U+FFFD.
-#[derive(Debug, Default)]
-pub struct Surrogates {
-    held: Option<u16>,
-}
-
-impl Surrogates {
-    /// The text to pass on in place of `text`; `None` when it can go as it is.
-    pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
-        let json = text.raw().get().as_bytes();
-        let maybe_half =
-            || memchr::memmem::find_iter(json, b"\\u").any(|at| json[at + 2] | 0x20 == b'd');
-        if self.held.is_none() && !maybe_half() {
-            return None;
-        }
-        let text = text.raw().get();
-        let mut units = units(&text[1..text.len() - 1]);
-        if let Some(half) = self.held.take() {
-            units.insert(0, half);
-        }
-        if let Some(&last @ 0xD800..0xDC00) = units.last() {
-            self.held = Some(last);
-            units.pop();
-        }
-        Some(to_raw(&String::from_utf16_lossy(&units)))
-    }
-
-    /// What stands for a half that was never completed.
-    pub fn rest(&mut self) -> Option<&'static str> {
-        self.held.take().map(|_| "\u{fffd}")
-    }
-}
-
-/// The UTF-16 units that the inside of a JSON string stands for.
-fn units(inner: &str) -> Vec<u16> {
-    let mut units = Vec::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
-        units.extend(rest[..at].encode_utf16());
-        rest = &rest[at + 1..];
-        let hex = rest.strip_prefix('u').and_then(|r| r.get(..4));
-        if let Some(unit) = hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()) {
-            units.push(unit);
-            rest = &rest[5..];
-            continue;
-        }
-        units.push(match rest.as_bytes().first() {
-            Some(b'n') => 0x0A,
-            Some(b't') => 0x09,
-            Some(b'r') => 0x0D,
-            Some(b'b') => 0x08,
-            Some(b'f') => 0x0C,
-            Some(&other) => u16::from(other),
-            None => u16::from(b'\\'),
-        });
-        rest = rest.get(1..).unwrap_or("");
-    }
-    units.extend(rest.encode_utf16());
-    units
 }
 
 /// The length of the JSON string that `json` begins with, quotes included; `None` where it breaks off.
@@ -397,11 +336,14 @@ impl serde::Serialize for Members<'_> {
     }
 }
 
-/// A value in the form that can be merged. What that form cannot hold (nesting over 128 levels, half a
-/// surrogate pair) stands as a string of its JSON text.
+/// A value in the form that can be merged, with U+FFFD for halves of characters. What that form cannot hold
+/// (nesting over 128 levels, a number without bounds) stands as a string of its JSON text.
 #[must_use]
 pub fn value(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
+    let json = raw.get();
+    serde_json::from_str(json)
+        .or_else(|_| serde_json::from_str(&without_halves(json)))
+        .unwrap_or_else(|_| json.into())
 }
 
 /// Merges objects deeply and replaces everything else, as the AI SDK merges metadata; true when that
@@ -455,31 +397,6 @@ mod tests {
         assert_eq!(p.a.map(RawValue::get), Some("\"2\""));
         assert_eq!(p.b.map(RawValue::get), Some("null"));
         assert!(non_null(p.b).is_none());
-    }
-
-    #[test]
-    fn halves_of_a_character_are_joined_over_deltas() {
-        let mut s = Surrogates::default();
-        let mut mend = |json: &str| {
-            let raw: &RawValue = serde_json::from_str(json).unwrap();
-            let mended = s.mend(JsonStr::new(raw).unwrap());
-            mended.map(|m| serde_json::from_str::<String>(m.get()).unwrap())
-        };
-        assert_eq!(mend(r#""plain \u00e9""#), None);
-        assert_eq!(mend(r#""a \uD83D""#).as_deref(), Some("a "));
-        assert_eq!(mend(r#""\ude00 b\n""#).as_deref(), Some("😀 b\n"));
-        assert_eq!(
-            mend(r#""\ud83d x \ude00 \ud83d\ude00""#).as_deref(),
-            Some("\u{fffd} x \u{fffd} 😀")
-        );
-        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
-        assert_eq!(
-            mend(r#""no low half""#).as_deref(),
-            Some("\u{fffd}no low half")
-        );
-        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
-        assert_eq!(s.rest(), Some("\u{fffd}"));
-        assert_eq!(s.rest(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::{self, Policy};
 use acpipe::core::replay::Replay;
-use acpipe::core::turn::{ChunkSink, Turn};
+use acpipe::core::turn::{ChunkSink, Names, Turn};
 use acpipe::proto::chunk::Chunk;
 use serde_json::{Value, json};
 
@@ -80,7 +80,13 @@ impl Live {
         self.prompt = request["id"].clone();
         let mut folding = Folding(Fold::default());
         let about = json!({ "sessionId": SESSION });
-        let turn = Turn::start(format!("a{n}"), self.acp.name(), &about, &mut folding);
+        let turn = Turn::start(
+            format!("a{n}"),
+            self.acp.name(),
+            &about,
+            Names::default(),
+            &mut folding,
+        );
         assert!(self.running.is_none(), "one turn at a time");
         self.running = Some((turn, folding));
         request["params"]["prompt"].as_array().unwrap().clone()

@@ -74,6 +74,7 @@ fn message(message: &Value) -> Message {
                 let known = parts.iter_mut().find(|p| p.key == key).unwrap();
                 // The whole call, shown where its own part may not change any more.
                 known.facts = part["data"].clone();
+                forget_late_status(known.facts.as_object_mut().unwrap());
                 known.facts["end"] = known.facts["status"].clone();
                 continue;
             }
@@ -157,6 +158,7 @@ fn tool(part: &Value) -> Value {
         .cloned()
         .unwrap_or_default();
     let settled = told.remove("settled").is_some();
+    forget_late_status(&mut told);
     facts.append(&mut told);
     if facts.contains_key("noInput") {
         facts.remove("rawInput");
@@ -171,4 +173,14 @@ fn tool(part: &Value) -> Value {
     };
     facts.insert("end".to_owned(), end);
     facts.into()
+}
+
+/// A word that came after the call's end: a history holds what became of the call.
+fn forget_late_status(told: &mut Map<String, Value>) {
+    if let Some(Value::Object(other)) = told.get_mut("other") {
+        other.remove("status");
+        if other.is_empty() {
+            told.remove("other");
+        }
+    }
 }

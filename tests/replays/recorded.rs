@@ -4,7 +4,8 @@ use crate::live::{Live, Replayed, SESSION};
 use serde_json::{Value, json};
 use std::path::Path;
 
-const FOLDER: &str = "tests/replays/recordings";
+/// Those with turns of their own are judged as transcripts too; the others only load.
+const FOLDERS: [&str; 2] = ["tests/transcripts/recordings", "tests/replays/recordings"];
 
 /// Agents, and the recordings of one session of each in their order.
 pub const SCENARIOS: &[(&str, &[&str])] = &[
@@ -57,9 +58,11 @@ pub fn loads(recordings: &[&str]) -> Vec<Load> {
     let mut loads = Vec::new();
     let mut history = Vec::new();
     for name in recordings {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(FOLDER)
-            .join(format!("{name}.ndjson"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = FOLDERS
+            .iter()
+            .map(|folder| root.join(folder).join(format!("{name}.ndjson")));
+        let file = files.find(|file| file.exists()).unwrap();
         let recording = std::fs::read_to_string(file).unwrap();
         Player::default().play(name, &recording, &mut history, &mut loads);
     }

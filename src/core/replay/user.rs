@@ -1,9 +1,8 @@
 //! A user's message: the content blocks of a prompt, back to the parts of a `UIMessage`.
 
-use super::value;
 use crate::core::dialect::{ATTACHMENT, UNNAMED};
 use crate::core::event::{Content, MessagePiece, Original};
-use crate::proto::json::{JsonStr, Surrogates};
+use crate::proto::json::{JsonStr, Surrogates, value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
@@ -71,17 +70,15 @@ impl UserMessage {
                 details,
                 ..
             } => {
-                let text = value::read(details.get()).unwrap_or_default();
-                let text = text["resource"]["text"].as_str().unwrap_or_default();
+                let block = value(details);
+                let text = block["resource"]["text"].as_str().unwrap_or_default();
                 let (name, rest) = resource(details);
                 let media_type = media_type.as_deref().unwrap_or("text/plain");
                 let url = format!("data:{media_type};base64,{}", STANDARD.encode(text));
                 file(&url, media_type, name, self.about(piece, rest))
             }
             Content::Other => {
-                let json = original.json().get();
-                let data = value::read(json).unwrap_or_else(|| json.into());
-                json!({ "type": "data-user-message", "data": data })
+                json!({ "type": "data-user-message", "data": value(original.json()) })
             }
         };
         self.end_text();
@@ -131,9 +128,8 @@ impl UserMessage {
 
     /// What is said of a piece besides what its part holds.
     fn about(&self, piece: &MessagePiece<'_>, mut about: Map<String, Value>) -> Option<Value> {
-        for (name, said) in &piece.about {
-            let said = value::read(said.get()).unwrap_or_else(|| said.get().into());
-            about.insert((*name).to_owned(), said);
+        for (name, said) in piece.about.iter() {
+            about.insert(name.to_owned(), value(said));
         }
         (!about.is_empty()).then(|| json!({ self.dialect: about }))
     }
@@ -153,8 +149,8 @@ fn file(url: &str, media_type: &str, name: Option<String>, about: Option<Value>)
 /// What a block says besides its type, its data and what stands in [`MessagePiece::about`].
 fn members(block: &RawValue) -> Map<String, Value> {
     const KNOWN: &[&str] = &["type", "mimeType", "data", "annotations", "_meta"];
-    match value::read(block.get()) {
-        Some(Value::Object(mut members)) => {
+    match value(block) {
+        Value::Object(mut members) => {
             members.retain(|name, _| !KNOWN.contains(&name.as_str()));
             members
         }

@@ -3,7 +3,7 @@
 
 use super::{ChunkSink, Names, Turn};
 use crate::core::event::{Original, Permission, Update};
-use crate::core::fold::Fold;
+use crate::core::fold::Folding;
 use crate::core::permit::Decision;
 use crate::proto::chunk::{Chunk, SubagentState};
 use crate::proto::json::value;
@@ -24,29 +24,9 @@ struct Subagent {
     state: Map<String, Value>,
     /// Translates what the subagent says as if it were an agent.
     turn: Turn,
-    folded: Folded,
+    folded: Folding,
     shown: usize,
     stale: bool,
-}
-
-/// Takes a subagent's chunks in.
-#[derive(Debug, Default)]
-struct Folded {
-    fold: Fold,
-    buffer: Vec<u8>,
-    /// Bytes of all chunks taken.
-    size: usize,
-}
-
-impl ChunkSink for Folded {
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
-        self.buffer.clear();
-        chunk.write(&mut self.buffer);
-        self.size += self.buffer.len();
-        if let Ok(chunk) = serde_json::from_slice(&self.buffer) {
-            self.fold.push(&chunk);
-        }
-    }
 }
 
 impl Subagents {
@@ -55,7 +35,7 @@ impl Subagents {
         let at = known.unwrap_or_else(|| {
             let (message, dialect) = of;
             let message = format!("{message}.sub{}", self.0.len() + 1);
-            let mut folded = Folded::default();
+            let mut folded = Folding::default();
             let about = json!({ "sessionId": id });
             let mut turn = Turn::start(message, dialect, &about, Names::default(), &mut folded);
             turn.is_subagent = true;
@@ -136,7 +116,7 @@ impl Subagent {
     }
 
     fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
-        let size = self.folded.size;
+        let size = self.folded.size();
         if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
             self.show(sink);
         } else {
@@ -145,9 +125,9 @@ impl Subagent {
     }
 
     fn show(&mut self, sink: &mut impl ChunkSink) {
-        self.shown = self.folded.size;
+        self.shown = self.folded.size();
         self.stale = false;
-        let message = self.folded.fold.message();
+        let message = self.folded.message();
         sink.chunk(&Chunk::DataSubagent {
             id: &self.id,
             data: SubagentState {

@@ -1,0 +1,153 @@
+//! Halves of characters: what JavaScript writes where it cuts a text, and most other readers refuse.
+
+use super::{JsonStr, to_raw};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Joins the halves of a character that an agent cut between two deltas.
+///
+/// A JSON text may escape half a surrogate pair; JavaScript joins the halves when it joins the deltas, most
+/// other readers refuse the line. So a half at the end is held back for the next delta, and one that
+/// nothing completes becomes U+FFFD.
+#[derive(Debug, Default)]
+pub struct Surrogates {
+    held: Option<u16>,
+}
+
+impl Surrogates {
+    /// The text to pass on in place of `text`; `None` when it can go as it is.
+    pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
+        let json = text.raw().get().as_bytes();
+        let maybe_half =
+            || memchr::memmem::find_iter(json, b"\\u").any(|at| json[at + 2] | 0x20 == b'd');
+        if self.held.is_none() && !maybe_half() {
+            return None;
+        }
+        let text = text.raw().get();
+        let mut units = units(&text[1..text.len() - 1]);
+        if let Some(half) = self.held.take() {
+            units.insert(0, half);
+        }
+        if let Some(&last @ 0xD800..0xDC00) = units.last() {
+            self.held = Some(last);
+            units.pop();
+        }
+        Some(to_raw(&String::from_utf16_lossy(&units)))
+    }
+
+    /// What stands for a half that was never completed.
+    pub fn rest(&mut self) -> Option<&'static str> {
+        self.held.take().map(|_| "\u{fffd}")
+    }
+}
+
+/// The UTF-16 units that the inside of a JSON string stands for.
+pub fn units(inner: &str) -> Vec<u16> {
+    let mut units = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        units.extend(rest[..at].encode_utf16());
+        rest = &rest[at + 1..];
+        let hex = rest.strip_prefix('u').and_then(|r| r.get(..4));
+        if let Some(unit) = hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()) {
+            units.push(unit);
+            rest = &rest[5..];
+            continue;
+        }
+        units.push(match rest.as_bytes().first() {
+            Some(b'n') => 0x0A,
+            Some(b't') => 0x09,
+            Some(b'r') => 0x0D,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0C,
+            Some(&other) => u16::from(other),
+            None => u16::from(b'\\'),
+        });
+        rest = rest.get(1..).unwrap_or("");
+    }
+    units.extend(rest.encode_utf16());
+    units
+}
+
+/// The JSON with the escapes of half a surrogate pair replaced; JavaScript writes such where it cuts a text.
+pub fn without_halves(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u") {
+        return json.into();
+    }
+    let mut mended = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        mended.push_str(before);
+        // An escape of anything else is two characters long at least, both ASCII in valid JSON.
+        let (len, whole) = match (unit(escape), escape.get(6..).and_then(unit)) {
+            (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => (12, true),
+            (Some(0xD800..0xE000), _) => (6, false),
+            _ => (2, true),
+        };
+        let (escape, after) = escape.split_at_checked(len).unwrap_or((escape, ""));
+        mended.push_str(if whole { escape } else { "\\ufffd" });
+        rest = after;
+    }
+    mended.push_str(rest);
+    mended.into()
+}
+
+/// The UTF-16 unit of an escape at the start of the text.
+fn unit(text: &str) -> Option<u16> {
+    let hex = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(hex, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::json::value;
+    use serde_json::json;
+
+    #[test]
+    fn halves_of_a_character_are_joined_over_deltas() {
+        let mut s = Surrogates::default();
+        let mut mend = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            let mended = s.mend(JsonStr::new(raw).unwrap());
+            mended.map(|m| serde_json::from_str::<String>(m.get()).unwrap())
+        };
+        assert_eq!(mend(r#""plain \u00e9""#), None);
+        assert_eq!(mend(r#""a \uD83D""#).as_deref(), Some("a "));
+        assert_eq!(mend(r#""\ude00 b\n""#).as_deref(), Some("😀 b\n"));
+        assert_eq!(
+            mend(r#""\ud83d x \ude00 \ud83d\ude00""#).as_deref(),
+            Some("\u{fffd} x \u{fffd} 😀")
+        );
+        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
+        assert_eq!(
+            mend(r#""no low half""#).as_deref(),
+            Some("\u{fffd}no low half")
+        );
+        assert_eq!(mend(r#""\ud83d""#).as_deref(), Some(""));
+        assert_eq!(s.rest(), Some("\u{fffd}"));
+        assert_eq!(s.rest(), None);
+    }
+
+    #[test]
+    fn only_halves_are_replaced() {
+        let cases = [
+            (r#"{"a":"\ud83d"}"#, json!({ "a": "\u{fffd}" })),
+            (
+                r#"["\ud83d\ude00 \ude00\ud83d", "\\ud83d", "\\\ud83d"]"#,
+                json!(["😀 \u{fffd}\u{fffd}", "\\ud83d", "\\\u{fffd}"]),
+            ),
+            (
+                r#"["\n\u00e9\ud83dé", "\ud83d\n"]"#,
+                json!(["\né\u{fffd}é", "\u{fffd}\n"]),
+            ),
+        ];
+        for (json, want) in cases {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            assert_eq!(value(raw), want, "{json}");
+        }
+        let endless: &RawValue = serde_json::from_str("1e999").unwrap();
+        assert_eq!(value(endless), "1e999");
+    }
+}
