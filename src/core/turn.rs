@@ -279,8 +279,9 @@ impl Turn {
     /// The context figures as last told in this turn.
     #[must_use]
     pub fn context_figures(&self) -> Option<Value> {
-        let mut metadata = value(self.context.as_deref()?);
-        Some(metadata[self.dialect]["context"].take())
+        let metadata = Members::of(self.context.as_deref()?);
+        let about = Members::of(metadata.get(self.dialect)?);
+        about.get("context").map(value)
     }
 
     /// The agent's names for its messages and tool calls, taken out.

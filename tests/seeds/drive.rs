@@ -135,5 +135,6 @@ impl Driver {
             .bridge
             .agent(self.agent, batch, self.now, &mut self.played);
         assert!(rest.is_none(), "the outlet is never full");
+        self.bridge.drained(true, self.now, &mut self.played);
     }
 }
