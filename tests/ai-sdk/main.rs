@@ -105,6 +105,21 @@ fn in_js(value: Value) -> Value {
     }
 }
 
+/// The recorded streams for other judges, one file each: `STREAMS=DIR cargo test --test ai-sdk -- --ignored
+/// write_the_recorded_streams`; the folder of a stream is its profile.
+#[test]
+#[ignore = "for people"]
+fn write_the_recorded_streams() {
+    let folder = std::path::PathBuf::from(std::env::var_os("STREAMS").expect("STREAMS=DIR"));
+    for (n, stream) in recorded().into_iter().enumerate() {
+        let folder = folder.join(stream.profile.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        let lines: String = stream.chunks.iter().map(|c| format!("{c}\n")).collect();
+        let name: String = stream.name.replace(|c: char| !c.is_alphanumeric(), "-");
+        std::fs::write(folder.join(format!("{n:05}-{name}.ndjson")), lines).unwrap();
+    }
+}
+
 /// A failing seed's session, to look at: `SEED=7 cargo test --test ai-sdk -- --ignored --nocapture`.
 #[test]
 #[ignore = "for people"]
