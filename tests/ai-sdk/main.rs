@@ -16,6 +16,7 @@ use acpipe::core::profile::Profile;
 use judge::Stream;
 use replay::Replayed;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::path::Path;
 
 const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
@@ -114,7 +115,10 @@ fn write_the_recorded_streams() {
     for (n, stream) in recorded().into_iter().enumerate() {
         let folder = folder.join(stream.profile.to_string());
         std::fs::create_dir_all(&folder).unwrap();
-        let lines: String = stream.chunks.iter().map(|c| format!("{c}\n")).collect();
+        let mut lines = String::new();
+        for chunk in &stream.chunks {
+            let _ = writeln!(lines, "{chunk}");
+        }
         let name: String = stream.name.replace(|c: char| !c.is_alphanumeric(), "-");
         std::fs::write(folder.join(format!("{n:05}-{name}.ndjson")), lines).unwrap();
     }
