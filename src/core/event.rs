@@ -157,6 +157,8 @@ pub enum Content<'a> {
 #[derive(Debug, Default)]
 pub struct ToolUpdate<'a> {
     pub id: Cow<'a, str>,
+    /// Whether it begins the call: an id that was used before then names another call.
+    pub begins: bool,
     pub name: Option<Cow<'a, str>>,
     pub title: Option<Cow<'a, str>>,
     pub kind: Option<Cow<'a, str>>,

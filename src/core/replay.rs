@@ -8,8 +8,9 @@ mod user;
 
 use super::event::{MessagePiece, Original, Update, Voice};
 use super::fold::Folding;
-use super::turn::{Names, Turn};
+use super::turn::Turn;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use user::UserMessage;
 
 /// Collects a replayed history, update by update.
@@ -77,7 +78,7 @@ impl Replay {
             let mut folding = Folding::default();
             // So that nobody looks for its stop reason or usage: a history has none.
             let about = json!({ "replayed": true });
-            let turn = Turn::start(id, dialect, &about, Names::default(), &mut folding);
+            let turn = Turn::start(id, dialect, &about, Arc::default(), &mut folding);
             (turn, folding)
         })
     }

@@ -2,7 +2,7 @@
 
 use super::client::{Notice, Outlet, Place, Token};
 use super::error::Error;
-use super::event::{CallId, Original};
+use super::event::{CallId, Original, Update};
 use super::profile::Profile;
 use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
@@ -10,10 +10,8 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What a session waits for whose agent speaks unasked.
-pub const UNPROMPTED: &str = "quiet";
 
 /// A conversation.
 #[derive(Debug)]
@@ -116,7 +114,7 @@ pub struct Unprompted {
 pub struct Last {
     pub message_id: String,
     /// The agent's ids of its messages and tool calls.
-    pub names: Names,
+    pub names: Arc<Names>,
 }
 
 /// Numbers the chunks of a session and hands them on.
@@ -188,12 +186,21 @@ impl Session {
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         match &self.stage {
             Stage::Opening { deadline, .. } => deadline.map(|at| (at, "session/new")),
-            Stage::Live { .. } => match (&self.running, &self.unprompted) {
-                (Some(r), _) => r.cancel_deadline.map(|at| (at, "session/cancel")),
-                (None, Some(u)) => u.quiet_at.map(|at| (at, UNPROMPTED)),
-                (None, None) => None,
-            },
+            Stage::Live { .. } => self.cancel_given_up().into_iter().chain(self.quiet()).min(),
         }
+    }
+
+    /// When the cancel of the turn is given up; one that was answered needs no more time.
+    #[must_use]
+    pub fn cancel_given_up(&self) -> Option<(Instant, &'static str)> {
+        let running = self.running.as_ref().filter(|r| r.ended.is_none())?;
+        running.cancel_deadline.map(|at| (at, "session/cancel"))
+    }
+
+    /// When the message that nobody asked for is over.
+    fn quiet(&self) -> Option<(Instant, &'static str)> {
+        let at = self.unprompted.as_ref()?.quiet_at?;
+        Some((at, "quiet"))
     }
 
     /// Puts off what is to be given up.
@@ -284,12 +291,40 @@ impl Session {
         }
     }
 
+    /// Does `act` to the message that nobody asked for, which may be open beside a prompt's turn.
+    pub fn with_unprompted<O: Outlet>(
+        &mut self,
+        outlet: &mut O,
+        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+    ) {
+        if self.running.is_none() {
+            self.with_turn(outlet, act);
+        } else if let Some(u) = &mut self.unprompted {
+            let mut sink = Numbered {
+                session: &self.id,
+                turn: Some(&u.turn_id),
+                seq: &mut self.seq,
+                view: self.view,
+                outlet,
+            };
+            act(&mut u.turn, &mut sink);
+        }
+    }
+
+    /// Whether an update goes on with what was said before the turn that runs.
+    #[must_use]
+    pub fn is_late(&self, update: &Update<'_>) -> bool {
+        let earlier = |last: &Last| last.names.are_meant(update);
+        self.last.as_ref().is_some_and(earlier)
+            && self.running.as_ref().is_some_and(|r| !r.turn.knows(update))
+    }
+
     /// Ends the message that nobody asked for, if there is one.
     pub fn end_unprompted(&mut self, error: Option<&Error>, outlet: &mut impl Outlet) {
-        if self.running.is_some() || self.unprompted.is_none() {
+        if self.unprompted.is_none() {
             return;
         }
-        self.with_turn(outlet, |turn, sink| match error {
+        self.with_unprompted(outlet, |turn, sink| match error {
             None => turn.finish_unasked(sink),
             Some(error) => turn.fail(error, sink),
         });
@@ -306,7 +341,7 @@ impl Session {
         }
         self.last = Some(Last {
             message_id: over.message_id().to_owned(),
-            names: over.take_names(),
+            names: Arc::new(over.take_names()),
         });
     }
 

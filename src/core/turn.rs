@@ -20,6 +20,7 @@ use messages::Messages;
 pub use names::Names;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use subagents::Subagents;
 use terminals::Terminals;
 use told::Told;
@@ -58,7 +59,7 @@ impl Turn {
         message_id: String,
         dialect: &'static str,
         about: &Value,
-        names: Names,
+        names: Arc<Names>,
         sink: &mut impl ChunkSink,
     ) -> Self {
         let metadata = to_raw(&Named(dialect, about));
@@ -257,6 +258,12 @@ impl Turn {
         self.subagents.close(settle, sink);
         self.tools.settle(settle, sink);
         sink.chunk(&Chunk::FinishStep);
+    }
+
+    /// Whether an update is about a tool call of this turn.
+    #[must_use]
+    pub fn knows(&self, update: &Update<'_>) -> bool {
+        matches!(update, Update::Tool(tool) if self.tools.knows(&tool.id))
     }
 
     /// Id of the message.

@@ -330,3 +330,23 @@ fn a_talkative_subagent_is_not_shown_at_every_word() {
     let parts = &shown.last().unwrap()["data"]["message"]["parts"];
     assert_eq!(parts[1]["text"].as_str().unwrap().len(), 25_000);
 }
+
+/// What is said of a block is said again with news of it, but not without end.
+#[test]
+fn news_of_a_block_do_not_pile_up() {
+    let piece = |n: u32| {
+        json!({"update": {"sessionUpdate": "agent_message_chunk",
+            "_meta": {format!("at {n}"): n}, "content": {"type": "text", "text": "x"}}})
+    };
+    let turn = play(
+        &(0..2000)
+            .map(piece)
+            .chain([end("end_turn")])
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(turn.summary["text"].as_str().unwrap().len(), 2000);
+    let size: usize = turn.chunks.iter().map(|c| c.to_string().len()).sum();
+    assert!(size < 3_000_000, "{size}");
+    let last = turn.of("text-delta").last().unwrap().to_string();
+    assert!(last.contains("at 1999"), "{last}");
+}

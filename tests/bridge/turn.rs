@@ -530,6 +530,32 @@ fn late_news_name_the_message_that_they_go_on_with() {
 }
 
 #[test]
+fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
+    let late = tool_change("t", &json!({"status": "completed", "rawOutput": "done"}));
+    let own = tool("u", &json!({"name": "Read", "status": "completed"}));
+    // The same id again, but as a new call: another agent's habit.
+    let again = tool("t", &json!({"name": "Write", "status": "completed"}));
+    let mut s = Server::ready(&json!({"session/prompt": [
+        [tool("t", &json!({"name": "Bash"})), end("end_turn")],
+        [say("b"), late, own, end("end_turn")],
+        [again, end("end_turn")],
+    ]}));
+    s.prompt("1");
+    let second = s.prompt("2");
+    assert_eq!(second.summary["toolsUsed"], json!(["Read"]));
+    let third = s.send_prompt("default", "3");
+    let late = s.unprompted("default");
+    assert!(late[0]["messageMetadata"]["acp"]["continues"].is_string());
+    let shown = |kind: &str| late.iter().find(|c| c["type"] == kind).unwrap();
+    assert_eq!(shown("tool-input-available")["toolName"], "Bash");
+    assert_eq!(
+        shown("tool-output-available")["output"]["rawOutput"],
+        "done"
+    );
+    assert_eq!(s.turn(&third).summary["toolsUsed"], json!(["Write"]));
+}
+
+#[test]
 fn late_figures_are_the_sessions_and_make_no_message() {
     let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
     let mut s = Server::ready(&json!({

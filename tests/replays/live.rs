@@ -6,9 +6,10 @@ use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::{self, Policy};
 use acpipe::core::replay::Replay;
-use acpipe::core::turn::{ChunkSink, Names, Turn};
+use acpipe::core::turn::{ChunkSink, Turn};
 use acpipe::proto::chunk::Chunk;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The session of every line.
 pub const SESSION: &str = "the-session";
@@ -84,7 +85,7 @@ impl Live {
             format!("a{n}"),
             self.acp.name(),
             &about,
-            Names::default(),
+            Arc::default(),
             &mut folding,
         );
         assert!(self.running.is_none(), "one turn at a time");

@@ -160,7 +160,7 @@ fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<TokenUsage
     };
     let input = count(given.input.or(given.input_snake));
     let output = count(given.output.or(given.output_snake));
-    let total = count(given.total).or_else(|| Some(input? + output?));
+    let total = count(given.total).or_else(|| input?.checked_add(output?));
     let usage = TokenUsage {
         input_tokens: input,
         output_tokens: output,
@@ -273,5 +273,9 @@ mod tests {
         );
         assert_eq!(end.usage.and_then(|u| u.total_tokens), Some(3));
         assert_eq!(prompt(&raw("null")).stop_reason, StopReason::Unknown);
+        let end = prompt(&raw(
+            r#"{"usage":{"inputTokens":18446744073709551615,"outputTokens":1}}"#,
+        ));
+        assert_eq!(end.usage.and_then(|u| u.total_tokens), None);
     }
 }

@@ -247,6 +247,9 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     let (kind, status) = (word("kind", f.kind), word("status", f.status));
     Some(ToolUpdate {
         id: text(f.tool_call_id)?,
+        begins: f
+            .session_update
+            .is_some_and(|kind| kind.get() == "\"tool_call\""),
         name: name.or_else(|| claude(f.meta).and_then(|claude| text(claude.tool_name))),
         title,
         kind,

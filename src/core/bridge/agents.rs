@@ -164,12 +164,11 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
-            let session = self.sessions.get_mut(&id);
-            if let Some(session) = session.filter(|s| s.running.is_none() && s.unprompted.is_some())
-            {
-                session.quieten(outlet);
+            let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
-            }
+            };
+            session.quieten(now, outlet);
+            let cancel = session.cancel_given_up().is_some_and(|(at, _)| at <= now);
             if let Stage::Opening { call, .. } = self.sessions[&id].stage {
                 // A late answer must not be taken for that of a later try.
                 if let Some(call) = call {
@@ -181,7 +180,7 @@ impl Bridge {
                     "call session/ensure again",
                 );
                 self.open_failed(&id, &error, outlet);
-            } else {
+            } else if cancel {
                 let advice = "the session takes prompts again when the agent has answered";
                 let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);
                 self.abandon_turn(&id, error, now, outlet);

@@ -118,6 +118,7 @@ impl Bridge {
             && let Some(session) = self.sessions.get_mut(id)
             && session.running.is_some()
             && !matches!(update, Update::Session(_) | Update::Subagent { .. })
+            && !session.is_late(update)
         {
             session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
             return;
@@ -132,7 +133,9 @@ impl Bridge {
         };
         match (&route.subagent, update) {
             (None, Update::Session(news)) => session.set_state(news, outlet),
-            _ if session.running.is_none() => self.unasked(&route, update, original, now, outlet),
+            _ if session.running.is_none() || session.is_late(update) => {
+                self.unasked(&route, update, original, now, outlet);
+            }
             (None, _) => {
                 session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
             }

@@ -8,11 +8,12 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::session::Running;
 use crate::core::summary::{Ending, Timing, summarize};
-use crate::core::turn::{ChunkSink as _, Names, Turn};
+use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, DEFAULT_SESSION, UserMessage};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// For how long an answered turn may wait for the rest of what was received with its answer, where the
@@ -73,7 +74,7 @@ impl Bridge {
             message_id,
             dialect,
             &about,
-            Names::default(),
+            Arc::default(),
             &mut session.sink(Some(&turn_id), outlet),
         );
         if !skipped.is_empty() {

@@ -3,7 +3,8 @@
 //! An agent may go on after it has answered a prompt (a task in the background ends, a subagent reports).
 //! Whatever would be part of a message then makes a message of its own, with a turn id of its own and
 //! `unprompted` in its metadata. Nothing tells its end: it ends before the next prompt, with the agent, or
-//! when the agent has been quiet for a while and no tool runs.
+//! when the agent has been quiet for a while and no tool runs. What comes late while the next prompt runs (an
+//! update of an earlier tool call) makes one beside that prompt's.
 
 use super::{Agent, Bridge};
 use crate::core::client::Outlet;
@@ -12,6 +13,7 @@ use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
 use crate::core::session::{Last, Session, Unprompted};
 use crate::core::turn::{Turn, notice, other, user_message};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::debug;
 
@@ -55,7 +57,7 @@ impl Bridge {
         }
     }
 
-    /// Takes an update of a session in which no prompt runs.
+    /// Takes an update of a session in which no prompt runs, or that goes on with what was said before it.
     pub(super) fn unasked(
         &mut self,
         route: &Route,
@@ -104,7 +106,7 @@ impl Bridge {
         self.begin_unprompted(&route.session, begins_with, now, outlet);
         if let Some(session) = self.sessions.get_mut(&route.session) {
             let subagent = route.subagent.as_deref();
-            session.with_turn(outlet, |turn, sink| match subagent {
+            session.with_unprompted(outlet, |turn, sink| match subagent {
                 None => turn.update(update, original, sink),
                 Some(id) => turn.subagent(id, update, original, sink),
             });
@@ -132,12 +134,12 @@ impl Bridge {
             return;
         };
         let mut about = json!({ "sessionId": session.agent_session(), "unprompted": true });
-        let last = session.last.take();
+        let last = session.last.as_ref();
         let goes_on = |last: &&Last| begins_with.is_some_and(|id| last.names.knows(id));
-        if let Some(last) = last.as_ref().filter(goes_on) {
+        if let Some(last) = last.filter(goes_on) {
             about["continues"] = last.message_id.as_str().into();
         }
-        let names = last.map(|last| last.names).unwrap_or_default();
+        let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let dialect = agent.dialect.name();
         let sink = &mut session.sink(Some(&turn_id), outlet);
         let turn = Turn::start(message_id, dialect, &about, names, sink);
@@ -168,11 +170,14 @@ impl Bridge {
 }
 
 impl Session {
-    /// The time came to end a message that nobody asked for; one whose tool runs waits for it.
-    pub(super) fn quieten(&mut self, outlet: &mut impl Outlet) {
+    /// Ends a message that nobody asked for if its time came; one whose tool runs waits for it.
+    pub(super) fn quieten(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let Some(unprompted) = &mut self.unprompted else {
             return;
         };
+        if unprompted.quiet_at.is_none_or(|at| at > now) {
+            return;
+        }
         if unprompted.turn.activity().is_some() {
             unprompted.quiet_at = None;
         } else {

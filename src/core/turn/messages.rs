@@ -30,6 +30,18 @@ struct Block {
     about: Option<Box<RawValue>>,
 }
 
+/// What a piece adds to what was said of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    Known,
+    New,
+    /// More than is said again with every piece: a new block begins.
+    TooMuch,
+}
+
+/// Up to this size, in bytes, what is said of a block is said again with news of it.
+const SAID_AGAIN: usize = 1024;
+
 impl Messages {
     pub fn new(message_id: String, dialect: &'static str) -> Self {
         Self {
@@ -119,18 +131,19 @@ impl Messages {
         let continues = self.open.as_ref().is_some_and(|b| {
             b.voice == piece.voice && b.message_id.as_deref() == piece.message_id.as_deref()
         });
-        let mut news = false;
-        if continues {
-            if !piece.about.is_empty() {
-                news = self.add_about(piece);
-            }
+        let told = if continues && !piece.about.is_empty() {
+            self.add_about(piece)
         } else {
+            About::Known
+        };
+        if !continues || told == About::TooMuch {
             if text.is_empty() && piece.about.is_empty() {
                 return;
             }
             self.close(sink);
             self.open(piece, sink);
         }
+        let news = told == About::New;
         let mended = self.surrogates.mend(text);
         let text = match mended.as_deref() {
             Some(mended) if mended.get() == "\"\"" && !news => return,
@@ -175,26 +188,27 @@ impl Messages {
         });
     }
 
-    /// Adds what is said of a piece to what was said of its block; false when it is known.
+    /// Adds what is said of a piece to what was said of its block.
     ///
     /// Readers replace a block's metadata: what was said before must be said again with it.
-    fn add_about(&mut self, piece: &MessagePiece<'_>) -> bool {
-        let Some(more) = self.named(about(piece)) else {
-            return false;
-        };
-        let Some(block) = &mut self.open else {
-            return false;
+    fn add_about(&mut self, piece: &MessagePiece<'_>) -> About {
+        let (Some(more), Some(block)) = (self.named(about(piece)), &mut self.open) else {
+            return About::Known;
         };
         let same = |known: &RawValue| known.get() == more.get();
         if block.about.as_deref().is_some_and(same) {
-            return false;
+            return About::Known;
         }
         let mut merged = block.about.as_deref().map_or(Value::Null, value);
-        let changed = merge(&mut merged, value(&more));
-        if changed {
-            block.about = Some(to_raw(&merged));
+        if !merge(&mut merged, value(&more)) {
+            return About::Known;
         }
-        changed
+        let merged = to_raw(&merged);
+        if merged.get().len() > SAID_AGAIN {
+            return About::TooMuch;
+        }
+        block.about = Some(merged);
+        About::New
     }
 
     /// Ends the open block, if there is one.

@@ -1,5 +1,6 @@
 //! What an agent called the messages and tool calls of a turn: what comes late is told by these names.
 
+use crate::core::event::Update;
 use std::collections::HashMap;
 
 /// The agent's ids of a turn's messages and tool calls.
@@ -33,6 +34,16 @@ impl Names {
     #[must_use]
     pub fn knows(&self, id: &str) -> bool {
         self.calls.contains_key(id) || self.messages.iter().any(|known| known == id)
+    }
+
+    /// Whether an update is about a tool call of the turn. By messages' ids nothing can be told: some agents
+    /// use the same in every turn.
+    #[must_use]
+    pub fn are_meant(&self, update: &Update<'_>) -> bool {
+        match update {
+            Update::Tool(tool) => !tool.begins && self.calls.contains_key(tool.id.as_ref()),
+            _ => false,
+        }
     }
 
     /// The name of the tool that was called with this id.

@@ -1,13 +1,14 @@
 //! Subagents of a turn: what each does makes a message of its own, shown whole as `data-subagent` and kept
 //! out of the main text.
 
-use super::{ChunkSink, Names, Turn};
+use super::{ChunkSink, Turn};
 use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Folding;
 use crate::core::permit::Decision;
 use crate::proto::chunk::{Chunk, SubagentState};
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Up to this size, in bytes of its chunks, a subagent is shown anew at every change; beyond, only growth
 /// by a quarter does, so that all that is shown stays in proportion to what was said.
@@ -37,7 +38,7 @@ impl Subagents {
             let message = format!("{message}.sub{}", self.0.len() + 1);
             let mut folded = Folding::default();
             let about = json!({ "sessionId": id });
-            let mut turn = Turn::start(message, dialect, &about, Names::default(), &mut folded);
+            let mut turn = Turn::start(message, dialect, &about, Arc::default(), &mut folded);
             turn.is_subagent = true;
             self.0.push(Subagent {
                 id: id.to_owned(),

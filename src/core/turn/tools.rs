@@ -17,6 +17,7 @@ use call::{Call, Stage};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The tool that runs now, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub struct Tools {
     dialect: &'static str,
     message_id: String,
     /// The calls of the message that this one may go on with.
-    earlier: Names,
+    earlier: Arc<Names>,
     calls: Vec<Call>,
     by_id: HashMap<Box<str>, usize>,
     /// The calls that are not settled, in the order of their first sight.
@@ -59,7 +60,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub fn new(dialect: &'static str, message_id: String, earlier: Names) -> Self {
+    pub fn new(dialect: &'static str, message_id: String, earlier: Arc<Names>) -> Self {
         Self {
             dialect,
             message_id,

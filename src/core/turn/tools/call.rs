@@ -154,6 +154,7 @@ impl Call {
         let filled = |raw: &&RawValue| raw.get() != "[]";
         self.merge(&ToolUpdate {
             id: u.id.clone(),
+            begins: false,
             name: u.name.clone(),
             title: u.title.clone(),
             kind: u.kind.clone(),
