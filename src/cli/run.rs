@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
+use tracing::debug;
 use view::View;
 
 pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
@@ -27,7 +28,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
         );
     }
     let max_line = args.agent.max_line;
-    let mut client = RunClient::new(prompt, view);
+    let turn = format!("turn-{}", settings.id_prefix);
+    let mut client = RunClient::new(prompt, turn, view);
     drive(Bridge::new(settings), &mut client, None, max_line).await?;
     Ok(client.exit_code())
 }
@@ -70,6 +72,8 @@ enum Step {
 /// The client of one turn: each answer leads to the next call.
 struct RunClient {
     prompt: String,
+    /// The id of the turn.
+    turn: String,
     view: View,
     step: Step,
     wishes: VecDeque<Wish>,
@@ -78,9 +82,10 @@ struct RunClient {
 }
 
 impl RunClient {
-    fn new(prompt: String, view: View) -> Self {
+    fn new(prompt: String, turn: String, view: View) -> Self {
         let mut client = Self {
             prompt,
+            turn,
             view,
             step: Step::Initialize,
             wishes: VecDeque::new(),
@@ -105,7 +110,7 @@ impl RunClient {
             Step::Prompt => Command::Prompt(wire::PromptParams {
                 session_id: None,
                 message: wire::UserMessage::text(&self.prompt),
-                turn_id: None,
+                turn_id: Some(self.turn.clone()),
                 degrade: false,
             }),
             Step::Over => {
@@ -154,8 +159,13 @@ impl Outlet for RunClient {
         }
     }
 
-    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
-        self.view.chunk(chunk);
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        // What the agent says unasked is no part of the answer.
+        if place.turn == Some(&*self.turn) {
+            self.view.chunk(chunk);
+        } else {
+            debug!(?place, ?chunk, "said outside of the turn");
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -107,6 +107,8 @@ pub struct Unprompted {
     pub turn_id: String,
     /// When it is over, if nothing happens until then; `None` while a tool runs.
     pub quiet_at: Option<Instant>,
+    /// Whether the client cancelled it.
+    pub cancelled: bool,
 }
 
 /// What is remembered of a message that ended.
@@ -115,6 +117,8 @@ pub struct Last {
     pub message_id: String,
     /// The agent's ids of its messages and tool calls.
     pub names: Arc<Names>,
+    /// Whether the client had cancelled it.
+    pub cancelled: bool,
 }
 
 /// Numbers the chunks of a session and hands them on.
@@ -329,12 +333,12 @@ impl Session {
             Some(error) => turn.fail(error, sink),
         });
         if let Some(mut over) = self.unprompted.take() {
-            self.remember(&mut over.turn);
+            self.remember(&mut over.turn, over.cancelled);
         }
     }
 
     /// Keeps of a turn that ended what the session has to know.
-    pub fn remember(&mut self, over: &mut Turn) {
+    pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
         self.cost = over.cost().or(self.cost);
         if let Some(context) = over.context_figures() {
             self.state.insert("context".to_owned(), context);
@@ -342,14 +346,18 @@ impl Session {
         self.last = Some(Last {
             message_id: over.message_id().to_owned(),
             names: Arc::new(over.take_names()),
+            cancelled,
         });
     }
 
-    /// Whether the agent may do something here: not after a cancel, until it has taken note of it.
+    /// Whether the agent may do something here: not after a cancel, until it has taken note of it, and never
+    /// what it called before.
     #[must_use]
-    pub fn may_act(&self) -> bool {
-        let cancelled = self.running.as_ref().is_some_and(Running::is_cancelled);
-        !cancelled && self.abandoned.is_none()
+    pub fn may_act(&self, call: &str) -> bool {
+        let now = self.running.as_ref().is_some_and(Running::is_cancelled);
+        let unasked = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
+        let earlier = |last: &Last| last.cancelled && last.names.tool(call).is_some();
+        !now && !unasked && self.abandoned.is_none() && !self.last.as_ref().is_some_and(earlier)
     }
 
     /// Takes over how full the context is, as told outside of any turn.

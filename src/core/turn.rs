@@ -118,19 +118,15 @@ impl Turn {
             Update::Session(_) => {}
             Update::Notice => notice(original, sink),
             Update::Compaction { id } => {
-                let data = self.compactions.add(id, original);
-                sink.chunk(&Chunk::DataCompaction {
-                    id,
-                    data: Raw(&data),
-                });
+                if let Some(data) = self.compactions.add(id, original) {
+                    show_compaction(id, &data, sink);
+                }
             }
             Update::Subagent { id } => self.subagent(id, update, original, sink),
             Update::Letter { id } => {
-                let data = self.letters.add(id, original);
-                sink.chunk(&Chunk::DataSessionMessage {
-                    id,
-                    data: Raw(&data),
-                });
+                if let Some(data) = self.letters.add(id, original) {
+                    show_letter(id, &data, sink);
+                }
             }
             Update::Other => {
                 self.messages.close(sink);
@@ -152,6 +148,8 @@ impl Turn {
             Update::Notice => notice(original, sink),
             // Both sides tell of it.
             Update::Letter { .. } => self.update(update, original, sink),
+            // It tells of another subagent, one of its own.
+            Update::Subagent { id: own } if own != id => self.subagent(own, update, original, sink),
             _ => {
                 let of = (self.message_id.as_str(), self.dialect);
                 self.subagents.update(id, of, update, original, sink);
@@ -179,13 +177,23 @@ impl Turn {
     }
 
     /// Shows a permission question and its answer by policy.
+    ///
+    /// A subagent asks under its own id, or the session asks for a call that only a subagent has.
     pub fn permission(
         &mut self,
+        subagent: Option<&str>,
         permission: &Permission<'_>,
         decision: &Decision,
         sink: &mut impl ChunkSink,
     ) {
-        if !self.is_subagent && self.subagents.permission(permission, decision, sink) {
+        let asks = subagent.or_else(|| {
+            let own = self.tools.knows(&permission.tool.id);
+            (!own).then(|| self.subagents.caller(&permission.tool.id))?
+        });
+        if let Some(id) = asks.map(str::to_owned) {
+            let of = (self.message_id.as_str(), self.dialect);
+            self.subagents
+                .permission(&id, of, permission, decision, sink);
             return;
         }
         self.messages.close(sink);
@@ -196,6 +204,12 @@ impl Turn {
     #[must_use]
     pub fn activity(&self) -> Option<Activity<'_>> {
         self.tools.activity()
+    }
+
+    /// Whether a tool runs, be it of a subagent.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.activity().is_some() || self.subagents.are_working()
     }
 
     /// Ends the message as the agent ended its turn; `cancelled` when the client had asked for it.
@@ -255,6 +269,12 @@ impl Turn {
     fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
         self.messages.close(sink);
         self.terminals.flush(sink);
+        for (id, data) in self.compactions.flush() {
+            show_compaction(id, &data, sink);
+        }
+        for (id, data) in self.letters.flush() {
+            show_letter(id, &data, sink);
+        }
         self.subagents.close(settle, sink);
         self.tools.settle(settle, sink);
         sink.chunk(&Chunk::FinishStep);
@@ -314,6 +334,20 @@ impl Turn {
     pub fn failed_tool(&self) -> Option<&str> {
         self.tools.failed_last()
     }
+}
+
+fn show_compaction(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataCompaction {
+        id,
+        data: Raw(data),
+    });
+}
+
+fn show_letter(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataSessionMessage {
+        id,
+        data: Raw(data),
+    });
 }
 
 /// Closes the open block before anything else is shown.

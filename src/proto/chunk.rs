@@ -3,7 +3,7 @@
 //! Optional fields are absent, never `null`. All agent tools carry `dynamic: true` (their names are not
 //! known in advance) and `providerExecuted: true` (the client must not try to run them).
 
-use super::json::{Members, Raw};
+use super::json::Raw;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -382,8 +382,7 @@ pub struct ToolState<'a> {
     pub meta: Option<&'a Value>,
     /// Fields that the protocol does not have, and values that it does not have for its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
-    pub other: Option<&'a Members<'static>>,
+    pub other: Option<&'a Map<String, Value>>,
 }
 
 /// A subagent: what is known of it, and what it did.

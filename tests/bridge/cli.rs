@@ -401,3 +401,27 @@ fn json_of_any_depth_is_no_harm() {
     assert_eq!(summary["text"], "before after");
     assert_eq!(summary["toolCalls"][0]["callId"], "t");
 }
+
+#[test]
+fn what_is_said_unasked_is_no_part_of_a_run() {
+    // In one piece: what comes after the prompt was sent cannot be told from its answer.
+    let opened = r#"{"jsonrpc":"2.0","id":{id},"result":{"sessionId":"s"}}"#;
+    let greeting = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a greeting"}}}}"#;
+    let answer = json!({"notify": {"method": "session/update", "params": {"sessionId": "s", "update":
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "the answer"}}}}});
+    let script = json!({
+        "session/new": [[{"line": format!("{opened}\n{greeting}")}]],
+        "session/prompt": [[answer, end("end_turn")]],
+    });
+    for format in ["text", "chunks", "sse", "json"] {
+        let outcome = Run::new(&["run", "-o", format, "go"])
+            .script(&script)
+            .go()
+            .expect(0);
+        let text = outcome.text();
+        assert!(
+            text.contains("the answer") && !text.contains("greeting"),
+            "{format}: {text}"
+        );
+    }
+}

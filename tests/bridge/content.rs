@@ -350,3 +350,56 @@ fn news_of_a_block_do_not_pile_up() {
     let last = turn.of("text-delta").last().unwrap().to_string();
     assert!(last.contains("at 1999"), "{last}");
 }
+
+/// A subagent's own subagents are shown beside it, and a question is that of whose call it is about.
+#[test]
+fn subagents_of_subagents_stand_for_themselves() {
+    let of = |session: &str, update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": session, "update": update}}});
+    let ask = |session: &str| {
+        json!({"ask": {"method": "session/request_permission", "params": {
+            "sessionId": session, "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}}})
+    };
+    let turn = play(&[
+        json!({"update": {"sessionUpdate": "subagent_update", "sessionId": "one", "title": "first"}}),
+        of(
+            "one",
+            json!({"sessionUpdate": "subagent_update", "sessionId": "two", "title": "second"}),
+        ),
+        of(
+            "two",
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "deep"}}),
+        ),
+        ask("two"),
+        tool("t", &json!({"name": "Main"})),
+        ask("{session}"),
+        end("end_turn"),
+    ]);
+    let shown = turn.of("data-subagent");
+    let last = |id: &str| &shown.iter().rfind(|c| c["id"] == id).unwrap()["data"];
+    assert_eq!(last("one")["info"]["title"], "first");
+    assert_eq!(last("two")["info"]["title"], "second");
+    let questions = |id: &str| {
+        let parts = last(id)["message"]["parts"].as_array().unwrap();
+        parts
+            .iter()
+            .filter(|p| p["type"] == "data-permission")
+            .count()
+    };
+    assert_eq!((questions("one"), questions("two")), (0, 1));
+    assert_eq!(turn.one("tool-approval-request")["toolCallId"], "t");
+    assert_eq!(turn.summary["toolsUsed"], json!(["Main"]));
+}
+
+/// What is told bit by bit is shown in proportion, and whole at the end.
+#[test]
+fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
+    let turn = play(&[
+        json!({"repeat": {"times": 3000, "steps": [{"update": {"sessionUpdate": "compaction_summary_chunk",
+            "compactionId": "c", "content": {"type": "text", "text": "piece {i}"}}}]}}),
+        end("end_turn"),
+    ]);
+    let shown = turn.of("data-compaction");
+    assert!(shown.len() < 100, "{}", shown.len());
+    let summary = shown.last().unwrap()["data"]["summary"].as_array().unwrap();
+    assert_eq!(summary.len(), 3000);
+}

@@ -1,7 +1,8 @@
 //! What an agent says in a turn, as chunks and as summary; tools have tests of their own.
 
+use crate::harness::calls;
 use crate::harness::server::{Server, Turn};
-use crate::harness::steps::{end, say, think, tool, tool_change};
+use crate::harness::steps::{ask, end, say, think, tool, tool_change};
 use serde_json::{Value, json};
 
 /// Plays one run of `session/prompt`.
@@ -553,6 +554,31 @@ fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
         "done"
     );
     assert_eq!(s.turn(&third).summary["toolsUsed"], json!(["Write"]));
+}
+
+#[test]
+fn what_an_agent_does_unasked_can_be_cancelled() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[
+        {"default": true},
+        said("on and on", "m"),
+        {"wait": "session/cancel"},
+        ask(&json!({"toolCallId": "t"}), &[("y", "allow_once")]),
+        tool_change("t", &json!({"status": "failed"})),
+    ]]}));
+    s.ensure("default");
+    s.await_chunk("default", |c| c["delta"] == "on and on");
+    let other = s.call("session/cancel", &json!({"turnId": "x"}));
+    assert_eq!(other["cancelled"], false);
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    // Its failure is the last that the agent tells.
+    s.await_chunk("default", |c| c["type"] == "data-tool-call");
+    let id = s.send_prompt("default", "next");
+    let message = s.unprompted("default");
+    let refused = |c: &&Value| c["data"]["approved"] == false;
+    assert_eq!(message.iter().filter(refused).count(), 1);
+    assert_eq!(s.turn(&id).summary["text"], "next");
+    assert_eq!(calls(&s.finish().log, "session/cancel").len(), 1);
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Live {
                 } if session == SESSION => turn.update(&update, original, folding),
                 AgentEvent::Permission(question) => {
                     let decision = permit::decide(Policy::Approve, &question.options);
-                    turn.permission(&question, &decision, folding);
+                    turn.permission(None, &question, &decision, folding);
                 }
                 AgentEvent::TurnEnded { end, .. } => {
                     turn.finish(&end, false, folding);

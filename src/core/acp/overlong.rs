@@ -9,6 +9,9 @@ pub struct Sniffed {
     pub method: Option<String>,
 }
 
+/// Where an id at the end of a line is looked for: among its last bytes.
+const LAST: usize = 4096;
+
 /// Looks for top-level `id` and `method`: from the front until the text breaks off, then at the end,
 /// since some agents write the id last.
 #[must_use]
@@ -17,6 +20,8 @@ pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
     if let Some(first) = head.trim_ascii_start().strip_prefix(b"{") {
         members(first, &mut found);
     }
+    // Each quote is a try: not of a whole line that turned out to be none.
+    let tail = &tail[tail.len().saturating_sub(LAST)..];
     for at in memchr::memchr_iter(b'"', tail) {
         let mut last = Sniffed::default();
         if members(&tail[at..], &mut last) == Some(End::OfObject) {

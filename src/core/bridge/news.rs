@@ -7,7 +7,7 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::{Session, Stage, merge_state};
+use crate::core::session::{Stage, merge_state};
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::json::Members;
@@ -168,8 +168,12 @@ impl Bridge {
     /// Answers at once by the policy; whatever the client cancelled or ended is allowed nothing more.
     fn permission(&mut self, permission: &Permission<'_>, now: Instant, outlet: &mut impl Outlet) {
         let route = self.route(&permission.session);
+        let subagent = route.as_ref().and_then(|route| route.subagent.as_deref());
         let id = route.as_ref().map_or("", |route| route.session.as_str());
-        let allowed = self.sessions.get(id).is_some_and(Session::may_act);
+        let allowed = self
+            .sessions
+            .get(id)
+            .is_some_and(|s| s.may_act(&permission.tool.id));
         let decision = if allowed && self.is_serving() {
             permit::decide(self.settings.policy, &permission.options)
         } else {
@@ -187,7 +191,7 @@ impl Bridge {
         }
         if let Some(session) = self.sessions.get_mut(id) {
             session.with_turn(outlet, |turn, sink| {
-                turn.permission(permission, &decision, sink);
+                turn.permission(subagent, permission, &decision, sink);
             });
         }
     }

@@ -103,6 +103,17 @@ impl Bridge {
             return false;
         };
         let agent_session = session.agent_session().map(str::to_owned);
+        if session.running.is_none()
+            && let (Some(unprompted), Some(agent), Some(agent_session)) =
+                (&mut session.unprompted, &mut self.agent, &agent_session)
+        {
+            let meant = turn_id.is_none_or(|t| t == unprompted.turn_id);
+            if meant && !unprompted.cancelled {
+                unprompted.cancelled = true;
+                agent.dialect.cancel(agent_session, &mut agent.out);
+            }
+            return meant;
+        }
         let (Some(running), Some(agent), Some(agent_session)) =
             (&mut session.running, &mut self.agent, agent_session)
         else {
@@ -227,7 +238,7 @@ impl Bridge {
             waited: self.waited.saturating_sub(running.waited_before),
         };
         let summary = summarize(id, &mut running, &ending, timing, session.cost);
-        session.remember(&mut running.turn);
+        session.remember(&mut running.turn, cancelled);
         outlet.reply(running.token, Ok(Reply::Turn(Box::new(summary))));
     }
 }

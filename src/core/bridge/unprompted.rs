@@ -69,8 +69,12 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(&route.session) else {
             return;
         };
-        if session.unprompted.is_none() && route.subagent.is_none() {
+        if session.unprompted.is_none() {
             match update {
+                Update::Context { .. } if route.subagent.is_some() => {
+                    other(original, &mut session.sink(None, outlet));
+                    return;
+                }
                 Update::Context { cost } => {
                     session.set_context(original, *cost, outlet);
                     return;
@@ -148,6 +152,7 @@ impl Bridge {
             turn,
             turn_id,
             quiet_at: Some(now + QUIET_LIMIT),
+            cancelled: false,
         });
     }
 
@@ -178,7 +183,7 @@ impl Session {
         if unprompted.quiet_at.is_none_or(|at| at > now) {
             return;
         }
-        if unprompted.turn.activity().is_some() {
+        if unprompted.turn.is_working() {
             unprompted.quiet_at = None;
         } else {
             self.end_unprompted(None, outlet);

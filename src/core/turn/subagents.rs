@@ -10,9 +10,9 @@ use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Up to this size, in bytes of its chunks, a subagent is shown anew at every change; beyond, only growth
+/// Up to this size, in bytes of what was said and of its chunks, a subagent is shown anew at every change; beyond, only growth
 /// by a quarter does, so that all that is shown stays in proportion to what was said.
-const ALWAYS_SHOWN: usize = 1024;
+const ALWAYS_SHOWN: usize = 4096;
 
 /// The subagents of a turn.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ struct Subagent {
     /// Translates what the subagent says as if it were an agent.
     turn: Turn,
     folded: Folding,
+    /// Bytes of what was said by and of it.
+    size: usize,
     shown: usize,
     stale: bool,
 }
@@ -46,6 +48,7 @@ impl Subagents {
                 state: Map::new(),
                 turn,
                 folded,
+                size: 0,
                 shown: 0,
                 stale: false,
             });
@@ -64,6 +67,7 @@ impl Subagents {
         sink: &mut impl ChunkSink,
     ) {
         let subagent = self.get(id, of);
+        subagent.size += original.line.len();
         match update {
             Update::Subagent { .. } => {
                 for (name, said) in original.fields().without(&["sessionId"]).iter() {
@@ -75,31 +79,35 @@ impl Subagents {
                     subagent.state.insert(name.to_owned(), value(said));
                 }
             }
-            _ => {
-                subagent.turn.update(update, original, &mut subagent.folded);
-                subagent.show_in_proportion(sink);
-                return;
-            }
+            _ => subagent.turn.update(update, original, &mut subagent.folded),
         }
-        subagent.show(sink);
+        subagent.show_in_proportion(sink);
     }
 
-    /// Shows a permission question of a subagent; a question without a name for it is that of whose tool it
-    /// is. False when it is none of these.
+    /// Shows a permission question of a subagent.
     pub fn permission(
         &mut self,
+        id: &str,
+        of: (&str, &'static str),
         permission: &Permission<'_>,
         decision: &Decision,
         sink: &mut impl ChunkSink,
-    ) -> bool {
-        let asks = |known: &&mut Subagent| known.is_asked_for(permission);
-        let Some(subagent) = self.0.iter_mut().find(asks) else {
-            return false;
-        };
+    ) {
+        let subagent = self.get(id, of);
         let folded = &mut subagent.folded;
-        subagent.turn.permission(permission, decision, folded);
+        subagent.turn.permission(None, permission, decision, folded);
         subagent.show(sink);
-        true
+    }
+
+    /// The subagent that made a call.
+    pub fn caller(&self, call: &str) -> Option<&str> {
+        let caller = self.0.iter().find(|s| s.turn.tools.knows(call));
+        caller.map(|subagent| subagent.id.as_str())
+    }
+
+    /// Whether a tool of one of them runs.
+    pub fn are_working(&self) -> bool {
+        self.0.iter().any(|s| s.turn.activity().is_some())
     }
 
     /// Ends all of them and shows what was held back.
@@ -112,12 +120,8 @@ impl Subagents {
 }
 
 impl Subagent {
-    fn is_asked_for(&self, permission: &Permission<'_>) -> bool {
-        permission.session == self.id || self.turn.tools.knows(&permission.tool.id)
-    }
-
     fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
-        let size = self.folded.size();
+        let size = self.size + self.folded.size();
         if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
             self.show(sink);
         } else {
@@ -126,7 +130,7 @@ impl Subagent {
     }
 
     fn show(&mut self, sink: &mut impl ChunkSink) {
-        self.shown = self.folded.size();
+        self.shown = self.size + self.folded.size();
         self.stale = false;
         let message = self.folded.message();
         sink.chunk(&Chunk::DataSubagent {

@@ -3,8 +3,8 @@
 use super::ChunkSink;
 use crate::core::event::TerminalUpdate;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
-use serde_json::json;
+use crate::proto::json::{Members, Raw, to_raw, value};
+use serde_json::{Map, Value, json};
 
 /// The terminals of a turn.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ struct Terminal {
     id: String,
     tool: String,
     output: String,
-    details: Members<'static>,
+    details: Map<String, Value>,
     /// How much of the output was shown.
     shown: usize,
     stale: bool,
@@ -34,23 +34,27 @@ impl Terminals {
                 id: update.id.clone().into_owned(),
                 tool: update.tool.clone().into_owned(),
                 output: String::new(),
-                details: Members::default(),
+                details: Map::new(),
                 shown: 0,
                 stale: false,
             });
             self.0.len() - 1
         });
         let terminal = &mut self.0[at];
+        let mut news = false;
         if let Some(text) = update.output {
             text.decode_into(&mut terminal.output);
         }
         if let Some(details) = update.details {
-            let more = Members::of(details).without(&["terminal_id"]);
-            terminal.details.extend(more.into_owned());
+            for (name, said) in Members::of(details).without(&["terminal_id"]).iter() {
+                let said = value(said);
+                news |= terminal.details.get(name) != Some(&said);
+                terminal.details.insert(name.to_owned(), said);
+            }
         }
         let len = terminal.output.len();
         let grown = len <= ALWAYS_SHOWN || len >= terminal.shown + terminal.shown / 4;
-        if grown || update.details.is_some() {
+        if grown || news {
             terminal.show(sink);
         } else {
             terminal.stale = true;

@@ -6,12 +6,24 @@ use crate::proto::json::{to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+/// Up to this size, in bytes of what was told, a thing is shown anew at every bit; beyond, only growth by a
+/// quarter does, so that all that is shown stays in proportion to what was said.
+const ALWAYS_SHOWN: usize = 4096;
+
 /// All that was told of things of one kind.
 #[derive(Debug)]
 pub struct Told {
     /// The field that holds the pieces of content.
     list: &'static str,
-    things: Vec<(String, Map<String, Value>)>,
+    things: Vec<Thing>,
+}
+
+#[derive(Debug)]
+struct Thing {
+    id: String,
+    told: Map<String, Value>,
+    size: usize,
+    shown: usize,
 }
 
 impl Told {
@@ -22,27 +34,50 @@ impl Told {
         }
     }
 
-    /// Adds what is told and gives all of it: fields replace those of before, one piece of content is
-    /// appended.
-    pub fn add(&mut self, id: &str, original: Original<'_>) -> Box<RawValue> {
-        let known = self.things.iter().position(|(known, _)| known == id);
+    /// Adds what is told: fields replace those of before, one piece of content is appended. Gives all of it
+    /// when it is to be shown.
+    pub fn add(&mut self, id: &str, original: Original<'_>) -> Option<Box<RawValue>> {
+        let known = self.things.iter().position(|known| known.id == id);
         let at = known.unwrap_or_else(|| {
-            self.things.push((id.to_owned(), Map::new()));
+            self.things.push(Thing {
+                id: id.to_owned(),
+                told: Map::new(),
+                size: 0,
+                shown: 0,
+            });
             self.things.len() - 1
         });
-        let (_, told) = &mut self.things[at];
+        let thing = &mut self.things[at];
+        thing.size += original.line.len();
         for (name, said) in original.fields().iter() {
             let said = value(said);
             if name == "content" && said.is_object() {
-                let list = told.entry(self.list).or_insert(Value::Null);
+                let list = thing.told.entry(self.list).or_insert(Value::Null);
                 match list {
                     Value::Array(pieces) => pieces.push(said),
                     other => *other = Value::Array(vec![said]),
                 }
             } else {
-                told.insert(name.to_owned(), said);
+                thing.told.insert(name.to_owned(), said);
             }
         }
-        to_raw(told)
+        let grown = thing.size <= ALWAYS_SHOWN || thing.size >= thing.shown + thing.shown / 4;
+        grown.then(|| thing.show())
+    }
+
+    /// Gives what was held back, with its id.
+    pub fn flush(&mut self) -> impl Iterator<Item = (&str, Box<RawValue>)> {
+        let stale = self.things.iter_mut().filter(|t| t.shown < t.size);
+        stale.map(|thing| {
+            let all = thing.show();
+            (thing.id.as_str(), all)
+        })
+    }
+}
+
+impl Thing {
+    fn show(&mut self) -> Box<RawValue> {
+        self.shown = self.size;
+        to_raw(&self.told)
     }
 }

@@ -4,10 +4,10 @@ use super::Settle;
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::turn::ChunkSink;
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
-use crate::proto::json::{Members, Raw, merge, raw_object, text, value};
+use crate::proto::json::{Raw, merge, raw_object, text, value};
 use crate::proto::wire::{ToolCall, ToolResult};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Calls up to this weight, in bytes, are shown anew at every change.
@@ -46,7 +46,9 @@ pub struct Call {
     content: Option<Box<RawValue>>,
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
-    other: Members<'static>,
+    other: Map<String, Value>,
+    /// How much was said in `meta` and `other`, in bytes.
+    beside: usize,
     stage: Stage,
     /// Whether something changed that was not shown, because the call is heavy and the change is light.
     stale: bool,
@@ -84,7 +86,8 @@ impl Call {
             content: None,
             locations: None,
             meta: None,
-            other: Members::default(),
+            other: Map::new(),
+            beside: 0,
             stage: Stage::New,
             stale: false,
             asked: false,
@@ -111,17 +114,19 @@ impl Call {
         if let Some(meta) = u.meta
             && merge(self.meta.get_or_insert_default(), value(meta))
         {
+            self.beside += meta.get().len();
             note(Some(meta.get().len()));
         }
         let late_name = u.name.as_deref().filter(|name| *name != self.name);
         note(set_text(&mut self.late_name, late_name));
-        for (name, value) in u.other.iter() {
-            if self.other.get(name).map(RawValue::get) != Some(value.get()) {
-                note(Some(name.len() + value.get().len()));
+        for (name, said) in u.other.iter() {
+            let said = value(said);
+            if self.other.get(name) != Some(&said) {
+                let size = said.to_string().len();
+                self.beside += size;
+                self.other.insert(name.to_owned(), said);
+                note(Some(size));
             }
-        }
-        if !u.other.is_empty() {
-            self.other.extend(u.other.clone().into_owned());
         }
         if let Some(word) = u.status.as_deref() {
             note(self.set_status(word).then_some(0));
@@ -140,7 +145,7 @@ impl Call {
             return false;
         }
         if ended && !ends {
-            self.other.set_owned("status", &word);
+            self.other.insert("status".to_owned(), word.into());
             return true;
         }
         self.status = status.or(self.status);
@@ -217,11 +222,8 @@ impl Call {
 
     fn weight(&self) -> usize {
         let fields = [&self.input, &self.output, &self.content, &self.locations];
-        fields
-            .into_iter()
-            .flatten()
-            .map(|raw| raw.get().len())
-            .sum()
+        let fields = fields.into_iter().flatten();
+        fields.map(|raw| raw.get().len()).sum::<usize>() + self.beside
     }
 
     /// Some agents announce a call with an empty object before they know its input.
@@ -426,7 +428,7 @@ impl Call {
             name: self.name.clone(),
             arguments: match arguments {
                 Some(Ok(value)) => value,
-                _ => Value::Object(serde_json::Map::new()),
+                _ => Value::Object(Map::new()),
             },
             call_id: self.id.clone(),
         }
