@@ -14,6 +14,7 @@ pub mod dialect;
 pub mod error;
 pub mod event;
 pub mod fold;
+pub mod ladder;
 pub mod permit;
 pub mod profile;
 pub mod replay;

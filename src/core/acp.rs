@@ -6,7 +6,7 @@ mod prompt;
 mod shortcut;
 mod updates;
 
-use super::dialect::{Dialect, PromptPart};
+use super::dialect::{Dialect, Opening, PromptPart};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
 use crate::proto::acp::{self as wire, PermissionParams};
@@ -31,34 +31,48 @@ pub struct Acp {
 }
 
 /// A request of ours that waits for its answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Pending {
     Initialize,
-    NewSession(CallId),
+    New(CallId),
+    /// With the id that the session is asked for by.
+    Resume(CallId, String),
+    Load(CallId, String),
+    List(CallId),
     Prompt(CallId),
 }
 
 impl Pending {
-    fn method(self) -> &'static str {
+    fn method(&self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
-            Self::NewSession(_) => "session/new",
+            Self::New(_) => "session/new",
+            Self::Resume(..) => "session/resume",
+            Self::Load(..) => "session/load",
+            Self::List(_) => "session/list",
             Self::Prompt(_) => "session/prompt",
         }
     }
 
-    fn failed(self, error: Error) -> AgentEvent<'static> {
-        match self {
+    fn failed(&self, error: Error) -> AgentEvent<'static> {
+        match *self {
             Self::Initialize => AgentEvent::NotReady(error),
-            Self::NewSession(call) | Self::Prompt(call) => AgentEvent::Failed { call, error },
+            Self::New(call)
+            | Self::Resume(call, _)
+            | Self::Load(call, _)
+            | Self::List(call)
+            | Self::Prompt(call) => AgentEvent::Failed { call, error },
         }
     }
 }
 
-/// `session/new`, with MCP servers as the client gave them (ACP requires the field, `[]` included).
+/// `session/new`, `session/load` and `session/resume`, with MCP servers as the client gave them (ACP requires
+/// the field, `[]` included).
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NewSession<'a> {
+struct OpenSession<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
     cwd: &'a str,
     mcp_servers: &'a [serde_json::Value],
 }
@@ -67,9 +81,9 @@ impl Acp {
     fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Vec<u8>) {
         // Small positive integers: the one form of id that every agent echoes.
         self.last_id += 1;
-        self.pending.insert(self.last_id, pending);
         rpc::write_request(out, self.last_id, pending.method(), params);
         out.push(b'\n');
+        self.pending.insert(self.last_id, pending);
     }
 
     fn response<'a>(
@@ -85,7 +99,7 @@ impl Acp {
             return;
         };
         events.push(match outcome {
-            Err(e) => pending.failed(self.agent_error(pending, &e)),
+            Err(e) => pending.failed(self.agent_error(&pending, &e)),
             Ok(result) => match pending {
                 Pending::Initialize => match answers::initialize(result) {
                     Ok(info) => {
@@ -94,7 +108,11 @@ impl Acp {
                     }
                     Err(error) => AgentEvent::NotReady(error),
                 },
-                Pending::NewSession(call) => answers::new_session(call, result),
+                Pending::New(call) => answers::new_session(call, result),
+                Pending::Resume(call, id) | Pending::Load(call, id) => {
+                    answers::opened(call, id, result)
+                }
+                Pending::List(call) => answers::listed(call, result),
                 Pending::Prompt(call) => AgentEvent::TurnEnded {
                     call,
                     end: answers::prompt(result),
@@ -103,7 +121,7 @@ impl Acp {
         });
     }
 
-    fn agent_error(&self, pending: Pending, e: &RpcError<'_>) -> Error {
+    fn agent_error(&self, pending: &Pending, e: &RpcError<'_>) -> Error {
         if e.code == wire::AUTH_REQUIRED {
             return Error::auth_required(&e.message, &self.info.auth_methods);
         }
@@ -195,15 +213,32 @@ impl Dialect for Acp {
         self.call(Pending::Initialize, &params, out);
     }
 
-    fn new_session(
+    fn open(
         &mut self,
         call: CallId,
+        way: Opening<'_>,
         cwd: &str,
         mcp_servers: &[serde_json::Value],
         out: &mut Vec<u8>,
     ) {
-        let params = NewSession { cwd, mcp_servers };
-        self.call(Pending::NewSession(call), &params, out);
+        let (pending, session_id) = match way {
+            Opening::New => (Pending::New(call), None),
+            Opening::Resume(id) => (Pending::Resume(call, id.to_owned()), Some(id)),
+            Opening::Load(id) => (Pending::Load(call, id.to_owned()), Some(id)),
+        };
+        let params = OpenSession {
+            session_id,
+            cwd,
+            mcp_servers,
+        };
+        self.call(pending, &params, out);
+    }
+
+    fn list(&mut self, call: CallId, cwd: &str, cursor: Option<&str>, out: &mut Vec<u8>) {
+        let params = schema::ListSessionsRequest::new()
+            .cwd(std::path::PathBuf::from(cwd))
+            .cursor(cursor.map(str::to_owned));
+        self.call(Pending::List(call), &params, out);
     }
 
     fn prompt(

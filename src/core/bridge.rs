@@ -7,6 +7,7 @@
 mod agents;
 mod commands;
 mod news;
+mod recovery;
 mod turns;
 mod unprompted;
 
@@ -144,6 +145,7 @@ enum Phase {
 #[derive(Debug, Clone)]
 enum Call {
     Open { session: String },
+    List { session: String },
     Prompt { session: String },
 }
 
@@ -156,6 +158,10 @@ pub struct Bridge {
     agents_started: u64,
     /// Why there is no agent any more, where nobody wished it.
     last_end: Option<String>,
+    /// The agent that ended though nobody wished it: the next prompt starts it again.
+    crashed: Option<AgentSpec>,
+    /// How often it did so without having ended a turn.
+    crashes: u32,
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's.
     routes: HashMap<String, String>,
@@ -192,6 +198,8 @@ impl Bridge {
             agent: None,
             agents_started: 0,
             last_end: None,
+            crashed: None,
+            crashes: 0,
             sessions: BTreeMap::new(),
             routes: HashMap::new(),
             subagents: HashMap::new(),

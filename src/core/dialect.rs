@@ -17,14 +17,18 @@ pub trait Dialect {
     /// Appends the handshake to `out`.
     fn start(&mut self, out: &mut Vec<u8>);
 
-    /// Appends a call to open a new session in `cwd`.
-    fn new_session(
+    /// Appends a call to open a session in `cwd`.
+    fn open(
         &mut self,
         call: CallId,
+        way: Opening<'_>,
         cwd: &str,
         mcp_servers: &[serde_json::Value],
         out: &mut Vec<u8>,
     );
+
+    /// Appends a call for the next page of the sessions that the agent has in `cwd`.
+    fn list(&mut self, call: CallId, cwd: &str, cursor: Option<&str>, out: &mut Vec<u8>);
 
     /// Appends a prompt; appends nothing where the agent cannot take one of its parts, unless `degrade`
     /// allows to send a link in its place.
@@ -64,6 +68,17 @@ pub const ATTACHMENT: &str = "attachment:///";
 
 /// The name of a file that came without one.
 pub const UNNAMED: &str = "file";
+
+/// How a session is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening<'a> {
+    /// As a new one.
+    New,
+    /// As the one that the agent knows by this id, without a word about its history.
+    Resume(&'a str),
+    /// The same, but the agent repeats its history first.
+    Load(&'a str),
+}
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]

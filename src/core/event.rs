@@ -28,6 +28,14 @@ pub enum AgentEvent<'a> {
         /// Modes, models, options and what else came with the answer.
         state: Members<'a>,
     },
+    /// The answer to a call for the agent's sessions.
+    Listed {
+        call: CallId,
+        /// The agent's ids.
+        sessions: Vec<String>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
     /// News of a session.
     Update {
         session: Cow<'a, str>,

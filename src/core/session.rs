@@ -3,12 +3,14 @@
 use super::client::{Notice, Outlet, Place, Token};
 use super::error::Error;
 use super::event::{CallId, Original, Update};
+use super::ladder::Ladder;
 use super::profile::Profile;
+use super::replay::Replay;
 use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw, value};
-use crate::proto::wire;
+use crate::proto::wire::{self, Recovery, Rung, Strategy};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +25,14 @@ pub struct Session {
     /// The number of the last chunk.
     seq: u64,
     pub view: View,
+    /// The agent's id of the session, as it was last given.
+    pub known: Option<Known>,
+    /// How many turns there were.
+    pub turns: u64,
+    /// How it was brought back, until the next turn tells it.
+    pub receipt: Option<Recovery>,
+    /// The prompt that waits for the session.
+    pub queued: Option<Queued>,
     /// Modes, models, options, commands and title, by the agent's own names.
     pub state: Map<String, Value>,
     /// What the session cost so far; a new one cost nothing.
@@ -47,17 +57,53 @@ pub struct View {
     pub profile: Profile,
 }
 
+/// The agent's id of a session.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The command of the agent that gave it.
+    pub agent: String,
+    pub id: String,
+}
+
+/// A prompt that waits for its session.
+#[derive(Debug)]
+pub struct Queued {
+    pub token: Token,
+    pub prompt: wire::PromptParams,
+}
+
 /// How far a session is.
 #[derive(Debug)]
 pub enum Stage {
+    /// No agent has it now.
+    Resting,
     /// Waits for its agent, or for its agent's answer.
     Opening {
         call: Option<CallId>,
         waiters: Vec<Token>,
         deadline: Option<Instant>,
+        climb: Box<Climb>,
     },
     /// The agent knows it by this id.
     Live { agent_session: String },
+}
+
+/// A session on its way to be live.
+#[derive(Debug, Default)]
+pub struct Climb {
+    pub strategy: Strategy,
+    /// Planned when the agent has said what it can.
+    pub ladder: Option<Ladder>,
+    /// The rung that is tried.
+    pub rung: Option<Rung>,
+    /// What the agent repeats meanwhile: never shown as news.
+    pub replay: Option<Replay>,
+    /// What the agent answered, while it may still repeat.
+    pub opened: Option<String>,
+    /// Why the last rung failed, while the agent is asked whether it has the session at all.
+    pub doubted: Option<Error>,
+    /// How many pages of the agent's list were looked through for it.
+    pub pages: u32,
 }
 
 /// A turn that has not ended.
@@ -153,13 +199,13 @@ impl Session {
             id,
             cwd,
             mcp_servers,
-            stage: Stage::Opening {
-                call: None,
-                waiters: Vec::new(),
-                deadline: None,
-            },
+            stage: Stage::Resting,
             seq: 0,
             view,
+            known: None,
+            turns: 0,
+            receipt: None,
+            queued: None,
             state: Map::new(),
             cost: Some(0.0),
             activity: None,
@@ -170,11 +216,23 @@ impl Session {
         }
     }
 
-    /// Remembers who waits for the session.
-    pub fn await_open(&mut self, token: Token) {
-        if let Stage::Opening { waiters, .. } = &mut self.stage {
-            waiters.push(token);
-        }
+    /// Sends the session on its way to be live.
+    pub fn begin_opening(&mut self, strategy: Strategy, waiter: Option<Token>) {
+        self.stage = Stage::Opening {
+            call: None,
+            waiters: Vec::from_iter(waiter),
+            deadline: None,
+            climb: Box::new(Climb {
+                strategy,
+                ..Climb::default()
+            }),
+        };
+    }
+
+    /// Its agent is no more.
+    pub fn rest(&mut self) {
+        self.stage = Stage::Resting;
+        self.abandoned = None;
     }
 
     /// The agent was asked for the session.
@@ -189,7 +247,8 @@ impl Session {
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         match &self.stage {
-            Stage::Opening { deadline, .. } => deadline.map(|at| (at, "session/new")),
+            Stage::Resting => None,
+            Stage::Opening { deadline, .. } => deadline.map(|at| (at, "opening the session")),
             Stage::Live { .. } => self.cancel_given_up().into_iter().chain(self.quiet()).min(),
         }
     }
@@ -240,7 +299,7 @@ impl Session {
     pub fn agent_session(&self) -> Option<&str> {
         match &self.stage {
             Stage::Live { agent_session } => Some(agent_session),
-            Stage::Opening { .. } => None,
+            Stage::Opening { .. } | Stage::Resting => None,
         }
     }
 
@@ -357,7 +416,11 @@ impl Session {
         let now = self.running.as_ref().is_some_and(Running::is_cancelled);
         let unasked = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
         let earlier = |last: &Last| last.cancelled && last.names.tool(call).is_some();
-        !now && !unasked && self.abandoned.is_none() && !self.last.as_ref().is_some_and(earlier)
+        let live = self.agent_session().is_some();
+        live && !now
+            && !unasked
+            && self.abandoned.is_none()
+            && !self.last.as_ref().is_some_and(earlier)
     }
 
     /// Takes over how full the context is, as told outside of any turn.

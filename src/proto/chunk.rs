@@ -282,6 +282,11 @@ pub enum Chunk<'a> {
         /// What the agent told so far: status, summary, error; each replaces the last.
         data: Raw<'a>,
     },
+    /// How the session was brought back, in the first turn after it.
+    DataRecovery {
+        /// The receipt: rung, memory, what failed, how much was replayed.
+        data: Raw<'a>,
+    },
     /// An ACP message that has no chunk of its own.
     DataAcp {
         /// `{update}` as it came.

@@ -9,8 +9,8 @@ mod turn;
 
 pub use prompt::{PromptParams, UiMessage, UserMessage};
 pub use session::{
-    Activity, ActivityParams, CancelParams, CancelResult, CreateParams, EnsureParams, Memory,
-    Recovery, Rung, SessionResult, StateParams, SubscribeParams,
+    Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
+    Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams,
 };
 pub use turn::{ChunkParams, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
 

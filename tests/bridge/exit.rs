@@ -33,17 +33,24 @@ fn a_crash_in_a_turn_delivers_what_was_said_and_the_error_last() {
     assert_eq!(turn.one("tool-output-error")["toolCallId"], "t");
     let state = s.notification("agent/state");
     assert_eq!(state, json!({"state": "disconnected", "reason": message}));
-    // Its sessions are gone with it, the others too.
-    for session in ["default", "idle"] {
-        let params = json!({"sessionId": session, "message": "x"});
-        let error = s.call_error("session/prompt", &params);
-        assert_eq!(error["data"]["kind"], "sessionNotFound");
-    }
+    // The next prompt starts it again; what it remembered is gone, as it cannot bring sessions back.
+    let id = s.send_prompt("idle", "x");
+    let again = s.turn(&id);
+    assert_eq!(again.summary["errors"][0]["kind"], "agentExited");
+    assert!(
+        again.of("data-recovery").is_empty(),
+        "nothing was said in it yet"
+    );
+    s.agent_states(&["starting", "ready", "disconnected"]);
     // All can begin anew.
     s.connect(&json!({}));
-    s.ensure("default");
-    s.restart_numbers("default");
-    assert_eq!(s.prompt("again").summary["text"], "again");
+    let again = s.prompt("again");
+    assert_eq!(again.summary["text"], "again");
+    let receipt = &again.one("data-recovery")["data"];
+    assert_eq!(
+        (&receipt["rung"], &receipt["memory"]),
+        (&json!("new"), &json!("lost"))
+    );
 }
 
 #[test]
@@ -87,7 +94,6 @@ fn a_crash_while_idle_is_told_and_another_agent_can_come() {
     assert_eq!(s.call("agent/status", &json!({}))["state"], "disconnected");
     s.connect(&json!({}));
     assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
-    s.restart_numbers("default");
     assert_eq!(s.prompt("back").summary["text"], "back");
 }
 
@@ -143,7 +149,6 @@ fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
     s.agent_states(&["stopping", "disconnected"]);
     s.connect(&json!({}));
     s.ensure("default");
-    s.restart_numbers("default");
     assert_eq!(s.prompt("back").summary["text"], "back");
 }
 

@@ -385,11 +385,11 @@ fn calls_that_come_while_the_agent_starts_wait_for_it() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["state"], "starting");
     assert_eq!(status["agentInfo"], Value::Null);
-    let early = s.call_error("session/prompt", &json!({"message": "x"}));
-    assert_eq!(early["data"]["kind"], "outOfOrder");
+    let early = s.send_prompt("default", "early");
     assert_eq!(s.result(&first)["state"], "ready");
     assert_eq!(s.result(&second)["state"], "ready");
     assert_eq!(s.result(&session)["recovery"]["rung"], "new");
+    assert_eq!(s.turn(&early).summary["text"], "early");
     s.agent_states(&["starting", "ready"]);
     let log = s.finish().log;
     assert_eq!(calls(&log, "initialize").len(), 1);

@@ -22,6 +22,7 @@ mod garbage;
 mod handshake;
 mod permission;
 mod profiles;
+mod recovery;
 mod rpc;
 mod session;
 mod signals;

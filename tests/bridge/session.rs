@@ -17,7 +17,10 @@ fn ensure_gives_a_live_session() {
     let new = s.call("session/ensure", &json!({}));
     assert_eq!(new["sessionId"], "default");
     assert_eq!(new["agentSessionId"], "given");
-    assert_eq!(new["recovery"], json!({"rung": "new", "memory": "none"}));
+    assert_eq!(
+        new["recovery"],
+        json!({"rung": "new", "memory": "none", "failed": [], "replayed": null})
+    );
     assert_eq!(
         new["state"],
         json!({"modes": {"currentModeId": "a", "availableModes": []}, "configOptions": [{"id": "o"}]})
@@ -25,7 +28,10 @@ fn ensure_gives_a_live_session() {
     let here = std::env::current_dir().unwrap();
     assert_eq!(new["cwd"], json!(here));
     let live = s.call("session/ensure", &json!({"sessionId": "default"}));
-    assert_eq!(live["recovery"], json!({"rung": "live", "memory": "kept"}));
+    assert_eq!(
+        live["recovery"],
+        json!({"rung": "live", "memory": "kept", "failed": [], "replayed": null})
+    );
     assert_eq!(live["agentSessionId"], "given");
     assert_eq!(live["state"], new["state"]);
 
@@ -49,11 +55,13 @@ fn ensure_twice_at_once_opens_one_session() {
         .collect();
     let error = s.call_error("session/create", &json!({"sessionId": "default"}));
     assert_eq!(error["data"]["kind"], "sessionExists");
-    let early = s.call_error("session/prompt", &json!({"message": "x"}));
-    assert_eq!(early["data"]["kind"], "outOfOrder");
+    let early = s.send_prompt("default", "x");
+    let second = s.call_error("session/prompt", &json!({"message": "y"}));
+    assert_eq!(second["data"]["kind"], "busy");
     for id in &ids {
         assert_eq!(s.result(id)["agentSessionId"], "fake-1");
     }
+    assert_eq!(s.turn(&early).summary["text"], "x");
     assert_eq!(calls(&s.finish().log, "session/new").len(), 1);
 }
 
@@ -317,15 +325,14 @@ fn disconnect_and_connect_again() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["state"], "disconnected");
     assert_eq!(status["pid"], Value::Null);
+    // What was ended on purpose is not started again unasked.
     assert_eq!(
         s.call_error("session/prompt", &json!({"message": "x"}))["data"]["kind"],
-        "sessionNotFound"
+        "outOfOrder"
     );
     let second = s.connect(&json!({"session/prompt": [[say("two"), end("end_turn")]]}));
     assert_ne!(second["pid"], first);
     assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
-    // The new session's chunks are numbered anew.
-    s.restart_numbers("default");
     assert_eq!(s.prompt("x").summary["text"], "two");
 }
 

@@ -258,6 +258,7 @@ impl Replay {
             session_id: Some(client),
             cwd: None,
             mcp_servers: Vec::new(),
+            strategy: wire::Strategy::Auto,
         });
         self.command("session/ensure", ensure)
     }

@@ -91,6 +91,42 @@ pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     }
 }
 
+/// The answer to `session/resume` or `session/load` of a session. Some agents make a new one instead and tell
+/// its id only here, or only in `_meta`.
+pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> {
+    let r: NewSessionResult<'_> = read(Some(result));
+    let in_meta = || {
+        let meta: NewSessionResult<'_> = read(r.rest.get("_meta"));
+        let nested = || {
+            let members = meta.rest.iter();
+            members
+                .map(|(_, value)| read::<NewSessionResult<'_>>(Some(value)).session_id)
+                .find_map(owned)
+        };
+        owned(meta.session_id).or_else(nested)
+    };
+    AgentEvent::SessionOpened {
+        call,
+        agent_session: owned(r.session_id).or_else(in_meta).unwrap_or(asked),
+        state: r.rest.clone().without_null(),
+    }
+}
+
+/// The answer to `session/list`.
+pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
+    crate::proto::json::raw_object! {
+        struct Page { sessions = "sessions", next = "nextCursor" }
+    }
+    let page: Page<'_> = read(Some(result));
+    let sessions: Vec<&RawValue> = read(page.sessions);
+    let id = |session: &&RawValue| owned(read::<NewSessionResult<'_>>(Some(session)).session_id);
+    AgentEvent::Listed {
+        call,
+        sessions: sessions.iter().filter_map(id).collect(),
+        next: owned(page.next),
+    }
+}
+
 /// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came.
 pub fn prompt(result: &RawValue) -> TurnEnd {
     let r: PromptResult<'_> = read(Some(result));

@@ -14,7 +14,7 @@ impl Bridge {
     pub(super) fn stop_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
-            self.cancel(&id, None, now);
+            self.cancel(&id, None, now, outlet);
         }
         let Some(agent) = &mut self.agent else { return };
         let waiters = match &mut agent.phase {
@@ -52,7 +52,18 @@ impl Bridge {
     /// The agent cannot be used any more, though its process may live: everyone is told why, it is stopped.
     pub(super) fn agent_broken(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
         self.fail_everything(error, now, outlet);
+        self.note_crash();
         self.stop_agent(now, outlet);
+    }
+
+    /// The agent that served ends though nobody wished it.
+    fn note_crash(&mut self) {
+        if let Some(agent) = &self.agent
+            && let Phase::Ready(_) = agent.phase
+        {
+            self.crashes += 1;
+            self.crashed = Some(agent.spec.clone());
+        }
     }
 
     pub(super) fn agent_exited(&mut self, exit: &Exit, now: Instant, outlet: &mut impl Outlet) {
@@ -85,6 +96,7 @@ impl Bridge {
     /// There is no agent any more.
     pub(super) fn agent_gone(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
         self.fail_everything(error, now, outlet);
+        self.note_crash();
         let Some(agent) = self.agent.take() else {
             return;
         };
@@ -126,7 +138,10 @@ impl Bridge {
         for id in ids {
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
             self.end_unprompted(&id, Some(error), outlet);
-            self.open_failed(&id, error, outlet);
+            self.opening_failed(&id, error, outlet);
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.rest();
+            }
         }
         self.routes.clear();
         self.subagents.clear();
@@ -170,16 +185,15 @@ impl Bridge {
             session.quieten(now, outlet);
             let cancel = session.cancel_given_up().is_some_and(|(at, _)| at <= now);
             if let Stage::Opening { call, .. } = self.sessions[&id].stage {
+                let Some(call) = call else {
+                    self.loaded(&id, now, outlet);
+                    continue;
+                };
                 // A late answer must not be taken for that of a later try.
-                if let Some(call) = call {
-                    self.calls.remove(&call);
-                }
-                let error = given_up(
-                    "session/new",
-                    super::OPEN_LIMIT,
-                    "call session/ensure again",
-                );
-                self.open_failed(&id, &error, outlet);
+                self.calls.remove(&call);
+                let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
+                let error = given_up("the call for the session", super::OPEN_LIMIT, advice);
+                self.opening_failed(&id, &error, outlet);
             } else if cancel {
                 let advice = "the session takes prompts again when the agent has answered";
                 let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);

@@ -1,6 +1,6 @@
 //! What the client asks.
 
-use super::{Agent, AgentId, AgentSpec, Bridge, Call, Effect, INITIALIZE_LIMIT, OPEN_LIMIT, Phase};
+use super::{Agent, AgentId, AgentSpec, Bridge, Effect, INITIALIZE_LIMIT, Phase};
 use crate::core::acp::Acp;
 use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Dialect;
@@ -8,9 +8,14 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
 use crate::core::profile::Profile;
 use crate::core::session::{Session, Stage};
-use crate::proto::wire::{self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung};
+use crate::proto::wire::{
+    self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung, Strategy,
+};
 use serde_json::Value;
 use std::time::Instant;
+
+/// How often an agent that ends without having ended a turn is started again by a prompt.
+const RESTARTS: u32 = 3;
 
 impl Bridge {
     /// Does what the client asks; the answer comes at once or later, once.
@@ -52,8 +57,7 @@ impl Bridge {
             }
             Command::Disconnect => self.disconnect(token, now, outlet),
             Command::Ensure(p) => {
-                let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-                self.ensure(token, &id, p.cwd, p.mcp_servers, now, outlet)?;
+                self.ensure(token, p, now, outlet)?;
             }
             Command::Create(p) => {
                 if self.sessions.contains_key(&p.session_id) {
@@ -63,12 +67,18 @@ impl Bridge {
                     );
                     return Err(Error::new(ErrorKind::SessionExists, message));
                 }
-                self.ensure(token, &p.session_id, p.cwd, p.mcp_servers, now, outlet)?;
+                let wish = wire::EnsureParams {
+                    session_id: Some(p.session_id),
+                    cwd: p.cwd,
+                    mcp_servers: p.mcp_servers,
+                    strategy: Strategy::Only(Rung::New),
+                };
+                self.ensure(token, wish, now, outlet)?;
             }
             Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
             Command::Cancel(p) => {
                 let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-                let cancelled = self.cancel(id, p.turn_id.as_deref(), now);
+                let cancelled = self.cancel(id, p.turn_id.as_deref(), now, outlet);
                 outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::Subscribe(p) => {
@@ -155,6 +165,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let spec = self.spec(p)?;
+        (self.crashed, self.crashes) = (None, 0);
         match &mut self.agent {
             None => self.start(spec, vec![token], now, outlet),
             Some(agent) => {
@@ -210,6 +221,7 @@ impl Bridge {
     }
 
     fn disconnect(&mut self, token: Token, now: Instant, outlet: &mut impl Outlet) {
+        self.crashed = None;
         self.stop_agent(now, outlet);
         match self.agent.as_mut().map(|a| &mut a.phase) {
             Some(Phase::Stopping { waiters, next, .. }) => {
@@ -264,12 +276,12 @@ impl Bridge {
     fn ensure(
         &mut self,
         token: Token,
-        id: &str,
-        cwd: Option<String>,
-        mcp_servers: Vec<Value>,
+        p: wire::EnsureParams,
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
+        let id = &p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
+        let cwd = p.cwd;
         if id.is_empty() {
             return Err(invalid("sessionId", "it is empty"));
         }
@@ -283,41 +295,74 @@ impl Bridge {
             return Err(stopping());
         }
         if let Some(session) = self.sessions.get_mut(id) {
-            match &mut session.stage {
-                Stage::Opening { waiters, .. } => waiters.push(token),
-                Stage::Live { .. } if cwd.as_ref().is_some_and(|c| *c != session.cwd) => {
-                    let message = format!("session {id:?} lives in {} already", session.cwd);
-                    return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
-                }
-                Stage::Live { .. } => {
-                    let result = session_result(session, Rung::Live, Memory::Kept);
-                    outlet.reply(token, Ok(Reply::Session(Box::new(result))));
-                }
+            if cwd.as_ref().is_some_and(|c| *c != session.cwd) {
+                let message = format!("session {id:?} lives in {} already", session.cwd);
+                return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
             }
-            return Ok(());
+            match &mut session.stage {
+                Stage::Opening { waiters, .. } => {
+                    waiters.push(token);
+                    return Ok(());
+                }
+                Stage::Live { .. } if p.strategy == Strategy::Auto => {
+                    let recovery = Recovery {
+                        rung: Rung::Live,
+                        memory: Memory::Kept,
+                        failed: Vec::new(),
+                        replayed: None,
+                    };
+                    let result = session_result(session, recovery);
+                    outlet.reply(token, Ok(Reply::Session(Box::new(result))));
+                    return Ok(());
+                }
+                Stage::Live { .. } if session.running.is_some() || session.abandoned.is_some() => {
+                    let message =
+                        format!("session {id:?} is in a turn: ensure it again when that has ended");
+                    return Err(Error::new(ErrorKind::Busy, message));
+                }
+                Stage::Live { .. } | Stage::Resting => {}
+            }
         }
         self.need_agent(now, outlet)?;
-        let cwd = cwd.unwrap_or_else(|| match &self.agent {
+        let base = match &self.agent {
             Some(agent) => agent.spec.cwd.clone(),
             None => self.settings.cwd.clone(),
-        });
-        let mut session = Session::new(id.to_owned(), cwd, mcp_servers, self.view);
-        session.await_open(token);
-        self.sessions.insert(id.to_owned(), session);
-        if matches!(
-            &self.agent,
-            Some(Agent {
-                phase: Phase::Ready(_),
-                ..
-            })
-        ) {
-            self.open(id, now);
+        };
+        let view = self.view;
+        let session = self
+            .sessions
+            .entry(id.clone())
+            .or_insert_with(|| Session::new(id.clone(), cwd.unwrap_or(base), Vec::new(), view));
+        if !p.mcp_servers.is_empty() {
+            session.mcp_servers = p.mcp_servers;
         }
+        session.end_unprompted(None, outlet);
+        session.begin_opening(p.strategy, Some(token));
+        self.routes.retain(|_, routed| routed != id);
+        self.climb(id, now, outlet);
         Ok(())
     }
 
     /// There is an agent or one is started, if the user named one: nobody gets the demo agent by mistake.
-    fn need_agent(&mut self, now: Instant, outlet: &mut impl Outlet) -> Result<(), Error> {
+    pub(super) fn need_agent(
+        &mut self,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        if self.agent.is_none()
+            && let Some(spec) = self.crashed.take()
+        {
+            if self.crashes > RESTARTS {
+                let message = format!(
+                    "the agent ended unexpectedly {} times in a row: call agent/connect to try again",
+                    self.crashes
+                );
+                self.crashed = Some(spec);
+                return Err(Error::new(ErrorKind::AgentExited, message));
+            }
+            self.start(spec, Vec::new(), now, outlet);
+            return Ok(());
+        }
         match &self.agent {
             Some(_) => Ok(()),
             None if self.settings.default_agent.source == AgentSource::Demo => {
@@ -333,20 +378,6 @@ impl Bridge {
                 Ok(())
             }
         }
-    }
-
-    /// Asks the agent for a session.
-    pub(super) fn open(&mut self, id: &str, now: Instant) {
-        let call = self.next_call(Call::Open {
-            session: id.to_owned(),
-        });
-        let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) else {
-            return;
-        };
-        agent
-            .dialect
-            .new_session(call, &session.cwd, &session.mcp_servers, &mut agent.out);
-        session.opening(call, now + OPEN_LIMIT);
     }
 
     fn subscribe(&mut self, p: &wire::SubscribeParams) -> Result<(), Error> {
@@ -373,12 +404,12 @@ impl Bridge {
 }
 
 /// The answer to a call for a session.
-pub(super) fn session_result(session: &Session, rung: Rung, memory: Memory) -> wire::SessionResult {
+pub(super) fn session_result(session: &Session, recovery: Recovery) -> wire::SessionResult {
     wire::SessionResult {
         session_id: session.id.clone(),
         agent_session_id: session.agent_session().unwrap_or_default().to_owned(),
         cwd: session.cwd.clone(),
-        recovery: Recovery { rung, memory },
+        recovery,
         state: Value::Object(session.state.clone()),
     }
 }

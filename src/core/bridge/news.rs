@@ -1,17 +1,15 @@
 //! What agents say.
 
-use super::commands::session_result;
 use super::{AgentId, AgentInput, Bridge, Call, Phase};
 use crate::core::clean::clean;
 use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::{Stage, merge_state};
+use crate::core::session::merge_state;
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
-use crate::proto::json::Members;
-use crate::proto::wire::{AgentState, Memory, Rung};
+use crate::proto::wire::AgentState;
 use bytes::Bytes;
 use std::time::Instant;
 use tracing::warn;
@@ -98,7 +96,12 @@ impl Bridge {
                 call,
                 agent_session,
                 state,
-            } => self.session_opened(call, agent_session, &state, outlet),
+            } => self.session_opened(call, agent_session, &state, now, outlet),
+            AgentEvent::Listed {
+                call,
+                sessions,
+                next,
+            } => self.listed(call, Some((&sessions, next.as_deref())), now, outlet),
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
             AgentEvent::NotReady(error) => self.agent_broken(&error, now, outlet),
@@ -127,6 +130,9 @@ impl Bridge {
             self.early_news(agent_session, update);
             return;
         };
+        if self.repeated(&route.session, update, original, now) {
+            return;
+        }
         self.note_subagent(&route, update);
         let Some(session) = self.sessions.get_mut(&route.session) else {
             return;
@@ -196,62 +202,17 @@ impl Bridge {
         }
     }
 
-    fn session_opened(
-        &mut self,
-        call: CallId,
-        agent_session: String,
-        state: &Members<'_>,
-        outlet: &mut impl Outlet,
-    ) {
-        let Some(Call::Open { session: id }) = self.calls.remove(&call) else {
-            return;
-        };
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return;
-        };
-        if let Some(other) = self
-            .routes
-            .get(&agent_session)
-            .filter(|other| **other != id)
-        {
-            let message = format!(
-                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
-                 words could not be told apart"
-            );
-            self.open_failed(&id, &Error::new(ErrorKind::Malformed, message), outlet);
-            return;
-        }
-        let early = self.early.remove(&agent_session);
-        self.routes.insert(agent_session.clone(), id);
-        let waiters = match std::mem::replace(&mut session.stage, Stage::Live { agent_session }) {
-            Stage::Opening { waiters, .. } => waiters,
-            Stage::Live { .. } => Vec::new(),
-        };
-        session.state.extend(early.unwrap_or_default());
-        merge_state(&mut session.state, state);
-        for token in waiters {
-            let result = session_result(session, Rung::New, Memory::None);
-            outlet.reply(token, Ok(Reply::Session(Box::new(result))));
-        }
-    }
-
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {
         match self.calls.remove(&call) {
-            Some(Call::Open { session }) => self.open_failed(&session, &error, outlet),
+            Some(Call::Open { session }) => self.refused(&session, error, now, outlet),
+            Some(Call::List { session }) => {
+                self.calls.insert(call, Call::List { session });
+                self.listed(call, None, now, outlet);
+            }
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call) => {
                 self.answered(&session, Ending::Failed(error), now);
             }
             Some(Call::Prompt { .. }) | None => {}
-        }
-    }
-
-    pub(super) fn open_failed(&mut self, id: &str, error: &Error, outlet: &mut impl Outlet) {
-        if let Some(session) = self.sessions.remove(id)
-            && let Stage::Opening { waiters, .. } = session.stage
-        {
-            for token in waiters {
-                outlet.reply(token, Err(error.clone()));
-            }
         }
     }
 
@@ -269,7 +230,7 @@ impl Bridge {
         }
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
-            self.open(&id, now);
+            self.climb(&id, now, outlet);
         }
     }
 }

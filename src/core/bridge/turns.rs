@@ -6,12 +6,12 @@ use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
-use crate::core::session::Running;
+use crate::core::session::{Queued, Running, Stage};
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::{self, DEFAULT_SESSION, UserMessage};
+use crate::proto::wire::{self, DEFAULT_SESSION, Strategy, UserMessage};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,9 +55,19 @@ impl Bridge {
         if self.agent.as_ref().is_some_and(Agent::is_stopping) {
             return Err(stopping());
         }
+        if session.agent_session().is_none() {
+            let queued = Queued {
+                token,
+                prompt: wire::PromptParams {
+                    session_id: Some(id.clone()),
+                    turn_id: Some(turn_id),
+                    ..p
+                },
+            };
+            return self.queue(&id, queued, now, outlet);
+        }
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
-            let message = format!("session {id:?} is not open yet: wait for session/ensure");
-            return Err(out_of_order(&message));
+            return Err(out_of_order("there is no agent: call agent/connect first"));
         };
         let call = CallId(self.last_call + 1);
         let dialect = &mut agent.dialect;
@@ -90,6 +100,12 @@ impl Bridge {
                     transient: true,
                 });
         }
+        if let Some(receipt) = session.receipt.take() {
+            let data = to_raw(&receipt);
+            let sink = &mut session.sink(Some(&turn_id), outlet);
+            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+        }
+        session.turns += 1;
         let mut running = Running::new(turn, turn_id, token, call, now);
         running.skipped_parts = skipped;
         running.waited_before = waited;
@@ -97,11 +113,67 @@ impl Bridge {
         Ok(())
     }
 
+    /// Keeps a prompt until its session is live, and sees to it that it will be.
+    fn queue(
+        &mut self,
+        id: &str,
+        queued: Queued,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let busy = self.sessions.get(id).is_some_and(|s| s.queued.is_some());
+        if busy {
+            let message = format!(
+                "a prompt waits for session {id:?} already: prompt again when it has ended"
+            );
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let resting = self
+            .sessions
+            .get(id)
+            .is_some_and(|s| matches!(s.stage, Stage::Resting));
+        if resting {
+            self.need_agent(now, outlet)?;
+        }
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.queued = Some(queued);
+            if resting {
+                session.begin_opening(Strategy::Auto, None);
+                self.climb(id, now, outlet);
+            }
+        }
+        Ok(())
+    }
+
+    /// The session is live: its prompt goes out.
+    pub(super) fn prompt_queued(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let queued = self.sessions.get_mut(id).and_then(|s| s.queued.take());
+        if let Some(Queued { token, prompt }) = queued
+            && let Err(error) = self.prompt(token, prompt, now, outlet)
+        {
+            outlet.reply(token, Err(error));
+        }
+    }
+
     /// Sends the cancel of a running turn; true when there is one.
-    pub(super) fn cancel(&mut self, id: &str, turn_id: Option<&str>, now: Instant) -> bool {
+    pub(super) fn cancel(
+        &mut self,
+        id: &str,
+        turn_id: Option<&str>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> bool {
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
         };
+        let meant = |queued: &mut Queued| {
+            turn_id.is_none_or(|t| queued.prompt.turn_id.as_deref() == Some(t))
+        };
+        if let Some(queued) = session.queued.take_if(meant) {
+            let message = "the prompt was cancelled before its session was open";
+            outlet.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
+            return true;
+        }
         let agent_session = session.agent_session().map(str::to_owned);
         if session.running.is_none()
             && let (Some(unprompted), Some(agent), Some(agent_session)) =
@@ -135,6 +207,7 @@ impl Bridge {
         if let Some(Call::Prompt { session }) = self.calls.remove(&call)
             && !self.was_abandoned(&session, call)
         {
+            self.crashes = 0;
             self.answered(&session, Ending::Answered(end), now);
         }
     }

@@ -17,6 +17,54 @@ pub struct EnsureParams {
     /// MCP servers, as ACP writes them; passed on to the agent as they are.
     #[serde(default)]
     pub mcp_servers: Vec<Value>,
+    /// How a session that is not live is brought back.
+    #[serde(default)]
+    pub strategy: Strategy,
+}
+
+/// How a session is brought back: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
+/// tried in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "StrategyWords")]
+#[schemars(with = "StrategyWords")]
+pub enum Strategy {
+    /// What the agent offers, best first, and a new session if all of that fails.
+    #[default]
+    Auto,
+    /// This way or none.
+    Only(Rung),
+    /// These ways, in order.
+    Order(Vec<Rung>),
+}
+
+/// How a strategy is written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum StrategyWords {
+    /// `auto`.
+    Auto(Auto),
+    /// One way.
+    Only(Rung),
+    /// Several ways, in order.
+    Order(Vec<Rung>),
+}
+
+/// The word for the default.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Auto {
+    /// What the agent offers, best first, and a new session if all of that fails.
+    Auto,
+}
+
+impl From<StrategyWords> for Strategy {
+    fn from(words: StrategyWords) -> Self {
+        match words {
+            StrategyWords::Auto(Auto::Auto) => Self::Auto,
+            StrategyWords::Only(rung) => Self::Only(rung),
+            StrategyWords::Order(rungs) => Self::Order(rungs),
+        }
+    }
 }
 
 /// `session/create`: as `session/ensure`, but the id must be new.
@@ -49,22 +97,42 @@ pub struct SessionResult {
     pub state: Value,
 }
 
-/// How a session came to be.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+/// How a session came to be: the receipt of its recovery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
     /// What gave the session.
     pub rung: Rung,
     /// What the agent remembers of it.
     pub memory: Memory,
+    /// What was tried before, in order.
+    pub failed: Vec<Attempt>,
+    /// How many messages the agent repeated, where it loaded the session.
+    pub replayed: Option<u64>,
+}
+
+/// A way of bringing a session back that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Which way.
+    pub rung: Rung,
+    /// Kind of the error, see the table of errors.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
 }
 
 /// What gave a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Rung {
     /// It lives in this agent already.
     Live,
+    /// The agent went on with it (`session/resume`).
+    Resume,
+    /// The agent loaded it and repeated its history (`session/load`).
+    Load,
     /// It is new.
     New,
 }
@@ -75,6 +143,10 @@ pub enum Rung {
 pub enum Memory {
     /// Everything.
     Kept,
+    /// What it repeated when it loaded the session.
+    Replayed,
+    /// Nothing any more: the session had a history, and the agent knows nothing of it.
+    Lost,
     /// There was nothing to remember.
     None,
 }

@@ -207,11 +207,6 @@ impl Server {
         self.stream(session).gap_allowed = true;
     }
 
-    /// The session is a new one by the old name.
-    pub fn restart_numbers(&mut self, session: &str) {
-        self.stream(session).seq = 0;
-    }
-
     /// Stops or goes on to read.
     pub fn read_on(&self, on: bool) {
         *self.gate.0.lock().unwrap() = on;

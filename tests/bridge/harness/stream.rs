@@ -20,6 +20,7 @@ const OTHERS: &[&str] = &[
     "data-compaction",
     "data-subagent",
     "data-session-message",
+    "data-recovery",
     "data-acp",
 ];
 

@@ -1,0 +1,360 @@
+//! Sessions are brought back: up the ladder, one call to the agent after the other.
+
+use super::{Bridge, Call, OPEN_LIMIT, Phase};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialect::Opening;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{CallId, Original, Update};
+use crate::core::ladder::{Knowledge, Ladder, leads_down};
+use crate::core::replay::Replay;
+use crate::core::session::{Known, Session, Stage, merge_state};
+use crate::proto::json::Members;
+use crate::proto::wire::{Memory, Recovery, Rung, Strategy};
+use std::time::{Duration, Instant};
+
+/// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
+pub const LOAD_QUIET: Duration = Duration::from_millis(250);
+
+/// How many pages of an agent's list are looked through.
+const PAGES: u32 = 50;
+
+impl Bridge {
+    /// The agent is ready: asks it for a session, the next way that is left.
+    pub(super) fn climb(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let Some(Phase::Ready(info)) = self.agent.as_ref().map(|agent| &agent.phase) else {
+            return;
+        };
+        let can = info.capabilities;
+        let key = self.agent_key();
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let known = session.known.as_ref().filter(|known| known.agent == key);
+        let known = known.map(|known| known.id.clone());
+        let history = session.turns > 0;
+        let Stage::Opening { climb, .. } = &mut session.stage else {
+            return;
+        };
+        let knowledge = Knowledge {
+            id: known.is_some(),
+            history,
+        };
+        let plan = || Ladder::plan(&climb.strategy, can, knowledge);
+        let ladder = climb.ladder.get_or_insert_with(plan);
+        let Some(rung) = ladder.next_rung() else {
+            let tried: Vec<&str> = ladder.failed().iter().map(|a| a.message.as_str()).collect();
+            let message = format!(
+                "session {id:?} cannot be brought back that way: {}; call session/ensure with strategy \"new\" \
+                 to go on without its memory",
+                tried.join("; ")
+            );
+            let error = Error::new(ErrorKind::SessionNotFound, message);
+            self.opening_failed(id, &error, outlet);
+            return;
+        };
+        let way = match (rung, &known) {
+            (Rung::Resume, Some(known)) => Opening::Resume(known),
+            (Rung::Load, Some(known)) => Opening::Load(known),
+            _ => Opening::New,
+        };
+        climb.rung = Some(rung);
+        climb.opened = None;
+        if let (Some(known), true) = (&known, way != Opening::New) {
+            let dialect = self.agent.as_ref().map_or("", |agent| agent.dialect.name());
+            climb.replay = Some(Replay::new(dialect, format!("{id}-replayed")));
+            self.routes.insert(known.clone(), id.to_owned());
+        }
+        let call = self.next_call(Call::Open {
+            session: id.to_owned(),
+        });
+        if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
+            let (cwd, servers) = (&session.cwd, &session.mcp_servers);
+            agent.dialect.open(call, way, cwd, servers, &mut agent.out);
+            session.opening(call, now + OPEN_LIMIT);
+        }
+    }
+
+    /// The agent that a session's id belongs to: another one would not know it.
+    fn agent_key(&self) -> String {
+        self.agent.as_ref().map_or_else(String::new, |agent| {
+            let args = agent.spec.args.iter().map(String::as_str);
+            let words: Vec<&str> = std::iter::once(agent.spec.command.as_str())
+                .chain(args)
+                .collect();
+            words.join(" ")
+        })
+    }
+
+    /// Takes an update of a session that is being opened; true when it was one.
+    pub(super) fn repeated(
+        &mut self,
+        id: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+    ) -> bool {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return false;
+        };
+        let Stage::Opening {
+            climb, deadline, ..
+        } = &mut session.stage
+        else {
+            return false;
+        };
+        // The agent is at it: its time begins anew.
+        let wait = if climb.opened.is_some() {
+            LOAD_QUIET
+        } else {
+            OPEN_LIMIT
+        };
+        *deadline = Some(now + wait);
+        match (update, &mut climb.replay) {
+            (Update::Session(news), _) => merge_state(&mut session.state, news),
+            (_, Some(replay)) => replay.update(update, original),
+            (_, None) => {}
+        }
+        true
+    }
+
+    /// The agent answered a call for a session.
+    pub(super) fn session_opened(
+        &mut self,
+        call: CallId,
+        agent_session: String,
+        state: &Members<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(Call::Open { session: id }) = self.calls.remove(&call) else {
+            return;
+        };
+        let taken = self
+            .routes
+            .get(&agent_session)
+            .filter(|other| **other != id);
+        if let Some(other) = taken {
+            let message = format!(
+                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
+                 words could not be told apart"
+            );
+            self.opening_failed(&id, &Error::new(ErrorKind::Malformed, message), outlet);
+            return;
+        }
+        let early = self.early.remove(&agent_session);
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let Stage::Opening {
+            climb,
+            deadline,
+            call,
+            ..
+        } = &mut session.stage
+        else {
+            return;
+        };
+        *call = None;
+        if climb.rung == Some(Rung::New) {
+            session.state.clear();
+        }
+        session.state.extend(early.unwrap_or_default());
+        merge_state(&mut session.state, state);
+        if climb.rung == Some(Rung::Load) {
+            climb.opened = Some(agent_session);
+            *deadline = Some(now + LOAD_QUIET);
+            return;
+        }
+        self.arrived(&id, agent_session, now, outlet);
+    }
+
+    /// A session that was loaded was quiet for long enough: what came is its history.
+    pub(super) fn loaded(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        if let Stage::Opening {
+            climb, deadline, ..
+        } = &mut session.stage
+        {
+            *deadline = None;
+            if let Some(agent_session) = climb.opened.take() {
+                self.arrived(id, agent_session, now, outlet);
+            }
+        }
+    }
+
+    /// The agent has the session, or says so: what it remembers is told by what it did.
+    fn arrived(&mut self, id: &str, agent_session: String, now: Instant, outlet: &mut impl Outlet) {
+        let key = self.agent_key();
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { climb, waiters, .. } = &mut session.stage else {
+            return;
+        };
+        let mut rung = climb.rung.unwrap_or(Rung::New);
+        let replayed = climb.replay.take().filter(|_| rung == Rung::Load);
+        let replayed = replayed.map(|replay| replay.finish().len() as u64);
+        let known = session.known.as_ref().map(|known| known.id.as_str());
+        let ladder = climb.ladder.get_or_insert_default();
+        if rung != Rung::New && known != Some(agent_session.as_str()) {
+            let message = "the agent began a new session instead";
+            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            rung = Rung::New;
+        }
+        if rung == Rung::Load && replayed == Some(0) && session.turns > 0 {
+            let message = "the agent loaded it, but repeated nothing of its history";
+            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            self.climb(id, now, outlet);
+            return;
+        }
+        let recovery = Recovery {
+            rung,
+            memory: match rung {
+                Rung::Live | Rung::Resume => Memory::Kept,
+                Rung::Load => Memory::Replayed,
+                Rung::New if session.turns > 0 => Memory::Lost,
+                Rung::New => Memory::None,
+            },
+            failed: ladder.failed().to_vec(),
+            replayed,
+        };
+        let waiters = std::mem::take(waiters);
+        session.cost = match rung {
+            Rung::New => Some(0.0),
+            // What it cost before is known only here.
+            _ if session.turns > 0 => session.cost,
+            _ => None,
+        };
+        session.known = Some(Known {
+            agent: key,
+            id: agent_session.clone(),
+        });
+        session.stage = Stage::Live {
+            agent_session: agent_session.clone(),
+        };
+        session.receipt = (session.turns > 0).then(|| recovery.clone());
+        self.routes.insert(agent_session, id.to_owned());
+        for token in waiters {
+            self.reply_session(token, id, recovery.clone(), outlet);
+        }
+        self.prompt_queued(id, now, outlet);
+    }
+
+    fn reply_session(&self, token: Token, id: &str, recovery: Recovery, outlet: &mut impl Outlet) {
+        if let Some(session) = self.sessions.get(id) {
+            let result = super::commands::session_result(session, recovery);
+            outlet.reply(token, Ok(Reply::Session(Box::new(result))));
+        }
+    }
+
+    /// A call for a session failed: down a rung, unless the error says that there is no use in it.
+    pub(super) fn refused(
+        &mut self,
+        id: &str,
+        error: Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let can_list = match self.agent.as_ref().map(|agent| &agent.phase) {
+            Some(Phase::Ready(info)) => info.capabilities.list,
+            _ => false,
+        };
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { climb, call, .. } = &mut session.stage else {
+            return;
+        };
+        *call = None;
+        let rung = climb.rung.unwrap_or(Rung::New);
+        let ladder = climb.ladder.get_or_insert_default();
+        if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
+            self.opening_failed(id, &error, outlet);
+            return;
+        }
+        ladder.note(rung, &error);
+        climb.replay = None;
+        // A fresh session in the place of one that the agent still has would hide its history.
+        if ladder.peek() == Some(Rung::New) && can_list && climb.strategy == Strategy::Auto {
+            climb.doubted = Some(error);
+            climb.pages = 0;
+            self.ask_for_list(id, None, now);
+            return;
+        }
+        self.climb(id, now, outlet);
+    }
+
+    fn ask_for_list(&mut self, id: &str, cursor: Option<&str>, now: Instant) {
+        let call = self.next_call(Call::List {
+            session: id.to_owned(),
+        });
+        if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
+            let cwd = &session.cwd;
+            agent.dialect.list(call, cwd, cursor, &mut agent.out);
+            session.opening(call, now + OPEN_LIMIT);
+        }
+    }
+
+    /// The agent told a page of its sessions, or with `None` that it will not.
+    pub(super) fn listed(
+        &mut self,
+        call: CallId,
+        page: Option<(&[String], Option<&str>)>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(Call::List { session: id }) = self.calls.remove(&call) else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let known = session.known.as_ref().map(|known| known.id.clone());
+        let Stage::Opening { climb, .. } = &mut session.stage else {
+            return;
+        };
+        climb.pages += 1;
+        let there = |ids: &[String]| known.as_ref().is_some_and(|known| ids.contains(known));
+        match page {
+            Some((ids, _)) if there(ids) => {
+                if let Some(mut error) = climb.doubted.take() {
+                    error.message += "; the agent still lists the session: call session/ensure with strategy \
+                                      \"new\" to go on without its memory";
+                    self.opening_failed(&id, &error, outlet);
+                }
+            }
+            Some((_, Some(cursor))) if climb.pages < PAGES => {
+                self.ask_for_list(&id, Some(cursor), now);
+            }
+            _ => self.climb(&id, now, outlet),
+        }
+    }
+
+    /// The session cannot be opened: everyone who waits for it is told.
+    pub(super) fn opening_failed(&mut self, id: &str, error: &Error, outlet: &mut impl Outlet) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { waiters, .. } = std::mem::replace(&mut session.stage, Stage::Resting)
+        else {
+            return;
+        };
+        let queued = session.queued.take().map(|queued| queued.token);
+        for token in waiters.into_iter().chain(queued) {
+            outlet.reply(token, Err(error.clone()));
+        }
+        if session.is_blank() {
+            self.sessions.remove(id);
+        }
+        self.routes.retain(|_, session| session != id);
+    }
+}
+
+impl Session {
+    /// Whether nothing would be lost with it.
+    fn is_blank(&self) -> bool {
+        self.known.is_none() && self.turns == 0
+    }
+}

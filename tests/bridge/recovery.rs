@@ -1,0 +1,288 @@
+//! Sessions that are brought back: which rung held, what failed before, and what the agent remembers.
+
+use crate::harness::FAKE_AGENT;
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use serde_json::{Value, json};
+
+/// What the agent does with `session/resume` and `session/load`, of an id that it gave before.
+#[derive(Clone, Copy)]
+enum Does {
+    /// It does not offer it.
+    Lacks,
+    Holds,
+    Refuses,
+    /// It makes a new session and says so only in `_meta`.
+    Replaces,
+    /// It answers before it repeats the history.
+    Late,
+    /// It says yes to everything and repeats nothing.
+    Empty,
+    /// It repeats the history though it was not asked for.
+    Repeats,
+}
+
+fn history() -> [Value; 2] {
+    let piece = |kind: &str, text: &str| {
+        json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
+            {"sessionUpdate": kind, "content": {"type": "text", "text": text}}}}})
+    };
+    [
+        piece("user_message_chunk", "one"),
+        piece("agent_message_chunk", "first answer"),
+    ]
+}
+
+fn run(does: Does) -> Value {
+    let [user, agent] = history();
+    match does {
+        Does::Lacks | Does::Refuses => {
+            json!([[{"error": {"code": -32002, "message": "no such session"}}]])
+        }
+        Does::Holds | Does::Empty => json!([[{"reply": {}}]]),
+        Does::Replaces => json!([[{"reply": {"_meta": {"fake": {"sessionId": "another"}}}}]]),
+        Does::Late => json!([[user, {"reply": {}}, agent]]),
+        Does::Repeats => json!([[user, agent, {"reply": null}]]),
+    }
+}
+
+fn offers(does: Does) -> Value {
+    if matches!(does, Does::Lacks) {
+        Value::Null
+    } else {
+        json!({})
+    }
+}
+
+/// An agent that has one session, ended and started again with another command of the client's.
+fn restarted(resume: Does, load: Does, list: Option<Value>) -> Server {
+    let script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "loadSession": !matches!(load, Does::Lacks),
+            "sessionCapabilities": {"resume": offers(resume), "list": list.as_ref().map(|_| json!({}))},
+        }}}]],
+        "session/resume": run(resume),
+        "session/load": run(load),
+        "session/list": [[{"reply": {"sessions": list.unwrap_or(json!([]))}}]],
+        "session/prompt": [[say("answer"), end("end_turn")]],
+    });
+    let mut s = Server::initialized(&[]);
+    let agent = json!({"command": FAKE_AGENT, "args": [s.world.script(&script)]});
+    s.call("agent/connect", &agent);
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    assert_eq!(s.prompt("one").summary["text"], "answer");
+    s.call("agent/disconnect", &json!({}));
+    s.call("agent/connect", &agent);
+    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+    s
+}
+
+fn kinds(recovery: &Value) -> Vec<String> {
+    let failed = recovery["failed"].as_array().unwrap();
+    let kind = |f: &Value| {
+        format!(
+            "{} {}",
+            f["rung"].as_str().unwrap(),
+            f["kind"].as_str().unwrap()
+        )
+    };
+    failed.iter().map(kind).collect()
+}
+
+#[test]
+fn the_ladder_is_climbed_down_as_the_agent_allows() {
+    use Does::{Empty, Holds, Lacks, Late, Refuses, Repeats, Replaces};
+    // What it does with resume and load, the strategy; rung, memory and what failed.
+    type Case<'a> = (Does, Does, Value, &'a str, &'a str, &'a [&'a str]);
+    let cases: Vec<Case<'_>> = vec![
+        (Holds, Repeats, json!("auto"), "resume", "kept", &[]),
+        (Repeats, Repeats, json!("auto"), "resume", "kept", &[]),
+        (
+            Refuses,
+            Repeats,
+            json!("auto"),
+            "load",
+            "replayed",
+            &["resume session"],
+        ),
+        (
+            Lacks,
+            Repeats,
+            json!("auto"),
+            "load",
+            "replayed",
+            &["resume sessionNotFound"],
+        ),
+        (
+            Lacks,
+            Late,
+            json!("auto"),
+            "load",
+            "replayed",
+            &["resume sessionNotFound"],
+        ),
+        (
+            Lacks,
+            Empty,
+            json!("auto"),
+            "new",
+            "lost",
+            &["resume sessionNotFound", "load sessionNotFound"],
+        ),
+        (
+            Refuses,
+            Refuses,
+            json!("auto"),
+            "new",
+            "lost",
+            &["resume session", "load session"],
+        ),
+        (
+            Replaces,
+            Repeats,
+            json!("auto"),
+            "new",
+            "lost",
+            &["resume sessionNotFound"],
+        ),
+        (
+            Lacks,
+            Lacks,
+            json!("auto"),
+            "new",
+            "lost",
+            &["resume sessionNotFound", "load sessionNotFound"],
+        ),
+        (Holds, Repeats, json!("load"), "load", "replayed", &[]),
+        (Holds, Repeats, json!("new"), "new", "lost", &[]),
+        (
+            Holds,
+            Refuses,
+            json!(["load", "resume"]),
+            "resume",
+            "kept",
+            &["load session"],
+        ),
+    ];
+    for (n, (resume, load, strategy, rung, memory, failed)) in cases.into_iter().enumerate() {
+        let mut s = restarted(resume, load, None);
+        let opened = s.call("session/ensure", &json!({"strategy": strategy}));
+        let recovery = &opened["recovery"];
+        assert_eq!(
+            (&recovery["rung"], &recovery["memory"]),
+            (&json!(rung), &json!(memory)),
+            "case {n}"
+        );
+        assert_eq!(kinds(recovery), failed, "case {n}");
+        let replayed = (rung == "load").then_some(2);
+        assert_eq!(recovery["replayed"], json!(replayed), "case {n}");
+        // The next turn tells it, and what was repeated is in no turn.
+        let turn = s.prompt("two");
+        assert_eq!(turn.one("data-recovery")["data"], *recovery, "case {n}");
+        assert_eq!(turn.summary["text"], "answer", "case {n}");
+        assert!(s.prompt("three").of("data-recovery").is_empty(), "case {n}");
+    }
+}
+
+#[test]
+fn a_way_that_is_asked_for_and_fails_is_an_error() {
+    let mut s = restarted(Does::Refuses, Does::Lacks, None);
+    let error = s.call_error("session/ensure", &json!({"strategy": "resume"}));
+    assert_eq!(error["data"]["kind"], "session");
+    let error = s.call_error("session/ensure", &json!({"strategy": ["load"]}));
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("does not offer"),
+        "{error}"
+    );
+    let error = s.call_error("session/ensure", &json!({"strategy": "best"}));
+    assert_eq!(error["code"], -32602);
+    assert_eq!(s.ensure("default")["recovery"]["memory"], "lost");
+}
+
+#[test]
+fn what_the_agent_still_lists_is_not_replaced() {
+    let listed = json!([{"sessionId": "fake-1", "cwd": "/"}]);
+    let mut s = restarted(Does::Refuses, Does::Refuses, Some(listed));
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["kind"], "session");
+    assert!(
+        error["message"].as_str().unwrap().contains("still lists"),
+        "{error}"
+    );
+    assert_eq!(
+        s.call("session/ensure", &json!({"strategy": "new"}))["recovery"]["memory"],
+        "lost"
+    );
+
+    let mut s = restarted(
+        Does::Refuses,
+        Does::Refuses,
+        Some(json!([{"sessionId": "other"}])),
+    );
+    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
+}
+
+#[test]
+fn a_prompt_brings_back_agent_and_session_after_a_crash() {
+    let world = Server::initialized(&[]);
+    let mark = world.world.dir.join("crashed");
+    let mut s = world;
+    let agent = s.connect(&json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [[say("x"), {"once": {"mark": mark, "steps": [{"exit": 9}]}}, end("end_turn")]],
+    }));
+    s.ensure("default");
+    let crashed = s.prompt("one");
+    assert_eq!(crashed.summary["errors"][0]["kind"], "agentExited");
+    assert_eq!(s.notification("agent/state")["state"], "disconnected");
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["text"], "x");
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+    s.agent_states(&["starting", "ready"]);
+    assert_ne!(s.call("agent/status", &json!({}))["pid"], agent["pid"]);
+}
+
+#[test]
+fn an_agent_that_crashes_again_and_again_is_left_alone() {
+    let mut s = Server::ready(&json!({"session/prompt": [[{"exit": 9}]]}));
+    for _ in 0..4 {
+        assert_eq!(s.prompt("go").summary["errors"][0]["kind"], "agentExited");
+    }
+    let error = s.call_error("session/prompt", &json!({"message": "x"}));
+    assert_eq!(error["data"]["kind"], "agentExited");
+    assert!(
+        error["message"].as_str().unwrap().contains("agent/connect"),
+        "{error}"
+    );
+    s.agent_states(&[
+        "disconnected",
+        "starting",
+        "ready",
+        "disconnected",
+        "starting",
+        "ready",
+    ]);
+    s.agent_states(&["disconnected", "starting", "ready", "disconnected"]);
+    s.connect(&json!({}));
+    assert_eq!(s.prompt("back").summary["text"], "back");
+}
+
+#[test]
+fn a_prompt_that_waits_can_be_cancelled() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[{"wait": "session/cancel"}, {"default": true}]]}));
+    let opened = s.send("session/ensure", &json!({}));
+    let id = s.send_prompt("default", "x");
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    assert_eq!(s.error(&id)["data"]["kind"], "cancelled");
+    // Nobody is told of it: the agent never heard of the prompt.
+    s.call("agent/disconnect", &json!({}));
+    assert_eq!(s.error(&opened)["data"]["kind"], "cancelled");
+    s.agent_states(&["stopping", "disconnected"]);
+}
