@@ -17,6 +17,8 @@ pub struct Fold {
     parts: Vec<Map<String, Value>>,
     /// Open text and reasoning blocks, by the kind of their part and their id.
     open: HashMap<(&'static str, String), usize>,
+    /// Tool calls, their approvals and named data, by what they are looked for.
+    places: HashMap<(String, String), usize>,
 }
 
 /// Folds chunks as they are made.
@@ -154,14 +156,14 @@ impl Fold {
 
     fn tool(&mut self, chunk: &Value) -> Option<&mut Map<String, Value>> {
         let id = chunk["toolCallId"].as_str()?;
-        let mut parts = self.parts.iter_mut().rev();
-        parts.find(|p| p.get("toolCallId").is_some_and(|i| i == id))
+        self.at("tool", id)
     }
 
     fn input(&mut self, chunk: &Value, state: &str) {
         if self.tool(chunk).is_none() {
             let mut part = object(json!({ "type": "dynamic-tool" }));
             copy(chunk, &mut part, &["toolCallId"]);
+            self.place("tool", chunk["toolCallId"].as_str());
             self.parts.push(part);
         }
         if let Some(part) = self.tool(chunk) {
@@ -208,15 +210,22 @@ impl Fold {
             }
             part.insert("state".into(), "approval-requested".into());
             part.insert("approval".into(), Value::Object(approval));
+            let call = chunk["toolCallId"].as_str().unwrap_or_default();
+            let at = self
+                .places
+                .get(&("tool".to_owned(), call.to_owned()))
+                .copied();
+            let id = chunk["approvalId"].as_str().unwrap_or_default();
+            if let Some(at) = at {
+                self.places
+                    .insert(("approval".to_owned(), id.to_owned()), at);
+            }
         }
     }
 
     fn approval_response(&mut self, chunk: &Value) {
-        let asked = |part: &&mut Map<String, Value>| {
-            let approval = part.get("approval");
-            approval.is_some_and(|a| a["id"] == chunk["approvalId"])
-        };
-        if let Some(part) = self.parts.iter_mut().find(asked) {
+        let id = chunk["approvalId"].as_str().unwrap_or_default();
+        if let Some(part) = self.at("approval", id) {
             part.insert("state".into(), "approval-responded".into());
             if let Some(Value::Object(approval)) = part.get_mut("approval") {
                 copy(chunk, approval, &["approved", "reason"]);
@@ -228,17 +237,27 @@ impl Fold {
         if chunk["transient"] == true {
             return;
         }
-        let same = |part: &&mut Map<String, Value>| {
-            part.get("type") == chunk.get("type") && part.get("id") == chunk.get("id")
-        };
-        match chunk
-            .get("id")
-            .and_then(|_| self.parts.iter_mut().find(same))
-        {
-            Some(part) => {
-                part.insert("data".into(), chunk["data"].clone());
-            }
-            None => self.parts.push(object(chunk.clone())),
+        let kind = chunk["type"].as_str().unwrap_or_default();
+        let id = chunk["id"].as_str();
+        if let Some(part) = id.and_then(|id| self.at(kind, id)) {
+            part.insert("data".into(), chunk["data"].clone());
+            return;
+        }
+        self.place(kind, id);
+        self.parts.push(object(chunk.clone()));
+    }
+
+    /// The part that was placed under this name.
+    fn at(&mut self, kind: &str, id: &str) -> Option<&mut Map<String, Value>> {
+        let at = *self.places.get(&(kind.to_owned(), id.to_owned()))?;
+        self.parts.get_mut(at)
+    }
+
+    /// Remembers where the next part is.
+    fn place(&mut self, kind: &str, id: Option<&str>) {
+        if let Some(id) = id {
+            let next = self.parts.len();
+            self.places.insert((kind.to_owned(), id.to_owned()), next);
         }
     }
 }

@@ -78,7 +78,7 @@ impl Replay {
             let mut folding = Folding::default();
             // So that nobody looks for its stop reason or usage: a history has none.
             let about = json!({ "replayed": true });
-            let turn = Turn::start(id, dialect, &about, Arc::default(), &mut folding);
+            let turn = Turn::start(id, dialect, &about, &Arc::default(), &mut folding);
             (turn, folding)
         })
     }

@@ -45,6 +45,8 @@ pub struct Turn {
     compactions: Told,
     letters: Told,
     subagents: Subagents,
+    /// The names of the message before.
+    earlier: Arc<Names>,
     /// Whether it is the message of a subagent, and so has none beside it.
     is_subagent: bool,
     /// The metadata that told the context figures last.
@@ -59,7 +61,7 @@ impl Turn {
         message_id: String,
         dialect: &'static str,
         about: &Value,
-        names: Arc<Names>,
+        names: &Arc<Names>,
         sink: &mut impl ChunkSink,
     ) -> Self {
         let metadata = to_raw(&Named(dialect, about));
@@ -70,13 +72,14 @@ impl Turn {
         sink.chunk(&Chunk::StartStep);
         Self {
             messages: Messages::new(message_id.clone(), dialect),
-            tools: Tools::new(dialect, message_id.clone(), names),
+            tools: Tools::new(dialect, message_id.clone(), Arc::clone(names)),
             message_id,
             dialect,
             terminals: Terminals::default(),
             compactions: Told::new("summary"),
             letters: Told::new("content"),
-            subagents: Subagents::default(),
+            subagents: Subagents::new(Arc::clone(names)),
+            earlier: Arc::clone(names),
             is_subagent: false,
             context: None,
             cost: None,
@@ -314,7 +317,9 @@ impl Turn {
     /// The agent's names for its messages and tool calls, taken out.
     pub fn take_names(&mut self) -> Names {
         let messages = self.messages.take_ids();
-        self.tools.take_names().with_messages(messages)
+        let infos = self.subagents.take_infos();
+        let names = self.tools.take_names().with_messages(messages);
+        names.with_subagents(&self.earlier, infos)
     }
 
     /// The tool calls of the turn, in order.

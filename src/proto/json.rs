@@ -274,7 +274,7 @@ impl<'a> Members<'a> {
     /// The value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
-        let member = self.0.iter().find(|(known, _)| known == name);
+        let member = self.0.iter().rfind(|(known, _)| known == name);
         member.map(|(_, value)| value.as_ref())
     }
 

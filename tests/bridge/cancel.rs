@@ -238,7 +238,10 @@ fn an_agent_that_takes_no_notice_is_given_up() {
         .iter()
         .map(|c| c["delta"].clone())
         .collect();
-    assert_eq!(texts, ["late", "over"]);
+    assert_eq!(texts, ["late"]);
+    // With its answer the turn that was given up is over.
+    let after = s.unprompted("default");
+    assert!(after.iter().any(|c| c["delta"] == "over"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What an agent shows in a turn, known or odd, and the chunks that carry it.
 
+use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say, tool, tool_change};
 use crate::turn::play;
@@ -402,4 +403,56 @@ fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
     assert!(shown.len() < 100, "{}", shown.len());
     let summary = shown.last().unwrap()["data"]["summary"].as_array().unwrap();
     assert_eq!(summary.len(), 3000);
+}
+
+/// Halves of characters, numbers without bounds and the deepest nesting: no parser's limit is anybody's end.
+#[test]
+fn values_that_no_parser_takes_go_on_everywhere() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for odd in [r#""\ud83d""#, "1e999", &deep] {
+        let line = |text: String| json!({"line": text});
+        let update = |update: String| {
+            line(format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","_meta":{odd},"update":{update}}}}}"#
+            ))
+        };
+        // Clients may have the same limits: only that the turn ends well is looked at.
+        let steps = [
+            update(format!(
+                r#"{{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{odd},"_meta":{{"a":{odd},"terminal_exit":{{"terminal_id":"T","x":{odd}}}}},"odd":{odd},"title":{odd}}}"#
+            )),
+            line(format!(
+                r#"{{"jsonrpc":"2.0","id":77,"method":"session/request_permission","params":{{"sessionId":"{{session}}","_meta":{odd},"toolCall":{{"toolCallId":"t","rawInput":{odd}}},"options":[{{"optionId":"y","name":"Y","kind":"allow_once","_meta":{odd}}}]}}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"agent_message_chunk","_meta":{odd},"content":{{"type":"text","text":"x","_meta":{odd}}}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"agent_message_chunk","content":{{"type":"resource","resource":{{"uri":"a","text":"x","odd":{odd}}}}}}}"#
+            )),
+            update(format!(r#"{{"sessionUpdate":"plan","entries":{odd}}}"#)),
+            update(format!(
+                r#"{{"sessionUpdate":"usage_update","used":{odd}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"compaction_update","compactionId":"c","status":{odd}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"subagent_update","sessionId":"s","state":{odd}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"session_message","messageId":"m","content":{odd}}}"#
+            )),
+            update(format!(
+                r#"{{"sessionUpdate":"current_mode_update","currentModeId":{odd}}}"#
+            )),
+            update(format!(r#"{{"sessionUpdate":"unheard of","odd":{odd}}}"#)),
+            line(format!(
+                r#"{{"jsonrpc":"2.0","id":{{id}},"result":{{"stopReason":"end_turn","usage":{odd},"_meta":{odd},"odd":{odd}}}}}"#
+            )),
+        ];
+        let script = json!({"session/prompt": [steps]});
+        let outcome = Run::new(&["run", "go"]).script(&script).go().expect(0);
+        assert_eq!(outcome.text(), "x\n", "{odd}");
+    }
 }

@@ -629,7 +629,7 @@ fn a_message_that_nobody_asked_for_ends_with_the_agent() {
     s.call("agent/disconnect", &json!({}));
     s.agent_states(&["stopping", "disconnected"]);
     let message = s.unprompted("default");
-    assert_eq!(message.last().unwrap()["type"], "error");
+    assert_eq!(message.last().unwrap()["type"], "finish");
 }
 
 #[test]

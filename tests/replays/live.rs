@@ -85,7 +85,7 @@ impl Live {
             format!("a{n}"),
             self.acp.name(),
             &about,
-            Arc::default(),
+            &Arc::default(),
             &mut folding,
         );
         assert!(self.running.is_none(), "one turn at a time");

@@ -83,9 +83,25 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
     // What is not the kind's own is kept beside it.
-    let state = |own: &[Option<&'a RawValue>]| {
-        let says = own.iter().any(Option::is_some);
-        says.then(|| Update::Session(f.without(&["sessionUpdate"])))
+    let state = |own: &[(&'static str, Option<&'a RawValue>)]| {
+        let mut news = Members::default();
+        for (name, said) in own {
+            news.set_some(name, *said);
+        }
+        if news.is_empty() && f.meta.is_none() {
+            return None;
+        }
+        news.set_some("_meta", f.meta);
+        let all = [
+            own,
+            &[("sessionUpdate", f.session_update), ("_meta", f.meta)],
+        ]
+        .concat();
+        let other = f.others(&all);
+        if !other.is_empty() {
+            news.set_owned("other", &other);
+        }
+        Some(Update::Session(news))
     };
     let known = match kind {
         "agent_message_chunk" => message(Voice::Answer, f),
@@ -103,10 +119,10 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
             Update::Plan { id, data }
         }),
         "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
-        "available_commands_update" => state(&[f.available_commands]),
-        "current_mode_update" => state(&[f.current_mode_id]),
-        "config_option_update" => state(&[f.config_options]),
-        "session_info_update" => state(&[f.title, f.updated_at, f.meta]),
+        "available_commands_update" => state(&[("availableCommands", f.available_commands)]),
+        "current_mode_update" => state(&[("currentModeId", f.current_mode_id)]),
+        "config_option_update" => state(&[("configOptions", f.config_options)]),
+        "session_info_update" => state(&[("title", f.title), ("updatedAt", f.updated_at)]),
         "notice" => Some(Update::Notice),
         "compaction_update" | "compaction_summary_chunk" => {
             text(f.compaction_id).map(|id| Update::Compaction { id })

@@ -134,10 +134,12 @@ impl Bridge {
                 outlet.reply(token, Err(error.clone()));
             }
         }
+        // What is stopped ends, what breaks off fails.
+        let broke_off = !self.is_stopping();
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
-            self.end_unprompted(&id, Some(error), outlet);
+            self.end_unprompted(&id, Some(error).filter(|_| broke_off), outlet);
             self.opening_failed(&id, error, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.rest();

@@ -91,7 +91,7 @@ impl Bridge {
                 original,
             } => self.update(&session, &update, original, now, outlet),
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
-            AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now),
+            AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
             AgentEvent::SessionOpened {
                 call,
                 agent_session,
@@ -191,6 +191,10 @@ impl Bridge {
                 .dialect
                 .answer(&permission.question, choice, &mut agent.out);
         }
+        if route.is_none() {
+            let session = &permission.session;
+            warn!(%session, "a question of a session that nobody opened is refused");
+        }
         let prompted = self.sessions.get(id).is_some_and(|s| s.running.is_some());
         if !prompted {
             self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
@@ -209,7 +213,7 @@ impl Bridge {
                 self.calls.insert(call, Call::List { session });
                 self.listed(call, None, now, outlet);
             }
-            Some(Call::Prompt { session }) if !self.was_abandoned(&session, call) => {
+            Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }
             Some(Call::Prompt { .. }) | None => {}

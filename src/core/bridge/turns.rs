@@ -80,11 +80,13 @@ impl Bridge {
         let about = json!({ "sessionId": agent_session });
         let dialect = agent.dialect.name();
         session.end_unprompted(None, outlet);
+        let last = session.last.as_ref();
+        let earlier = last.map(|last| Arc::new(last.names.of_subagents()));
         let turn = Turn::start(
             message_id,
             dialect,
             &about,
-            Arc::default(),
+            &earlier.unwrap_or_default(),
             &mut session.sink(Some(&turn_id), outlet),
         );
         if !skipped.is_empty() {
@@ -203,9 +205,15 @@ impl Bridge {
     }
 
     /// The agent answered a prompt.
-    pub(super) fn turn_ended(&mut self, call: CallId, end: TurnEnd, now: Instant) {
+    pub(super) fn turn_ended(
+        &mut self,
+        call: CallId,
+        end: TurnEnd,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         if let Some(Call::Prompt { session }) = self.calls.remove(&call)
-            && !self.was_abandoned(&session, call)
+            && !self.was_abandoned(&session, call, outlet)
         {
             self.crashes = 0;
             self.answered(&session, Ending::Answered(end), now);
@@ -256,10 +264,17 @@ impl Bridge {
     }
 
     /// Whether this is the late answer to a turn that was given up: then the session is free again.
-    pub(super) fn was_abandoned(&mut self, id: &str, call: CallId) -> bool {
+    pub(super) fn was_abandoned(
+        &mut self,
+        id: &str,
+        call: CallId,
+        outlet: &mut impl Outlet,
+    ) -> bool {
         match self.sessions.get_mut(id) {
             Some(session) if session.abandoned == Some(call) => {
                 session.abandoned = None;
+                // What came after the turn was given up belonged to it.
+                session.end_unprompted(None, outlet);
                 true
             }
             _ => false,

@@ -52,8 +52,10 @@ impl Bridge {
             && self.subagents.len() < SUBAGENTS
             && !self.routes.contains_key(id.as_ref())
         {
+            let owner = || route.session.clone();
             self.subagents
-                .insert(id.clone().into_owned(), route.session.clone());
+                .entry(id.clone().into_owned())
+                .or_insert_with(owner);
         }
     }
 
@@ -102,6 +104,17 @@ impl Bridge {
                 _ => {}
             }
         }
+        if let (Update::Context { .. } | Update::Notice | Update::Session(_), Some(_)) =
+            (update, &session.unprompted)
+        {
+            // No sign that the agent goes on.
+            let subagent = route.subagent.as_deref();
+            session.with_unprompted(outlet, |turn, sink| match subagent {
+                None => turn.update(update, original, sink),
+                Some(id) => turn.subagent(id, update, original, sink),
+            });
+            return;
+        }
         let begins_with = match update {
             Update::Message(piece) => piece.message_id.as_deref(),
             Update::Tool(tool) => Some(tool.id.as_ref()),
@@ -146,7 +159,7 @@ impl Bridge {
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let dialect = agent.dialect.name();
         let sink = &mut session.sink(Some(&turn_id), outlet);
-        let turn = Turn::start(message_id, dialect, &about, names, sink);
+        let turn = Turn::start(message_id, dialect, &about, &names, sink);
         debug!(session = id, %turn_id, "the agent speaks unasked");
         session.unprompted = Some(Unprompted {
             turn,

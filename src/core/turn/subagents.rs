@@ -1,7 +1,7 @@
 //! Subagents of a turn: what each does makes a message of its own, shown whole as `data-subagent` and kept
 //! out of the main text.
 
-use super::{ChunkSink, Turn};
+use super::{ChunkSink, Names, Turn};
 use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Folding;
 use crate::core::permit::Decision;
@@ -16,7 +16,11 @@ const ALWAYS_SHOWN: usize = 4096;
 
 /// The subagents of a turn.
 #[derive(Debug, Default)]
-pub struct Subagents(Vec<Subagent>);
+pub struct Subagents {
+    all: Vec<Subagent>,
+    /// What was told of some of them in earlier turns.
+    earlier: Arc<Names>,
+}
 
 #[derive(Debug)]
 struct Subagent {
@@ -33,18 +37,31 @@ struct Subagent {
 }
 
 impl Subagents {
+    pub fn new(earlier: Arc<Names>) -> Self {
+        Self {
+            all: Vec::new(),
+            earlier,
+        }
+    }
+
+    /// What was told of the subagents, taken out.
+    pub fn take_infos(&mut self) -> impl Iterator<Item = (String, Map<String, Value>)> {
+        let infos = self.all.iter_mut();
+        infos.map(|s| (s.id.clone(), std::mem::take(&mut s.info)))
+    }
+
     fn get(&mut self, id: &str, of: (&str, &'static str)) -> &mut Subagent {
-        let known = self.0.iter().position(|known| known.id == id);
+        let known = self.all.iter().position(|known| known.id == id);
         let at = known.unwrap_or_else(|| {
             let (message, dialect) = of;
-            let message = format!("{message}.sub{}", self.0.len() + 1);
+            let message = format!("{message}.sub{}", self.all.len() + 1);
             let mut folded = Folding::default();
             let about = json!({ "sessionId": id });
-            let mut turn = Turn::start(message, dialect, &about, Arc::default(), &mut folded);
+            let mut turn = Turn::start(message, dialect, &about, &Arc::default(), &mut folded);
             turn.is_subagent = true;
-            self.0.push(Subagent {
+            self.all.push(Subagent {
                 id: id.to_owned(),
-                info: Map::new(),
+                info: self.earlier.subagent(id),
                 state: Map::new(),
                 turn,
                 folded,
@@ -52,9 +69,9 @@ impl Subagents {
                 shown: 0,
                 stale: false,
             });
-            self.0.len() - 1
+            self.all.len() - 1
         });
-        &mut self.0[at]
+        &mut self.all[at]
     }
 
     /// Takes what a subagent said, or what was said of it; `of` names the main message and its dialect.
@@ -101,18 +118,18 @@ impl Subagents {
 
     /// The subagent that made a call.
     pub fn caller(&self, call: &str) -> Option<&str> {
-        let caller = self.0.iter().find(|s| s.turn.tools.knows(call));
+        let caller = self.all.iter().find(|s| s.turn.tools.knows(call));
         caller.map(|subagent| subagent.id.as_str())
     }
 
     /// Whether a tool of one of them runs.
     pub fn are_working(&self) -> bool {
-        self.0.iter().any(|s| s.turn.activity().is_some())
+        self.all.iter().any(|s| s.turn.activity().is_some())
     }
 
     /// Ends all of them and shows what was held back.
     pub fn close(&mut self, settle: super::Settle, sink: &mut impl ChunkSink) {
-        for subagent in &mut self.0 {
+        for subagent in &mut self.all {
             subagent.turn.close(settle, &mut subagent.folded);
             subagent.show(sink);
         }

@@ -4,7 +4,7 @@ use super::ChunkSink;
 use crate::core::event::TerminalUpdate;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw, value};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The terminals of a turn.
 #[derive(Debug, Default)]
@@ -73,11 +73,11 @@ impl Terminal {
     fn show(&mut self, sink: &mut impl ChunkSink) {
         self.shown = self.output.len();
         self.stale = false;
-        let data = to_raw(&json!({
-            "toolCallId": self.tool,
-            "output": self.output,
-            "details": self.details,
-        }));
+        let mut data = Members::default();
+        data.set_owned("toolCallId", &self.tool);
+        data.set_owned("output", &self.output);
+        data.set_owned("details", &self.details);
+        let data = to_raw(&data);
         sink.chunk(&Chunk::DataTerminal {
             id: &self.id,
             data: Raw(&data),

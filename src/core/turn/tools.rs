@@ -10,8 +10,8 @@ mod call;
 use super::{ChunkSink, Names};
 use crate::core::event::{Permission, ToolUpdate};
 use crate::core::permit::Decision;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::chunk::{Chunk, Named};
+use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{ToolCall, ToolResult};
 use call::{Call, Stage};
 use serde_json::json;
@@ -77,7 +77,7 @@ impl Tools {
         if let Some(&at) = self.by_id.get(update.id.as_ref()) {
             return at;
         }
-        let earlier = self.earlier.tool(&update.id);
+        let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
         self.calls.push(Call::new(self.dialect, update, earlier));
         let at = self.calls.len() - 1;
         self.by_id.insert(update.id.as_ref().into(), at);
@@ -118,10 +118,9 @@ impl Tools {
         call.show_asked(changed, sink);
         self.asked += 1;
         let approval = format!("{}.ask{}", self.message_id, self.asked);
-        let options = permission.raw_options.map(Raw);
         show_question(&approval, &permission_data(permission, None), sink);
         if call.begin_question() {
-            let descriptor = to_raw(&json!({ "options": options }));
+            let descriptor = to_raw(&Named("options", permission.raw_options.map(Raw)));
             sink.chunk(&Chunk::ToolApprovalRequest {
                 approval_id: &approval,
                 tool_call_id: call.id(),
@@ -182,13 +181,13 @@ impl Tools {
 
 /// What `data-permission` holds.
 pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>) -> Box<RawValue> {
-    let mut data = Members::default();
+    // The agent's own fields may not take the place of ours.
+    let mut data = permission.other.clone();
     data.set_owned("toolCallId", &permission.tool.id);
     data.set_owned("options", &permission.raw_options.map(Raw));
     if let Some(status) = &permission.tool.status {
         data.set_owned("status", status);
     }
-    data.extend(permission.other.clone());
     if let Some(decision) = decision {
         let outcome = match &decision.choice {
             Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
