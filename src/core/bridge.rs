@@ -163,8 +163,8 @@ pub struct Bridge {
     /// How often it did so without having ended a turn.
     crashes: u32,
     sessions: BTreeMap<String, Session>,
-    /// The agent's session ids → the client's.
-    routes: HashMap<String, String>,
+    /// The agent's session ids → the client's. Looked up with every update: a tree, since there are few.
+    routes: BTreeMap<String, String>,
     /// The agent's session ids of subagents → the client's of the sessions that they work for.
     subagents: HashMap<String, String>,
     /// The sessions whose turns were answered, since when: they end when all that was received is read.
@@ -201,7 +201,7 @@ impl Bridge {
             crashed: None,
             crashes: 0,
             sessions: BTreeMap::new(),
-            routes: HashMap::new(),
+            routes: BTreeMap::new(),
             subagents: HashMap::new(),
             ended: Vec::new(),
             early: HashMap::new(),

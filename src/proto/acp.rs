@@ -63,9 +63,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for UpdateParams<'a> {
     }
 }
 
-raw_object! {
-    /// A `session/update` line whose update stays whole.
-    pub struct WholeLine { params = "params" }
+/// A `session/update` line whose update stays whole.
+#[derive(Debug, Default, serde::Deserialize)]
+pub struct WholeLine<'a> {
+    #[serde(borrow, default)]
+    pub params: Option<WholeParams<'a>>,
 }
 
 raw_object! {

@@ -76,7 +76,7 @@ pub fn original(line: &str) -> Original<'_> {
 /// The parameters of a `session/update` line, in which the update stays whole.
 fn whole(line: &str) -> Option<WholeParams<'_>> {
     let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
-    serde_json::from_str(l.params?.get()).ok()
+    l.params
 }
 
 fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
@@ -108,9 +108,11 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         "agent_thought_chunk" => message(Voice::Thought, f),
         "user_message_chunk" => message(Voice::User, f),
         "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
-        "plan" => f.entries.map(|_| Update::Plan {
-            id: Cow::Borrowed("plan"),
-            data: f.without(&["sessionUpdate"]),
+        "plan" => f.entries.map(|entries| {
+            let mut data = f.others(&[("sessionUpdate", f.session_update), ("entries", f.entries)]);
+            data.set("entries", entries);
+            let id = Cow::Borrowed("plan");
+            Update::Plan { id, data }
         }),
         "plan_update" => plan_update(f),
         "plan_removed" => text(f.plan_id).map(|id| {
