@@ -59,6 +59,8 @@ impl Bridge {
         };
         climb.rung = Some(rung);
         climb.opened = None;
+        // What still comes under an id that failed is nobody's.
+        self.routes.retain(|_, routed| routed != id);
         if let (Some(known), true) = (&known, way != Opening::New) {
             let dialect = self.agent.as_ref().map_or("", |agent| agent.dialect.name());
             climb.replay = Some(Replay::new(dialect, format!("{id}-replayed")));
@@ -235,6 +237,7 @@ impl Bridge {
             agent_session: agent_session.clone(),
         };
         session.receipt = (session.turns > 0).then(|| recovery.clone());
+        self.routes.retain(|_, routed| routed != id);
         self.routes.insert(agent_session, id.to_owned());
         for token in waiters {
             self.reply_session(token, id, recovery.clone(), outlet);
