@@ -36,8 +36,7 @@ impl Ladder {
         let mut ladder = Self::default();
         for rung in wanted {
             let missing = match rung {
-                Rung::Live => continue,
-                Rung::New => None,
+                Rung::Live | Rung::New => None,
                 // Nothing was tried: nobody has to be told.
                 _ if !knows.id && *strategy == Strategy::Auto => continue,
                 _ if !knows.id => Some("the agent never had this session"),

@@ -199,8 +199,15 @@ fn a_way_that_is_asked_for_and_fails_is_an_error() {
             .contains("does not offer"),
         "{error}"
     );
-    let error = s.call_error("session/ensure", &json!({"strategy": "best"}));
-    assert_eq!(error["code"], -32602);
+    for (strategy, why) in [
+        (json!("best"), "no way \"best\""),
+        (json!(["load", "live"]), "no way \"live\""),
+        (json!(7), "a word or a list"),
+        (json!([]), "nothing was to be tried"),
+    ] {
+        let error = s.call_error("session/ensure", &json!({"strategy": strategy}));
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+    }
     assert_eq!(s.ensure("default")["recovery"]["memory"], "lost");
 }
 

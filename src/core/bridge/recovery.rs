@@ -43,6 +43,11 @@ impl Bridge {
         let ladder = climb.ladder.get_or_insert_with(plan);
         let Some(rung) = ladder.next_rung() else {
             let tried: Vec<&str> = ladder.failed().iter().map(|a| a.message.as_str()).collect();
+            let tried = if tried.is_empty() {
+                vec!["nothing was to be tried"]
+            } else {
+                tried
+            };
             let message = format!(
                 "session {id:?} cannot be brought back that way: {}; call session/ensure with strategy \"new\" \
                  to go on without its memory",

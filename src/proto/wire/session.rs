@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// `session/ensure`: gives a live session, new where there is none.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -24,9 +25,8 @@ pub struct EnsureParams {
 
 /// How a session is brought back: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
 /// tried in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(from = "StrategyWords")]
-#[schemars(with = "StrategyWords")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "StrategyWords")]
 pub enum Strategy {
     /// What the agent offers, best first, and a new session if all of that fails.
     #[default]
@@ -38,32 +38,53 @@ pub enum Strategy {
 }
 
 /// How a strategy is written.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a word or a list of words is needed: auto, resume, load, new"
+)]
 enum StrategyWords {
-    /// `auto`.
-    Auto(Auto),
-    /// One way.
-    Only(Rung),
-    /// Several ways, in order.
-    Order(Vec<Rung>),
+    One(String),
+    Several(Vec<String>),
 }
 
-/// The word for the default.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-enum Auto {
-    /// What the agent offers, best first, and a new session if all of that fails.
-    Auto,
-}
+impl TryFrom<StrategyWords> for Strategy {
+    type Error = String;
 
-impl From<StrategyWords> for Strategy {
-    fn from(words: StrategyWords) -> Self {
+    fn try_from(words: StrategyWords) -> Result<Self, String> {
+        let rung = |word: &str| match word {
+            "resume" => Ok(Rung::Resume),
+            "load" => Ok(Rung::Load),
+            "new" => Ok(Rung::New),
+            _ => Err(format!(
+                "there is no way {word:?}, only resume, load and new; or auto alone"
+            )),
+        };
         match words {
-            StrategyWords::Auto(Auto::Auto) => Self::Auto,
-            StrategyWords::Only(rung) => Self::Only(rung),
-            StrategyWords::Order(rungs) => Self::Order(rungs),
+            StrategyWords::One(word) if word == "auto" => Ok(Self::Auto),
+            StrategyWords::One(word) => rung(&word).map(Self::Only),
+            StrategyWords::Several(words) => {
+                let rungs: Result<_, _> = words.iter().map(|word| rung(word)).collect();
+                rungs.map(Self::Order)
+            }
         }
+    }
+}
+
+impl JsonSchema for Strategy {
+    fn schema_name() -> Cow<'static, str> {
+        "Strategy".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "`auto`: what the agent offers, best first, and a new session if all of that fails. \
+                            A way, or a list of ways in order: these or none.",
+            "anyOf": [
+                { "enum": ["auto", "resume", "load", "new"] },
+                { "type": "array", "items": { "enum": ["resume", "load", "new"] } },
+            ],
+        })
     }
 }
 
