@@ -139,7 +139,9 @@ impl Bridge {
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
-            self.end_unprompted(&id, Some(error).filter(|_| broke_off), outlet);
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.end_unprompted(Some(error).filter(|_| broke_off), outlet);
+            }
             self.opening_failed(&id, error, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.rest();

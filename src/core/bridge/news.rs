@@ -101,7 +101,12 @@ impl Bridge {
                 call,
                 sessions,
                 next,
-            } => self.listed(call, Some((&sessions, next.as_deref())), now, outlet),
+            } => {
+                if let Some(Call::List { session }) = self.calls.remove(&call) {
+                    let page = (sessions.as_slice(), next.as_deref());
+                    self.listed(&session, Some(page), now, outlet);
+                }
+            }
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
             AgentEvent::NotReady(error) => self.agent_broken(&error, now, outlet),
@@ -209,10 +214,7 @@ impl Bridge {
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.refused(&session, error, now, outlet),
-            Some(Call::List { session }) => {
-                self.calls.insert(call, Call::List { session });
-                self.listed(call, None, now, outlet);
-            }
+            Some(Call::List { session }) => self.listed(&session, None, now, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }

@@ -308,15 +308,12 @@ impl Bridge {
     /// The agent told a page of its sessions, or with `None` that it will not.
     pub(super) fn listed(
         &mut self,
-        call: CallId,
+        id: &str,
         page: Option<(&[String], Option<&str>)>,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let Some(Call::List { session: id }) = self.calls.remove(&call) else {
-            return;
-        };
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         let known = session.known.as_ref().map(|known| known.id.clone());
@@ -330,13 +327,13 @@ impl Bridge {
                 if let Some(mut error) = climb.doubted.take() {
                     error.message += "; the agent still lists the session: call session/ensure with strategy \
                                       \"new\" to go on without its memory";
-                    self.opening_failed(&id, &error, outlet);
+                    self.opening_failed(id, &error, outlet);
                 }
             }
             Some((_, Some(cursor))) if climb.pages < PAGES => {
-                self.ask_for_list(&id, Some(cursor), now);
+                self.ask_for_list(id, Some(cursor), now);
             }
-            _ => self.climb(&id, now, outlet),
+            _ => self.climb(id, now, outlet),
         }
     }
 
@@ -345,10 +342,11 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Stage::Opening { waiters, .. } = std::mem::replace(&mut session.stage, Stage::Resting)
-        else {
+        let Stage::Opening { waiters, .. } = &mut session.stage else {
             return;
         };
+        let waiters = std::mem::take(waiters);
+        session.stage = Stage::Resting;
         let queued = session.queued.take().map(|queued| queued.token);
         for token in waiters.into_iter().chain(queued) {
             outlet.reply(token, Err(error.clone()));

@@ -8,7 +8,6 @@
 
 use super::{Agent, Bridge};
 use crate::core::client::Outlet;
-use crate::core::error::Error;
 use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
 use crate::core::session::{Last, Session, Unprompted};
 use crate::core::turn::{Turn, notice, other, user_message};
@@ -104,23 +103,19 @@ impl Bridge {
                 _ => {}
             }
         }
-        if let (Update::Context { .. } | Update::Notice | Update::Session(_), Some(_)) =
-            (update, &session.unprompted)
-        {
-            // No sign that the agent goes on.
-            let subagent = route.subagent.as_deref();
-            session.with_unprompted(outlet, |turn, sink| match subagent {
-                None => turn.update(update, original, sink),
-                Some(id) => turn.subagent(id, update, original, sink),
-            });
-            return;
+        // Figures and notices are no sign that the agent goes on.
+        let passing = matches!(
+            update,
+            Update::Context { .. } | Update::Notice | Update::Session(_)
+        );
+        if !passing || session.unprompted.is_none() {
+            let begins_with = match update {
+                Update::Message(piece) => piece.message_id.as_deref(),
+                Update::Tool(tool) => Some(tool.id.as_ref()),
+                _ => None,
+            };
+            self.begin_unprompted(&route.session, begins_with, now, outlet);
         }
-        let begins_with = match update {
-            Update::Message(piece) => piece.message_id.as_deref(),
-            Update::Tool(tool) => Some(tool.id.as_ref()),
-            _ => None,
-        };
-        self.begin_unprompted(&route.session, begins_with, now, outlet);
         if let Some(session) = self.sessions.get_mut(&route.session) {
             let subagent = route.subagent.as_deref();
             session.with_unprompted(outlet, |turn, sink| match subagent {
@@ -167,18 +162,6 @@ impl Bridge {
             quiet_at: Some(now + QUIET_LIMIT),
             cancelled: false,
         });
-    }
-
-    /// Ends the message that nobody asked for, if there is one: because of an error, or just so.
-    pub(super) fn end_unprompted(
-        &mut self,
-        id: &str,
-        error: Option<&Error>,
-        outlet: &mut impl Outlet,
-    ) {
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.end_unprompted(error, outlet);
-        }
     }
 
     /// Whether the agent may still do something: not while it is being stopped.

@@ -10,8 +10,8 @@ use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Up to this size, in bytes of what was said and of its chunks, a subagent is shown anew at every change; beyond, only growth
-/// by a quarter does, so that all that is shown stays in proportion to what was said.
+/// Up to this size, in bytes of what was said and of its chunks, a subagent is shown anew at every change;
+/// beyond, only when it has grown by a quarter, so that all that is shown stays in proportion to what was said.
 const ALWAYS_SHOWN: usize = 4096;
 
 /// The subagents of a turn.
@@ -33,7 +33,6 @@ struct Subagent {
     /// Bytes of what was said by and of it.
     size: usize,
     shown: usize,
-    stale: bool,
 }
 
 impl Subagents {
@@ -67,7 +66,6 @@ impl Subagents {
                 folded,
                 size: 0,
                 shown: 0,
-                stale: false,
             });
             self.all.len() - 1
         });
@@ -141,14 +139,11 @@ impl Subagent {
         let size = self.size + self.folded.size();
         if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
             self.show(sink);
-        } else {
-            self.stale = true;
         }
     }
 
     fn show(&mut self, sink: &mut impl ChunkSink) {
         self.shown = self.size + self.folded.size();
-        self.stale = false;
         let message = self.folded.message();
         sink.chunk(&Chunk::DataSubagent {
             id: &self.id,
