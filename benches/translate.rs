@@ -1,9 +1,10 @@
 //! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
+use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{self, AgentSource};
@@ -35,6 +36,8 @@ impl Outlet for Lines {
         self.0.push(b'\n');
     }
 
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str) {}
     fn notify(&mut self, _: Notice) {}
 }
 
@@ -52,8 +55,10 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         profile: acpipe::core::profile::Profile::V7,
         cwd: "/".into(),
         id_prefix: "bench".into(),
+        clock: (Instant::now(), 0),
+        on_lost: OnLost::default(),
     };
-    let (mut bridge, mut lines) = (Bridge::new(settings), Lines::default());
+    let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());
     let mut agent = AgentId(0);
     let commands = [
         Command::Initialize(wire::InitializeParams {
@@ -68,6 +73,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             session_id: None,
             message: wire::UserMessage::text("go"),
             turn_id: None,
+            rerun: false,
             degrade: false,
         }),
     ];

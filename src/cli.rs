@@ -6,14 +6,18 @@ mod run;
 mod schema;
 mod serve;
 
-use crate::core::bridge::{AgentSpec, Settings};
+use crate::core::bridge::{AgentSpec, OnLost, Settings};
 use crate::core::error::ErrorKind;
+use crate::core::store::{Store, Volatile};
 use crate::proto::wire::AgentSource;
+use crate::shell::{Durability, Events, Files};
 use anyhow::Context as _;
-use args::{AgentArgs, Cli, Verb};
+use args::{AgentArgs, Cli, Persist, PlaceArgs, StoreArgs, Verb};
 use clap::Parser as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 pub use schema::{FILES, render};
 
@@ -116,7 +120,50 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
         profile: agent.chunk_profile.into(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
+        clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
+        on_lost: OnLost {
+            clear: agent.store.on_new == args::OnNew::Clear,
+            reinject: agent.store.reinject,
+        },
     })
+}
+
+/// Where sessions are kept, and what it answers later.
+fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    if !persists(args)? {
+        return Ok((Box::new(Volatile), Events::none()));
+    }
+    let dir = state_dir(&args.place)?;
+    let durability = match args.durability {
+        args::Durability::Turn => Durability::Turn,
+        args::Durability::None => Durability::None,
+    };
+    let (files, events) = Files::open(&dir, durability).with_context(|| {
+        let dir = dir.display();
+        format!("sessions cannot be kept in {dir}: see --state-dir, or --persist never")
+    })?;
+    Ok((Box::new(files), events))
+}
+
+/// Whether sessions are kept on the disk.
+fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
+    match (args.persist, std::env::var("PERSIST_MESSAGES").as_deref()) {
+        (Some(persist), _) => Ok(persist == Persist::Always),
+        (None, Err(_) | Ok("" | "true")) => Ok(true),
+        (None, Ok("false")) => Ok(false),
+        (None, Ok(other)) => {
+            let message = format!("PERSIST_MESSAGES is {other:?}: it must be true or false");
+            Err(Mistake(message).into())
+        }
+    }
+}
+
+/// The directory of the state, absolute.
+fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
+    match &place.state_dir {
+        Some(dir) => std::path::absolute(dir).context("the working directory cannot be read"),
+        None => crate::shell::state_dir(),
+    }
 }
 
 /// The agent's command line and who named it: after `--`, else `ACPIPE_AGENT`, else the demo agent.

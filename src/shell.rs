@@ -8,8 +8,10 @@ mod input;
 mod output;
 mod path;
 mod signals;
+mod store;
 
 pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
 pub use output::{FULL, hand_over};
 pub use signals::Interrupt;
+pub use store::{Durability, Events, Files, ReadOnly, cards, state_dir};

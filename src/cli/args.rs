@@ -90,12 +90,65 @@ pub struct AgentArgs {
     /// Major of the AI SDK whose chunks are sent
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
     pub chunk_profile: ChunkProfile,
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
     /// The agent's command line
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// How sessions are kept.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// Whether sessions are kept on the disk; `PERSIST_MESSAGES=true|false` says the same [default: always]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub persist: Option<Persist>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// When what was said must be on the disk for sure
+    #[arg(long, value_enum, default_value_t = Durability::Turn, value_name = "WHEN")]
+    pub durability: Durability,
+    /// What becomes of a session's messages when its agent has lost its memory of them
+    #[arg(long, value_enum, default_value_t = OnNew::Keep, value_name = "WHAT")]
+    pub on_new: OnNew,
+    /// Give an agent that lost its memory the last N characters of the session with its next prompt
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub reinject: usize,
+}
+
+/// Where sessions are kept.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// Where sessions are kept [default: acpipe in the platform's state directory]
+    #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Persist {
+    /// Keep them: they come back after a restart
+    Always,
+    /// Keep them in memory, while acpipe runs
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// Before the summary of a turn is given
+    Turn,
+    /// Whenever the system likes: kept when acpipe is killed, maybe not when the machine is
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnNew {
+    /// They stay, with a marker
+    Keep,
+    /// They go to the archive, and the session begins anew
+    Clear,
 }
 
 #[derive(Debug, Args)]

@@ -15,9 +15,11 @@ use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish, hand_over};
 use batch::{BatchId, Batches};
 use methods::{Called, Methods};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 use tracing::debug;
 
@@ -34,6 +36,14 @@ pub struct RpcClient {
     calls: HashMap<Token, Caller>,
     batches: Batches,
     prefix: ChunkPrefix,
+    /// Where the chunks are in `out`.
+    chunks: Vec<ChunkPlace>,
+}
+
+/// Neighbouring chunks of one session in what is to be written.
+struct ChunkPlace {
+    session: String,
+    range: Range<usize>,
 }
 
 /// Who waits for an answer.
@@ -62,6 +72,7 @@ impl RpcClient {
             calls: HashMap::new(),
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
+            chunks: Vec::new(),
         }
     }
 
@@ -197,6 +208,42 @@ impl RpcClient {
         }
     }
 
+    fn write_chunk(&mut self, place: Place<'_>, write_chunk: impl FnOnce(&mut Vec<u8>)) {
+        let prefix = &mut self.prefix;
+        if prefix.bytes.is_empty()
+            || prefix.session != place.session
+            || prefix.turn.as_deref() != place.turn
+        {
+            place.session.clone_into(&mut prefix.session);
+            prefix.turn = place.turn.map(str::to_owned);
+            let session = to_raw(&place.session);
+            let turn = to_raw(&place.turn);
+            prefix.bytes = format!(
+                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
+            )
+            .into_bytes();
+        }
+        let bytes = &prefix.bytes;
+        let begin = self.out.len();
+        write_framed(&mut self.out, self.framing, |out| {
+            out.extend_from_slice(bytes);
+            // Writing into memory cannot fail.
+            let _ = write!(out, "{},\"chunk\":", place.seq);
+            write_chunk(out);
+            out.extend_from_slice(b"}}");
+        });
+        let end = self.out.len();
+        match self.chunks.last_mut() {
+            Some(last) if last.range.end == begin && last.session == place.session => {
+                last.range.end = end;
+            }
+            _ => self.chunks.push(ChunkPlace {
+                session: place.session.to_owned(),
+                range: begin..end,
+            }),
+        }
+    }
+
     fn batch_progress(&mut self, batch: BatchId) {
         if let Some(answers) = self.batches.take_complete(batch) {
             write_framed(&mut self.out, self.framing, |out| {
@@ -225,28 +272,20 @@ impl Outlet for RpcClient {
     }
 
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
-        let prefix = &mut self.prefix;
-        if prefix.bytes.is_empty()
-            || prefix.session != place.session
-            || prefix.turn.as_deref() != place.turn
-        {
-            place.session.clone_into(&mut prefix.session);
-            prefix.turn = place.turn.map(str::to_owned);
-            let session = to_raw(&place.session);
-            let turn = to_raw(&place.turn);
-            prefix.bytes = format!(
-                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
-            )
-            .into_bytes();
+        self.write_chunk(place, |out| chunk.write(out));
+    }
+
+    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {
+        // Writing into memory cannot fail.
+        self.write_chunk(place, |out| _ = serde_json::to_writer(out, chunk));
+    }
+
+    fn retract(&mut self, session: &str) {
+        for chunk in std::mem::take(&mut self.chunks).into_iter().rev() {
+            if chunk.session == session {
+                self.out.drain(chunk.range);
+            }
         }
-        let bytes = &prefix.bytes;
-        write_framed(&mut self.out, self.framing, |out| {
-            out.extend_from_slice(bytes);
-            // Writing into memory cannot fail.
-            let _ = write!(out, "{},\"chunk\":", place.seq);
-            chunk.write(out);
-            out.extend_from_slice(b"}}");
-        });
     }
 
     fn is_full(&self) -> bool {
@@ -306,6 +345,7 @@ impl Client for RpcClient {
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        self.chunks.clear();
         hand_over(&mut self.out, buffer);
     }
 }

@@ -28,9 +28,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
         );
     }
     let max_line = args.agent.max_line;
+    let (store, stored) = super::store(&args.agent.store)?;
     let turn = format!("turn-{}", settings.id_prefix);
-    let mut client = RunClient::new(prompt, turn, view);
-    drive(Bridge::new(settings), &mut client, None, max_line).await?;
+    let session = format!("run-{}", settings.id_prefix);
+    let mut client = RunClient::new(prompt, session, turn, view);
+    let bridge = Bridge::new(settings, store);
+    drive(bridge, &mut client, None, stored, max_line).await?;
     Ok(client.exit_code())
 }
 
@@ -72,6 +75,7 @@ enum Step {
 /// The client of one turn: each answer leads to the next call.
 struct RunClient {
     prompt: String,
+    session: String,
     /// The id of the turn.
     turn: String,
     view: View,
@@ -82,9 +86,10 @@ struct RunClient {
 }
 
 impl RunClient {
-    fn new(prompt: String, turn: String, view: View) -> Self {
+    fn new(prompt: String, session: String, turn: String, view: View) -> Self {
         let mut client = Self {
             prompt,
+            session,
             turn,
             view,
             step: Step::Initialize,
@@ -106,11 +111,15 @@ impl RunClient {
                 chunk_profile: None,
             }),
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
-            Step::Ensure => Command::Ensure(wire::EnsureParams::default()),
+            Step::Ensure => Command::Ensure(wire::EnsureParams {
+                session_id: Some(self.session.clone()),
+                ..wire::EnsureParams::default()
+            }),
             Step::Prompt => Command::Prompt(wire::PromptParams {
-                session_id: None,
+                session_id: Some(self.session.clone()),
                 message: wire::UserMessage::text(&self.prompt),
                 turn_id: Some(self.turn.clone()),
+                rerun: false,
                 degrade: false,
             }),
             Step::Over => {
@@ -168,6 +177,13 @@ impl Outlet for RunClient {
         }
     }
 
+    /// A turn of a run is never an earlier one.
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+
+    fn retract(&mut self, _: &str) {
+        self.view.retract();
+    }
+
     fn is_full(&self) -> bool {
         self.view.is_full()
     }
@@ -186,7 +202,10 @@ impl Client for RunClient {
         self.interrupted = true;
         match (first, signal, self.step) {
             (true, Interrupt::Int, Step::Prompt) => {
-                let cancel = wire::CancelParams::default();
+                let cancel = wire::CancelParams {
+                    session_id: Some(self.session.clone()),
+                    turn_id: None,
+                };
                 self.wishes
                     .push_back(Wish::Command(Token(1), Command::Cancel(cancel)));
             }

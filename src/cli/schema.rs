@@ -90,6 +90,43 @@ pub fn openrpc() -> Value {
         "session/subscribe",
         "Switches session/chunk notifications on or off.",
     );
+    doc.call::<wire::ListSessionsParams, wire::ListSessionsResult>(
+        "session/list",
+        "Lists sessions, stored and open ones.",
+    );
+    doc.call::<wire::SessionParams, wire::SessionInfo>("session/get", "Tells of one session.");
+    doc.call::<wire::SessionParams, wire::Done>(
+        "session/close",
+        "Lets go of a session: the agent may forget it, another acpipe may have it. What is stored stays.",
+    );
+    doc.call::<wire::ClearParams, wire::Done>(
+        "session/clear",
+        "Removes a session: its messages, and what is known of it.",
+    );
+    doc.call::<wire::ReplayParams, wire::ReplayResult>(
+        "session/replay",
+        "Gives the chunks of a session after a number, a page at a time.",
+    );
+    doc.call::<wire::ListMessagesParams, wire::ListMessagesResult>(
+        "message/list",
+        "Gives the messages of a session, a page at a time.",
+    );
+    doc.call::<wire::SessionParams, wire::MessageResult>(
+        "message/last",
+        "Gives the last message of the assistant, as far as it is made.",
+    );
+    doc.call::<wire::AddMessageParams, wire::MessageResult>(
+        "message/add",
+        "Adds a message to the store; the agent is not told of it.",
+    );
+    doc.call::<wire::UpdateMessageParams, wire::MessageResult>(
+        "message/update",
+        "Changes a stored message.",
+    );
+    doc.call::<wire::ClearParams, wire::Done>(
+        "message/clear",
+        "Removes all messages of a session, which stays what it is.",
+    );
     doc.call::<Empty, wire::Done>(
         "shutdown",
         "Ends everything in order; answers when the agent has ended.",

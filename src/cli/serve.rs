@@ -7,8 +7,10 @@ use crate::shell::{drive, read_stdin};
 
 pub async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
-    let bridge = Bridge::new(super::settings(&args.agent)?);
+    let (store, stored) = super::store(&args.agent.store)?;
+    let bridge = Bridge::new(super::settings(&args.agent)?, store);
     let stdin = read_stdin(max_line)?;
-    drive(bridge, &mut RpcClient::new(), Some(stdin), max_line).await?;
+    let mut client = RpcClient::new();
+    drive(bridge, &mut client, Some(stdin), stored, max_line).await?;
     Ok(0)
 }

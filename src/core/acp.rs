@@ -39,6 +39,7 @@ enum Pending {
     Resume(CallId, String),
     Load(CallId, String),
     List(CallId),
+    Close,
     Prompt(CallId),
 }
 
@@ -50,19 +51,25 @@ impl Pending {
             Self::Resume(..) => "session/resume",
             Self::Load(..) => "session/load",
             Self::List(_) => "session/list",
+            Self::Close => "session/close",
             Self::Prompt(_) => "session/prompt",
         }
     }
 
-    fn failed(&self, error: Error) -> AgentEvent<'static> {
-        match *self {
+    /// What follows from an error; nothing where nobody waits for the answer.
+    fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
+        Some(match *self {
             Self::Initialize => AgentEvent::NotReady(error),
+            Self::Close => {
+                debug!(%error, "session/close failed");
+                return None;
+            }
             Self::New(call)
             | Self::Resume(call, _)
             | Self::Load(call, _)
             | Self::List(call)
             | Self::Prompt(call) => AgentEvent::Failed { call, error },
-        }
+        })
     }
 }
 
@@ -98,9 +105,9 @@ impl Acp {
             warn!(id = ?id.map(RawValue::get), error = ?outcome.err().map(|e| e.message.into_owned()), "unasked answer");
             return;
         };
-        events.push(match outcome {
+        events.extend(match outcome {
             Err(e) => pending.failed(self.agent_error(&pending, &e)),
-            Ok(result) => match pending {
+            Ok(result) => Some(match pending {
                 Pending::Initialize => match answers::initialize(result) {
                     Ok(info) => {
                         self.info = info.clone();
@@ -117,7 +124,8 @@ impl Acp {
                     call,
                     end: answers::prompt(result),
                 },
-            },
+                Pending::Close => return,
+            }),
         });
     }
 
@@ -196,7 +204,7 @@ impl Acp {
         let message = format!("the agent's answer to {} {fault}", pending.method());
         let raw = String::from_utf8_lossy(raw).into_owned();
         let error = Error::new(ErrorKind::Malformed, message).with("raw", raw);
-        events.push(pending.failed(error));
+        events.extend(pending.failed(error));
     }
 }
 
@@ -239,6 +247,11 @@ impl Dialect for Acp {
             .cwd(std::path::PathBuf::from(cwd))
             .cursor(cursor.map(str::to_owned));
         self.call(Pending::List(call), &params, out);
+    }
+
+    fn close(&mut self, session: &str, out: &mut Vec<u8>) {
+        let params = schema::CloseSessionRequest::new(session.to_owned());
+        self.call(Pending::Close, &params, out);
     }
 
     fn prompt(

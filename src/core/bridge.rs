@@ -6,8 +6,11 @@
 
 mod agents;
 mod commands;
+mod history;
 mod news;
 mod recovery;
+mod sessions;
+mod storage;
 mod turns;
 mod unprompted;
 
@@ -19,11 +22,13 @@ use super::permit::Policy;
 use super::profile::Profile;
 use super::session::{Session, View};
 use super::stop::Stop;
+use super::store::Store;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
+use storage::Awaited;
 
 /// How long an agent may take for its handshake; `npx` downloads count.
 pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
@@ -47,6 +52,19 @@ pub struct Settings {
     pub cwd: String,
     /// Makes the ids of messages and turns unique over runs.
     pub id_prefix: String,
+    /// An instant, and the milliseconds since 1970 that the world's clocks showed then.
+    pub clock: (Instant, i64),
+    /// What becomes of a history that the agent knows nothing of any more.
+    pub on_lost: OnLost,
+}
+
+/// What becomes of the history of a session that the agent has lost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OnLost {
+    /// It is archived and the session begins anew; otherwise it stays.
+    pub clear: bool,
+    /// The agent gets so many characters of it with its next prompt.
+    pub reinject: usize,
 }
 
 /// A command line and its surroundings.
@@ -152,6 +170,10 @@ enum Call {
 /// All state of the program.
 pub struct Bridge {
     settings: Settings,
+    store: Box<dyn Store>,
+    /// Answers that wait for the store, by the number that it was given.
+    awaited: HashMap<u64, Awaited>,
+    last_ticket: u64,
     initialized: bool,
     view: View,
     agent: Option<Agent>,
@@ -187,8 +209,11 @@ pub struct Bridge {
 impl Bridge {
     /// A bridge without agent and sessions.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
         Self {
+            store,
+            awaited: HashMap::new(),
+            last_ticket: 0,
             initialized: false,
             view: View {
                 chunks: true,
@@ -305,7 +330,7 @@ impl Bridge {
     }
 
     fn finish_if_done(&mut self, outlet: &mut impl Outlet) {
-        if self.agent.is_some() {
+        if self.agent.is_some() || !self.awaited.is_empty() {
             return;
         }
         if let Some(waiters) = &mut self.ending {

@@ -4,6 +4,7 @@ use super::error::Error;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// Names a call of the client until its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +22,16 @@ pub enum Command {
     Prompt(wire::PromptParams),
     Cancel(wire::CancelParams),
     Subscribe(wire::SubscribeParams),
+    ListSessions(wire::ListSessionsParams),
+    GetSession(wire::SessionParams),
+    CloseSession(wire::SessionParams),
+    ClearSession(wire::ClearParams),
+    Replay(wire::ReplayParams),
+    ListMessages(wire::ListMessagesParams),
+    LastMessage(wire::SessionParams),
+    AddMessage(wire::AddMessageParams),
+    UpdateMessage(wire::UpdateMessageParams),
+    ClearMessages(wire::ClearParams),
     Shutdown,
 }
 
@@ -32,6 +43,13 @@ pub enum Reply {
     Session(Box<wire::SessionResult>),
     Turn(Box<wire::TurnSummary>),
     Cancel(wire::CancelResult),
+    /// The summary of a turn that ended before, as it was stored.
+    StoredTurn(Value),
+    Sessions(wire::ListSessionsResult),
+    SessionInfo(Box<wire::SessionInfo>),
+    Replay(wire::ReplayResult),
+    Messages(wire::ListMessagesResult),
+    Message(wire::MessageResult),
     Done(wire::Done),
 }
 
@@ -43,6 +61,12 @@ impl Serialize for Reply {
             Self::Session(r) => r.serialize(s),
             Self::Turn(r) => r.serialize(s),
             Self::Cancel(r) => r.serialize(s),
+            Self::StoredTurn(r) => r.serialize(s),
+            Self::Sessions(r) => r.serialize(s),
+            Self::SessionInfo(r) => r.serialize(s),
+            Self::Replay(r) => r.serialize(s),
+            Self::Messages(r) => r.serialize(s),
+            Self::Message(r) => r.serialize(s),
             Self::Done(r) => r.serialize(s),
         }
     }
@@ -74,6 +98,10 @@ pub trait Outlet {
     }
     /// The next chunk.
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>);
+    /// A chunk of an earlier turn, once more.
+    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
+    /// The chunks of a session that were not written out yet could not be stored: nobody must see them.
+    fn retract(&mut self, session: &str);
     /// Something the client did not ask for.
     fn notify(&mut self, notice: Notice);
 }

@@ -30,6 +30,9 @@ pub trait Dialect {
     /// Appends a call for the next page of the sessions that the agent has in `cwd`.
     fn list(&mut self, call: CallId, cwd: &str, cursor: Option<&str>, out: &mut Vec<u8>);
 
+    /// Appends the word that a session is not needed any more; its answer says nothing that anybody needs.
+    fn close(&mut self, session: &str, out: &mut Vec<u8>);
+
     /// Appends a prompt; appends nothing where the agent cannot take one of its parts, unless `degrade`
     /// allows to send a link in its place.
     fn prompt(

@@ -87,6 +87,16 @@ kinds! {
     SessionNotFound = "sessionNotFound", -32022, 1;
     #[doc = "There is such a session already."]
     SessionExists = "sessionExists", -32023, 1;
+    #[doc = "Another process has the session."]
+    SessionLocked = "sessionLocked", -32026, 75;
+    #[doc = "What must not be lost could not be stored."]
+    Storage = "storage", -32027, 74;
+    #[doc = "A turn of this id was prompted before, and its end is not known."]
+    TurnUnfinished = "turnUnfinished", -32028, 1;
+    #[doc = "There is no such message."]
+    MessageNotFound = "messageNotFound", -32029, 1;
+    #[doc = "There is such a message already."]
+    MessageExists = "messageExists", -32030, 1;
     #[doc = "A parameter is wrong or missing."]
     InvalidParams = "invalidParams", -32602, 2;
     #[doc = "The message is no request."]

@@ -4,6 +4,8 @@
 //! clients get substitutes: approvals are told by `data-permission` alone, a refusal is an error of the
 //! tool, and what 5 has no field for stands in `data-tool-call`.
 
+mod stored;
+
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
 
 /// The major of the AI SDK whose chunks a client wants.

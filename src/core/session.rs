@@ -4,6 +4,7 @@ use super::client::{Notice, Outlet, Place, Token};
 use super::error::Error;
 use super::event::{CallId, Original, Update};
 use super::ladder::Ladder;
+use super::log::Log;
 use super::profile::Profile;
 use super::replay::Replay;
 use super::summary::Ending;
@@ -22,15 +23,15 @@ pub struct Session {
     pub cwd: String,
     pub mcp_servers: Vec<Value>,
     pub stage: Stage,
-    /// The number of the last chunk.
-    seq: u64,
+    /// All that was said in it.
+    pub log: Log,
     pub view: View,
     /// The agent's id of the session, as it was last given.
     pub known: Option<Known>,
-    /// How many turns there were.
-    pub turns: u64,
     /// How it was brought back, until the next turn tells it.
     pub receipt: Option<Recovery>,
+    /// What the agent is told of the history that it lost, with its next prompt.
+    pub reinject: Option<String>,
     /// The prompt that waits for the session.
     pub queued: Option<Queued>,
     /// Modes, models, options, commands and title, by the agent's own names.
@@ -167,44 +168,44 @@ pub struct Last {
     pub cancelled: bool,
 }
 
-/// Numbers the chunks of a session and hands them on.
+/// Takes the chunks of a session down, with a number each, and hands them on.
+///
+/// Profiles share the numbers: what stands for one chunk has one number, what stands for none leaves it out.
 pub struct Numbered<'a, O> {
     session: &'a str,
     turn: Option<&'a str>,
-    seq: &'a mut u64,
+    log: &'a mut Log,
     view: View,
     outlet: &'a mut O,
 }
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        self.view.profile.adapt(chunk, |chunk| {
-            *self.seq += 1;
-            if self.view.chunks {
-                let place = Place {
-                    session: self.session,
-                    turn: self.turn,
-                    seq: *self.seq,
-                };
-                self.outlet.chunk(place, chunk);
-            }
-        });
+        let place = Place {
+            session: self.session,
+            turn: self.turn,
+            seq: self.log.chunk(self.turn, chunk),
+        };
+        if self.view.chunks {
+            let profile = self.view.profile;
+            profile.adapt(chunk, |chunk| self.outlet.chunk(place, chunk));
+        }
     }
 }
 
 impl Session {
     #[must_use]
-    pub fn new(id: String, cwd: String, mcp_servers: Vec<Value>, view: View) -> Self {
+    pub fn new(id: String, cwd: String, log: Log, view: View) -> Self {
         Self {
             id,
             cwd,
-            mcp_servers,
+            mcp_servers: Vec::new(),
             stage: Stage::Resting,
-            seq: 0,
+            log,
             view,
             known: None,
-            turns: 0,
             receipt: None,
+            reinject: None,
             queued: None,
             state: Map::new(),
             cost: Some(0.0),
@@ -312,7 +313,7 @@ impl Session {
         Numbered {
             session: &self.id,
             turn: turn_id,
-            seq: &mut self.seq,
+            log: &mut self.log,
             view: self.view,
             outlet,
         }
@@ -333,7 +334,7 @@ impl Session {
         let mut sink = Numbered {
             session: &self.id,
             turn: Some(turn_id),
-            seq: &mut self.seq,
+            log: &mut self.log,
             view: self.view,
             outlet,
         };
@@ -366,7 +367,7 @@ impl Session {
             let mut sink = Numbered {
                 session: &self.id,
                 turn: Some(&u.turn_id),
-                seq: &mut self.seq,
+                log: &mut self.log,
                 view: self.view,
                 outlet,
             };

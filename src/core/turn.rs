@@ -269,6 +269,18 @@ impl Turn {
         });
     }
 
+    /// Ends the message with an error and nothing else: what was open was never shown.
+    pub fn break_off(&mut self, error: &Error, sink: &mut impl ChunkSink) {
+        struct Nowhere;
+        impl ChunkSink for Nowhere {
+            fn chunk(&mut self, _: &Chunk<'_>) {}
+        }
+        self.close(Settle::Failed, &mut Nowhere);
+        sink.chunk(&Chunk::Error {
+            error_text: &error.message,
+        });
+    }
+
     fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
         self.messages.close(sink);
         self.terminals.flush(sink);

@@ -3,10 +3,16 @@
 //! JSON-RPC 2.0, camelCase. Unknown fields are ignored. In results a value that is not known is `null`,
 //! never `0`.
 
+mod history;
 mod prompt;
 mod session;
 mod turn;
 
+pub use history::{
+    AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
+    ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
+    SessionParams, SessionStage, UpdateMessageParams,
+};
 pub use prompt::{PromptParams, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,

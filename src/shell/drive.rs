@@ -4,8 +4,10 @@ use super::agent::{self, Agent};
 use super::input::ClientInput;
 use super::output::{Closed, Output};
 use super::signals::{Interrupt, Signals};
+use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
+use crate::core::store::StoreEvent;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -52,6 +54,7 @@ pub async fn drive(
     bridge: Bridge,
     client: &mut impl Client,
     stdin: Option<mpsc::Receiver<ClientInput>>,
+    mut stored: Events,
     max_line: usize,
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
@@ -84,6 +87,7 @@ pub async fn drive(
             Some((id, input)) = agent_events.recv(), if room && !backlog => Happened::Agent(id, input),
             () = std::future::ready(()), if room && backlog => Happened::Room,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
+            event = stored.next() => Happened::Stored(event),
             () = shell.output.progress() => Happened::Written,
             () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
@@ -110,6 +114,7 @@ pub async fn drive(
                 }
                 client.input(input);
             }
+            Happened::Stored(event) => shell.bridge.stored(event, client),
             Happened::Written => {}
             Happened::Due => {
                 // What is answered already is not given up.
@@ -137,6 +142,7 @@ enum Happened {
     Agent(AgentId, AgentInput),
     Room,
     Client(ClientInput),
+    Stored(StoreEvent),
     Written,
     Due,
     Stalled,
@@ -161,6 +167,12 @@ impl Shell {
     fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
         let rest = self.bridge.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
+        self.hand_over(client, now);
+    }
+
+    /// Gives the output what the client is to get, once what must not be lost is written.
+    fn hand_over(&mut self, client: &mut impl Client, now: Instant) {
+        self.bridge.commit(now, client);
         client.take_output(&mut self.output.buffer);
     }
 
@@ -178,7 +190,7 @@ impl Shell {
             self.hear(id, input, client, now);
         }
         self.bridge.drained(self.backlog.is_none(), now, client);
-        client.take_output(&mut self.output.buffer);
+        self.hand_over(client, now);
     }
 
     /// Does everything that follows from what happened, then hands the output over.
@@ -188,7 +200,7 @@ impl Shell {
                 self.grant(wish, client, now);
             }
             self.perform(client, now);
-            client.take_output(&mut self.output.buffer);
+            self.hand_over(client, now);
             self.output.flush();
             if let Some(why) = self.output.closed()
                 && !self.bridge.is_ending()

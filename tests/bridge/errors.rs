@@ -105,6 +105,20 @@ fn provoke(kind: ErrorKind) -> Seen {
             &json!({"sessionId": "none", "message": "x"}),
         ),
         ErrorKind::SessionExists => call_error("session/create", &json!({"sessionId": "default"})),
+        ErrorKind::SessionLocked => Seen::Elsewhere("store::two_programs_cannot_have_one_session"),
+        ErrorKind::Storage => {
+            Seen::Elsewhere("faults::a_full_disk_ends_the_turn_and_harms_nothing")
+        }
+        ErrorKind::TurnUnfinished => {
+            Seen::Elsewhere("store::a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again")
+        }
+        ErrorKind::MessageNotFound => call_error(
+            "message/update",
+            &json!({"messageId": "none", "message": {}}),
+        ),
+        ErrorKind::MessageExists => {
+            Seen::Elsewhere("store::messages_are_added_changed_listed_and_cleared")
+        }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
         ErrorKind::InvalidRequest => raw_error("{}"),

@@ -53,6 +53,8 @@ impl World {
             .args(args)
             .env_remove("ACPIPE_AGENT")
             .env_remove("RUST_LOG")
+            .env_remove("PERSIST_MESSAGES")
+            .env("ACPIPE_STATE_DIR", self.dir.join("state"))
             .env(MARK, &self.mark)
             .env("FAKE_AGENT_LOG", self.log_path());
         command

@@ -26,6 +26,7 @@ mod recovery;
 mod rpc;
 mod session;
 mod signals;
+mod store;
 mod surroundings;
 mod tidy;
 mod tools;

@@ -31,6 +31,7 @@ fn play(args: &[&str], wish: &Value) -> (Value, Turn) {
     let profile = s.call("initialize", wish)["chunkProfile"].clone();
     s.ensure("default");
     s.agent_states(&["starting", "ready"]);
+    s.allow_gaps("default");
     let turn = s.prompt("go");
     (profile, turn)
 }

@@ -19,7 +19,8 @@ fn ensure_gives_a_live_session() {
     assert_eq!(new["agentSessionId"], "given");
     assert_eq!(
         new["recovery"],
-        json!({"rung": "new", "memory": "none", "failed": [], "replayed": null})
+        json!({"rung": "new", "memory": "none", "failed": [], "replayed": null,
+            "messages": 0, "adopted": 0, "reinjected": 0})
     );
     assert_eq!(
         new["state"],
@@ -30,7 +31,8 @@ fn ensure_gives_a_live_session() {
     let live = s.call("session/ensure", &json!({"sessionId": "default"}));
     assert_eq!(
         live["recovery"],
-        json!({"rung": "live", "memory": "kept", "failed": [], "replayed": null})
+        json!({"rung": "live", "memory": "kept", "failed": [], "replayed": null,
+            "messages": 0, "adopted": 0, "reinjected": 0})
     );
     assert_eq!(live["agentSessionId"], "given");
     assert_eq!(live["state"], new["state"]);

@@ -1,10 +1,11 @@
 //! Plays one turn of an agent to a bridge.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
+use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::AgentSource;
@@ -42,6 +43,8 @@ impl Outlet for Played {
         }
     }
 
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str) {}
     fn notify(&mut self, _: Notice) {}
 }
 
@@ -91,9 +94,11 @@ impl Driver {
             profile: Profile::V7,
             cwd: "/project".into(),
             id_prefix: "t".into(),
+            clock: (Instant::now(), 0),
+            on_lost: OnLost::default(),
         };
         Self {
-            bridge: Bridge::new(settings),
+            bridge: Bridge::new(settings, Box::new(Volatile)),
             played: Played::default(),
             agent: AgentId(1),
             tokens: 0,

@@ -1,11 +1,12 @@
 //! Feeds an agent's lines to a bridge in a turn, and collects what its client gets.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
+use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::AgentSource;
@@ -62,6 +63,8 @@ impl Outlet for Seen {
         self.chunks.push(chunk);
     }
 
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str) {}
     fn notify(&mut self, notice: Notice) {
         if let Notice::SessionState(state) = notice {
             let state = serde_json::to_value(state).expect("a notice is JSON");
@@ -131,9 +134,11 @@ impl Feeder {
             profile: Profile::V7,
             cwd: "/project".into(),
             id_prefix: "t".into(),
+            clock: (Instant::now(), 0),
+            on_lost: OnLost::default(),
         };
         Self {
-            bridge: Bridge::new(settings),
+            bridge: Bridge::new(settings, Box::new(Volatile)),
             seen: Seen::default(),
             agent: AgentId(1),
             tokens: 0,

@@ -1,10 +1,13 @@
 //! Feeds a recording to a bridge and collects what its client gets.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Settings};
+use acpipe::core::bridge::{
+    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
+};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
+use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{self, AgentSource};
@@ -97,6 +100,8 @@ impl Outlet for Seen {
         }
     }
 
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str) {}
     fn notify(&mut self, _: Notice) {}
 }
 
@@ -138,9 +143,11 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
         profile,
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
+        clock: (now, 0),
+        on_lost: OnLost::default(),
     };
     let mut replay = Replay {
-        bridge: Bridge::new(settings),
+        bridge: Bridge::new(settings, Box::new(Volatile)),
         seen: Seen::default(),
         agent: None,
         tokens: 0,
@@ -226,6 +233,7 @@ impl Replay {
                     session_id,
                     message: wire::UserMessage::text("what the recording says"),
                     turn_id: None,
+                    rerun: false,
                     degrade: false,
                 });
                 self.command("session/prompt", prompt)
@@ -259,6 +267,7 @@ impl Replay {
             cwd: None,
             mcp_servers: Vec::new(),
             strategy: wire::Strategy::Auto,
+            agent_session_id: None,
         });
         self.command("session/ensure", ensure)
     }

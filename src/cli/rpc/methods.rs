@@ -47,6 +47,16 @@ impl Methods {
         methods.add("session/prompt", Command::Prompt);
         methods.add("session/cancel", Command::Cancel);
         methods.add("session/subscribe", Command::Subscribe);
+        methods.add("session/list", Command::ListSessions);
+        methods.add("session/get", Command::GetSession);
+        methods.add("session/close", Command::CloseSession);
+        methods.add("session/clear", Command::ClearSession);
+        methods.add("session/replay", Command::Replay);
+        methods.add("message/list", Command::ListMessages);
+        methods.add("message/last", Command::LastMessage);
+        methods.add("message/add", Command::AddMessage);
+        methods.add("message/update", Command::UpdateMessage);
+        methods.add("message/clear", Command::ClearMessages);
         methods.add("shutdown", |_: Nothing| Command::Shutdown);
         let discover = |_: Params<'_>, _: &Slot, _: &Extensions| {
             Ok::<_, ErrorObjectOwned>(crate::cli::schema::openrpc())

@@ -149,6 +149,11 @@ impl View {
         }
     }
 
+    /// What was not written yet is forgotten.
+    pub fn retract(&mut self) {
+        self.out.clear();
+    }
+
     pub fn is_full(&self) -> bool {
         self.out.len() > FULL
     }

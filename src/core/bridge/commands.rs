@@ -6,8 +6,9 @@ use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Dialect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
+use crate::core::log::Log;
 use crate::core::profile::Profile;
-use crate::core::session::{Session, Stage};
+use crate::core::session::{Known, Session, Stage};
 use crate::proto::wire::{
     self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung, Strategy,
 };
@@ -60,7 +61,7 @@ impl Bridge {
                 self.ensure(token, p, now, outlet)?;
             }
             Command::Create(p) => {
-                if self.sessions.contains_key(&p.session_id) {
+                if self.session(&p.session_id).is_ok() {
                     let message = format!(
                         "there is a session {:?} already: take another id, or session/ensure",
                         p.session_id
@@ -72,6 +73,7 @@ impl Bridge {
                     cwd: p.cwd,
                     mcp_servers: p.mcp_servers,
                     strategy: Strategy::Only(Rung::New),
+                    agent_session_id: None,
                 };
                 self.ensure(token, wish, now, outlet)?;
             }
@@ -83,6 +85,43 @@ impl Bridge {
             }
             Command::Subscribe(p) => {
                 self.subscribe(&p)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::ListSessions(p) => self.ask_for_sessions(token, p, outlet)?,
+            Command::GetSession(p) => {
+                let info = self.session_info(&p)?;
+                outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));
+            }
+            Command::CloseSession(p) => {
+                self.close_session(&p, outlet)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::ClearSession(p) => {
+                self.clear_session(&p, outlet)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::Replay(p) => {
+                let page = self.replay(&p)?;
+                outlet.reply(token, Ok(Reply::Replay(page)));
+            }
+            Command::ListMessages(p) => {
+                let page = self.list_messages(&p)?;
+                outlet.reply(token, Ok(Reply::Messages(page)));
+            }
+            Command::LastMessage(p) => {
+                let last = self.last_message(&p)?;
+                outlet.reply(token, Ok(Reply::Message(last)));
+            }
+            Command::AddMessage(p) => {
+                let added = self.add_message(p, now)?;
+                outlet.reply(token, Ok(Reply::Message(added)));
+            }
+            Command::UpdateMessage(p) => {
+                let updated = self.update_message(p, now)?;
+                outlet.reply(token, Ok(Reply::Message(updated)));
+            }
+            Command::ClearMessages(p) => {
+                self.clear_messages(&p, now)?;
                 outlet.reply(token, Ok(Reply::Done(wire::Done {})));
             }
             Command::Shutdown => self.end(Some(token), now, outlet),
@@ -294,6 +333,14 @@ impl Bridge {
         if self.agent.as_ref().is_some_and(Agent::is_stopping) {
             return Err(stopping());
         }
+        if !self.sessions.contains_key(id) && self.store.has(id)? {
+            self.restore(id)?;
+        }
+        if p.agent_session_id.is_some() && self.sessions.contains_key(id) {
+            let message =
+                format!("there is a session {id:?} already: adopt under another sessionId");
+            return Err(Error::new(ErrorKind::SessionExists, message));
+        }
         if let Some(session) = self.sessions.get_mut(id) {
             if cwd.as_ref().is_some_and(|c| *c != session.cwd) {
                 let message = format!("session {id:?} lives in {} already", session.cwd);
@@ -310,6 +357,9 @@ impl Bridge {
                         memory: Memory::Kept,
                         failed: Vec::new(),
                         replayed: None,
+                        messages: session.log.count(),
+                        adopted: 0,
+                        reinjected: 0,
                     };
                     let result = session_result(session, recovery);
                     outlet.reply(token, Ok(Reply::Session(Box::new(result))));
@@ -328,11 +378,14 @@ impl Bridge {
             Some(agent) => agent.spec.cwd.clone(),
             None => self.settings.cwd.clone(),
         };
-        let view = self.view;
-        let session = self
-            .sessions
-            .entry(id.clone())
-            .or_insert_with(|| Session::new(id.clone(), cwd.unwrap_or(base), Vec::new(), view));
+        if !self.sessions.contains_key(id) {
+            let log = Log::open(self.store.open(id)?)?;
+            let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
+            let agent = self.agent_key();
+            session.known = p.agent_session_id.map(|id| Known { agent, id });
+            self.sessions.insert(id.clone(), session);
+        }
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;
         }

@@ -1,15 +1,17 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
-use super::{Bridge, Call, OPEN_LIMIT, Phase};
+use super::{Bridge, Call, OPEN_LIMIT, OnLost, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::Opening;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
+use crate::core::log::Record;
 use crate::core::replay::Replay;
 use crate::core::session::{Known, Session, Stage, merge_state};
 use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Recovery, Rung, Strategy};
+use crate::proto::wire::{Attempt, Memory, Recovery, Rung, Strategy};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
@@ -31,7 +33,7 @@ impl Bridge {
         };
         let known = session.known.as_ref().filter(|known| known.agent == key);
         let known = known.map(|known| known.id.clone());
-        let history = session.turns > 0;
+        let history = session.log.count() > 0;
         let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
         };
@@ -82,7 +84,7 @@ impl Bridge {
     }
 
     /// The agent that a session's id belongs to: another one would not know it.
-    fn agent_key(&self) -> String {
+    pub(super) fn agent_key(&self) -> String {
         self.agent.as_ref().map_or_else(String::new, |agent| {
             let args = agent.spec.args.iter().map(String::as_str);
             let words: Vec<&str> = std::iter::once(agent.spec.command.as_str())
@@ -193,55 +195,68 @@ impl Bridge {
 
     /// The agent has the session, or says so: what it remembers is told by what it did.
     fn arrived(&mut self, id: &str, agent_session: String, now: Instant, outlet: &mut impl Outlet) {
-        let key = self.agent_key();
+        let (key, at) = (self.agent_key(), self.time(now));
+        let on_lost = self.settings.on_lost;
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Stage::Opening { climb, waiters, .. } = &mut session.stage else {
+        let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
         };
         let mut rung = climb.rung.unwrap_or(Rung::New);
-        let replayed = climb.replay.take().filter(|_| rung == Rung::Load);
-        let replayed = replayed.map(|replay| replay.finish().len() as u64);
+        let replay = climb.replay.take().filter(|_| rung == Rung::Load);
+        let replayed = replay.map(Replay::finish);
         let known = session.known.as_ref().map(|known| known.id.as_str());
+        let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
         if rung != Rung::New && known != Some(agent_session.as_str()) {
             let message = "the agent began a new session instead";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             rung = Rung::New;
         }
-        if rung == Rung::Load && replayed == Some(0) && session.turns > 0 {
+        if rung == Rung::Load && history && replayed.as_ref().is_some_and(Vec::is_empty) {
             let message = "the agent loaded it, but repeated nothing of its history";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             self.climb(id, now, outlet);
             return;
         }
-        let recovery = Recovery {
-            rung,
-            memory: match rung {
-                Rung::Live | Rung::Resume => Memory::Kept,
-                Rung::Load => Memory::Replayed,
-                Rung::New if session.turns > 0 => Memory::Lost,
-                Rung::New => Memory::None,
-            },
-            failed: ladder.failed().to_vec(),
-            replayed,
-        };
-        let waiters = std::mem::take(waiters);
+        let failed = ladder.failed().to_vec();
         session.cost = match rung {
             Rung::New => Some(0.0),
             // What it cost before is known only here.
-            _ if session.turns > 0 => session.cost,
+            _ if history => session.cost,
             _ => None,
         };
         session.known = Some(Known {
             agent: key,
             id: agent_session.clone(),
         });
-        session.stage = Stage::Live {
+        let taken_down = session.take_down_recovery(rung, failed, replayed, on_lost, &at);
+        let recovery = match taken_down {
+            Ok(recovery) => recovery,
+            Err(error) => {
+                self.opening_failed(id, &error, outlet);
+                return;
+            }
+        };
+        self.identify(id, now);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        if let Err(error) = session.log.commit() {
+            self.opening_failed(id, &error, outlet);
+            return;
+        }
+        session.log.describe();
+        session.log.sync(0);
+        let live = Stage::Live {
             agent_session: agent_session.clone(),
         };
-        session.receipt = (session.turns > 0).then(|| recovery.clone());
+        let waiters = match std::mem::replace(&mut session.stage, live) {
+            Stage::Opening { waiters, .. } => waiters,
+            Stage::Live { .. } | Stage::Resting => Vec::new(),
+        };
+        session.receipt = history.then(|| recovery.clone());
         self.routes.retain(|_, routed| routed != id);
         self.routes.insert(agent_session, id.to_owned());
         for token in waiters {
@@ -352,6 +367,8 @@ impl Bridge {
             outlet.reply(token, Err(error.clone()));
         }
         if session.is_blank() {
+            // It was made for this session, and nothing is in it.
+            let _ = session.log.remove(false);
             self.sessions.remove(id);
         }
         self.routes.retain(|_, session| session != id);
@@ -361,6 +378,56 @@ impl Bridge {
 impl Session {
     /// Whether nothing would be lost with it.
     fn is_blank(&self) -> bool {
-        self.known.is_none() && self.turns == 0
+        self.log.is_empty()
+    }
+
+    /// Takes down how the session came back, and what the agent repeated of it where nothing was stored.
+    fn take_down_recovery(
+        &mut self,
+        rung: Rung,
+        failed: Vec<Attempt>,
+        replayed: Option<Vec<Value>>,
+        on_lost: OnLost,
+        at: &str,
+    ) -> Result<Recovery, Error> {
+        let history = self.log.count() > 0;
+        let mut adopted = 0;
+        if !history {
+            for message in replayed.iter().flatten() {
+                self.log.append(&Record::Message { at, message });
+                adopted += 1;
+            }
+        }
+        let memory = match rung {
+            Rung::Live | Rung::Resume => Memory::Kept,
+            Rung::Load => Memory::Replayed,
+            Rung::New if history => Memory::Lost,
+            Rung::New => Memory::None,
+        };
+        self.reinject = None;
+        if memory == Memory::Lost {
+            self.reinject = self.transcript(on_lost.reinject)?;
+            if on_lost.clear {
+                self.log.clear(at, true)?;
+            }
+        }
+        let reinjected = self
+            .reinject
+            .as_ref()
+            .map_or(0, |text| text.chars().count() as u64);
+        let recovery = Recovery {
+            rung,
+            memory,
+            failed,
+            replayed: replayed.map(|messages| messages.len() as u64),
+            messages: self.log.count(),
+            adopted,
+            reinjected,
+        };
+        if history || adopted > 0 {
+            let recovery = &recovery;
+            self.log.append(&Record::Recovery { at, recovery });
+        }
+        Ok(recovery)
     }
 }

@@ -2,15 +2,16 @@
 
 use super::commands::{invalid, no_session, out_of_order, stopping};
 use super::{Agent, Bridge, CANCEL_LIMIT, Call};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Outlet, Place, Reply, Token};
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
-use crate::core::session::{Queued, Running, Stage};
+use crate::core::log::{Record, TurnState};
+use crate::core::session::{Queued, Running, Session, Stage};
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{self, DEFAULT_SESSION, Strategy, UserMessage};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -28,15 +29,20 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let (parts, skipped) = prompt_parts(&p.message)?;
+        let (mut parts, skipped) = prompt_parts(&p.message)?;
         let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-        let turn_id = match p.turn_id {
-            Some(given) => given,
-            None => self.next_id("turn"),
-        };
+        if let Some(given) = &p.turn_id
+            && self.told_before(&id, given, p.rerun, token, outlet)?
+        {
+            return Ok(());
+        }
+        let turn_id = p.turn_id.unwrap_or_else(|| self.next_id("turn"));
         let message_id = self.next_id("msg");
         let waited = self.waited;
-        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
+        let at = self.time(now);
+        let user = p.message.to_ui_message(|| self.next_id("msg"));
+        let stopping_now = self.agent.as_ref().is_some_and(Agent::is_stopping);
+        let session = self.session(&id)?;
         if let Some(running) = &session.running {
             let message = format!(
                 "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
@@ -52,7 +58,7 @@ impl Bridge {
             );
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
+        if stopping_now {
             return Err(stopping());
         }
         if session.agent_session().is_none() {
@@ -66,12 +72,29 @@ impl Bridge {
             };
             return self.queue(&id, queued, now, outlet);
         }
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             return Err(out_of_order("there is no agent: call agent/connect first"));
         };
+        if let Some(said) = &session.reinject {
+            parts.insert(0, PromptPart::Text(reinjected(said)));
+        }
         let call = CallId(self.last_call + 1);
         let dialect = &mut agent.dialect;
-        dialect.prompt(call, agent_session, &parts, p.degrade, &mut agent.out)?;
+        let mut lines = Vec::new();
+        dialect.prompt(call, agent_session, &parts, p.degrade, &mut lines)?;
+        let agent_session = agent_session.to_owned();
+        session.end_unprompted(None, outlet);
+        // After a crash it must be known that this was asked: it is written before it is sent.
+        session.log.append(&Record::Prompt {
+            at: &at,
+            turn_id: &turn_id,
+            message: &user,
+        });
+        session.log.commit()?;
+        session.log.sync(0);
+        agent.out.append(&mut lines);
+        session.reinject = None;
         self.last_call += 1;
         let prompt = Call::Prompt {
             session: id.clone(),
@@ -79,7 +102,6 @@ impl Bridge {
         self.calls.insert(call, prompt);
         let about = json!({ "sessionId": agent_session });
         let dialect = agent.dialect.name();
-        session.end_unprompted(None, outlet);
         let last = session.last.as_ref();
         let earlier = last.map(|last| Arc::new(last.names.of_subagents()));
         let turn = Turn::start(
@@ -89,30 +111,53 @@ impl Bridge {
             &earlier.unwrap_or_default(),
             &mut session.sink(Some(&turn_id), outlet),
         );
-        if !skipped.is_empty() {
-            let notice = to_raw(&json!({
-                "severity": "warning",
-                "title": "Parts of the prompt were left out",
-                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
-            }));
-            session
-                .sink(Some(&turn_id), outlet)
-                .chunk(&Chunk::DataNotice {
-                    data: Raw(&notice),
-                    transient: true,
-                });
-        }
-        if let Some(receipt) = session.receipt.take() {
-            let data = to_raw(&receipt);
-            let sink = &mut session.sink(Some(&turn_id), outlet);
-            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
-        }
-        session.turns += 1;
+        session.tell_first(&turn_id, &skipped, outlet);
         let mut running = Running::new(turn, turn_id, token, call, now);
         running.skipped_parts = skipped;
         running.waited_before = waited;
         session.running = Some(running);
         Ok(())
+    }
+
+    /// Whether a turn of this id was prompted before and is told of here: one that is finished is given once
+    /// more, with its chunks.
+    fn told_before(
+        &mut self,
+        id: &str,
+        turn_id: &str,
+        rerun: bool,
+        token: Token,
+        outlet: &mut impl Outlet,
+    ) -> Result<bool, Error> {
+        let session = self.session(id)?;
+        if session.turn_id() == Some(turn_id) {
+            return Ok(false);
+        }
+        match session.log.turn(turn_id)? {
+            TurnState::Finished(summary) => {
+                let profile = session.view.profile;
+                session.log.turn_chunks(turn_id, |stored| {
+                    let place = Place {
+                        session: id,
+                        turn: Some(turn_id),
+                        seq: stored.seq,
+                    };
+                    profile.adapt_stored(value(&stored.chunk), |chunk| {
+                        outlet.stored_chunk(place, &chunk);
+                    });
+                })?;
+                outlet.reply(token, Ok(Reply::StoredTurn(summary)));
+                Ok(true)
+            }
+            TurnState::Unfinished if !rerun => {
+                let message = format!(
+                    "turn {turn_id:?} was prompted before, and its end is not known: what it did may be done \
+                     already. session/replay shows it; prompt with \"rerun\": true to run it again"
+                );
+                Err(Error::new(ErrorKind::TurnUnfinished, message).with("turnId", turn_id))
+            }
+            TurnState::Unfinished | TurnState::Unknown => Ok(false),
+        }
     }
 
     /// Keeps a prompt until its session is live, and sees to it that it will be.
@@ -313,22 +358,73 @@ impl Bridge {
             }
             other => other,
         };
+        self.calls.remove(&running.call);
         session.with_turn(outlet, |turn, sink| match &ending {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),
         });
+        if let Err(error) = session.log.commit() {
+            outlet.retract(id);
+            self.not_stored(id, error, now, outlet);
+            return;
+        }
+        self.close_turn(id, &ending, now, outlet);
+    }
+
+    /// The last chunk of a turn was given: now its summary is.
+    pub(super) fn close_turn(
+        &mut self,
+        id: &str,
+        ending: &Ending,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
         let Some(mut running) = session.running.take() else {
             return;
         };
-        self.calls.remove(&running.call);
+        let cancelled = running.is_cancelled();
         let timing = Timing {
             total: now.saturating_duration_since(running.started),
             waited: self.waited.saturating_sub(running.waited_before),
         };
-        let summary = summarize(id, &mut running, &ending, timing, session.cost);
+        let summary = summarize(id, &mut running, ending, timing, session.cost);
         session.remember(&mut running.turn, cancelled);
-        outlet.reply(running.token, Ok(Reply::Turn(Box::new(summary))));
+        self.acknowledge(id, running.token, Box::new(summary), now, outlet);
     }
+}
+
+impl Session {
+    /// What a turn begins with: parts of the prompt that were left out, how the session was brought back.
+    fn tell_first(&mut self, turn_id: &str, skipped: &[String], outlet: &mut impl Outlet) {
+        let receipt = self.receipt.take();
+        let mut sink = self.sink(Some(turn_id), outlet);
+        if !skipped.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "warning",
+                "title": "Parts of the prompt were left out",
+                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if let Some(receipt) = receipt {
+            let data = to_raw(&receipt);
+            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+        }
+    }
+}
+
+/// How an agent that lost its memory is told what was said before.
+fn reinjected(said: &str) -> String {
+    format!(
+        "What was said in this conversation before, of which you have no memory:\n\n{said}\n\n\
+         (End of what was said before. The next message follows.)"
+    )
 }
 
 /// The parts of a prompt that can be sent, and the types of those that cannot.

@@ -189,11 +189,12 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Settings};
+    use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
     use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
     use crate::core::error::Error;
     use crate::core::permit::Policy;
     use crate::core::profile::Profile;
+    use crate::core::store::Volatile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
     use crate::proto::wire::{AgentSource, EnsureParams};
@@ -212,6 +213,8 @@ mod tests {
             let chunk: serde_json::Value = serde_json::from_slice(&json).unwrap();
             self.0.push(chunk["type"].as_str().unwrap().to_owned());
         }
+        fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+        fn retract(&mut self, _: &str) {}
         fn notify(&mut self, _: Notice) {}
     }
 
@@ -225,19 +228,24 @@ mod tests {
     #[test]
     fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs() {
         let (mut now, seen) = (Instant::now(), &mut Seen::default());
-        let mut bridge = Bridge::new(Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
+        let mut bridge = Bridge::new(
+            Settings {
+                default_agent: AgentSpec {
+                    command: "agent".into(),
+                    args: Vec::new(),
+                    cwd: "/".into(),
+                    env: std::collections::BTreeMap::new(),
+                    source: AgentSource::CommandLine,
+                },
+                policy: Policy::Approve,
+                profile: Profile::V7,
                 cwd: "/".into(),
-                env: std::collections::BTreeMap::new(),
-                source: AgentSource::CommandLine,
+                id_prefix: "t".into(),
+                clock: (now, 0),
+                on_lost: OnLost::default(),
             },
-            policy: Policy::Approve,
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: "t".into(),
-        });
+            Box::new(Volatile),
+        );
         bridge.command(
             Token(1),
             Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// `session/prompt`: one turn. Its chunks stream meanwhile; the answer is its summary.
@@ -15,9 +15,13 @@ pub struct PromptParams {
     pub session_id: Option<String>,
     /// What the user says.
     pub message: UserMessage,
-    /// The client's id of the turn; made up where absent.
+    /// The client's id of the turn; made up where absent. A turn of this id that ended before is not run again:
+    /// its chunks and its summary are given once more.
     #[serde(default)]
     pub turn_id: Option<String>,
+    /// Runs a turn of this id again of which only the beginning is stored; an error otherwise.
+    #[serde(default)]
+    pub rerun: bool,
     /// Sends an image or a sound that the agent does not take as a link, which is an error otherwise.
     #[serde(default)]
     pub degrade: bool,
@@ -28,6 +32,8 @@ pub struct PromptParams {
 pub struct UserMessage {
     /// Its parts; a string is one text part.
     pub parts: Vec<Value>,
+    /// What else a `UIMessage` has: id and metadata.
+    pub other: Map<String, Value>,
 }
 
 impl UserMessage {
@@ -36,7 +42,19 @@ impl UserMessage {
     pub fn text(text: &str) -> Self {
         Self {
             parts: vec![serde_json::json!({ "type": "text", "text": text })],
+            other: Map::new(),
         }
+    }
+
+    /// As a `UIMessage` with an id; one is made where it has none.
+    pub fn to_ui_message(&self, new_id: impl FnOnce() -> String) -> Value {
+        let mut message = self.other.clone();
+        if !message.get("id").is_some_and(Value::is_string) {
+            message.insert("id".to_owned(), new_id().into());
+        }
+        message.insert("role".to_owned(), "user".into());
+        message.insert("parts".to_owned(), self.parts.clone().into());
+        Value::Object(message)
     }
 }
 
@@ -59,6 +77,7 @@ impl<'de> Deserialize<'de> for UserMessage {
                 match message.role.as_deref() {
                     None | Some("user") => Ok(UserMessage {
                         parts: message.parts,
+                        other: message.other,
                     }),
                     Some(role) => Err(de::Error::custom(format_args!(
                         "a prompt is a message of role user, not {role}"
@@ -88,12 +107,12 @@ impl JsonSchema for UserMessage {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UiMessage {
-    /// Its id.
-    #[serde(default)]
-    pub id: Option<String>,
     /// Whose it is: `user`.
     #[serde(default)]
     pub role: Option<String>,
     /// Text, file and source parts; others are left out and named in the summary's `metadata.skippedParts`.
     pub parts: Vec<Value>,
+    /// Its id and metadata: stored with it, made up where absent.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }

@@ -21,6 +21,9 @@ pub struct EnsureParams {
     /// How a session that is not live is brought back.
     #[serde(default)]
     pub strategy: Strategy,
+    /// Adopts a session that the agent has, by the agent's id, where the client's id is new.
+    #[serde(default)]
+    pub agent_session_id: Option<String>,
 }
 
 /// How a session is brought back: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
@@ -130,6 +133,12 @@ pub struct Recovery {
     pub failed: Vec<Attempt>,
     /// How many messages the agent repeated, where it loaded the session.
     pub replayed: Option<u64>,
+    /// How many messages are stored.
+    pub messages: u64,
+    /// How many of these were taken over from what the agent repeated.
+    pub adopted: u64,
+    /// How many characters of the stored messages the agent is given with its next prompt, since it lost them.
+    pub reinjected: u64,
 }
 
 /// A way of bringing a session back that failed.

@@ -202,9 +202,15 @@ impl Server {
         self.notifications.retain(|(m, _)| m != method);
     }
 
-    /// The numbers of this session's chunks may leap, since the test switches them off.
+    /// The numbers of this session's chunks may leap, since the test switches them off, and repeat, since
+    /// older profiles have two chunks for one.
     pub fn allow_gaps(&mut self, session: &str) {
         self.stream(session).gap_allowed = true;
+    }
+
+    /// The session's chunks come once more from the first.
+    pub fn rewind(&mut self, session: &str) {
+        self.stream(session).seq = 0;
     }
 
     /// Stops or goes on to read.
@@ -433,6 +439,33 @@ impl Server {
         self.end()
     }
 
+    /// Ends acpipe, audits, and starts it again in the same world: its sessions' chunks go on being numbered.
+    pub fn restart(mut self, args: &[&str]) -> Self {
+        self.end();
+        self.succeed(args)
+    }
+
+    /// Kills acpipe, and what it leaves behind, and starts it again; what was said before need not be claimed.
+    pub fn crash(mut self, args: &[&str]) -> Self {
+        super::signal(self.pid(), rustix::process::Signal::KILL);
+        self.audited = true;
+        self.stdin = None;
+        self.read_on(true);
+        self.drain();
+        self.child.wait().unwrap();
+        self.world.kill_all();
+        self.succeed(args)
+    }
+
+    fn succeed(&mut self, args: &[&str]) -> Self {
+        let world = std::mem::replace(&mut self.world, World::new());
+        let mut next = Self::launch(world, args, self.framing, &[]);
+        for (session, stream) in &self.streams {
+            next.stream(session).seq = stream.seq;
+        }
+        next
+    }
+
     /// The same when stdin may stay open: something else made it end.
     pub fn await_end(mut self) -> End {
         self.drain();
@@ -621,7 +654,7 @@ impl Server {
         let turn = params["turnId"].as_str().map(str::to_owned);
         let stream = self.stream(session);
         let next = stream.seq + 1;
-        let fits = seq == next || (stream.gap_allowed && seq > next);
+        let fits = seq == next || (stream.gap_allowed && seq >= stream.seq);
         let late = turn.as_ref().is_some_and(|t| stream.closed.contains(t));
         stream.seq = seq;
         stream.chunks.push_back(Chunk {

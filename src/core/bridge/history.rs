@@ -1,0 +1,257 @@
+//! What the client asks of a session's history: its chunks, its messages.
+
+use super::Bridge;
+use super::commands::invalid;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Record;
+use crate::core::session::Session;
+use crate::proto::json::value;
+use crate::proto::wire::{self, DEFAULT_SESSION};
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+/// How many chunks and messages a page has at most, and where nothing is said.
+const CHUNKS: (u32, u32) = (10_000, 1000);
+const MESSAGES: (u32, u32) = (1000, 100);
+
+/// How large a page of messages may become, in bytes of JSON, beyond its first message.
+const PAGE_BYTES: usize = 4 << 20;
+
+impl Bridge {
+    /// The session that a call names, with all that was said so far in its log.
+    fn history(&mut self, id: Option<&str>) -> Result<&mut Session, Error> {
+        let session = self.session(id.unwrap_or(DEFAULT_SESSION))?;
+        session.log.commit()?;
+        Ok(session)
+    }
+
+    pub(super) fn replay(&mut self, p: &wire::ReplayParams) -> Result<wire::ReplayResult, Error> {
+        let limit = limit(p.limit, CHUNKS)?;
+        let session = self.history(p.session_id.as_deref())?;
+        let profile = session.view.profile;
+        let page = session.log.page(p.after_seq, limit)?;
+        let next = page
+            .chunks
+            .last()
+            .filter(|_| page.more)
+            .map(|last| last.seq);
+        let mut entries = Vec::with_capacity(page.chunks.len());
+        for stored in page.chunks {
+            profile.adapt_stored(value(&stored.chunk), |chunk| {
+                entries.push(wire::ReplayEntry {
+                    seq: stored.seq,
+                    turn_id: stored.turn_id.clone(),
+                    chunk,
+                });
+            });
+        }
+        Ok(wire::ReplayResult { entries, next })
+    }
+
+    pub(super) fn list_messages(
+        &mut self,
+        p: &wire::ListMessagesParams,
+    ) -> Result<wire::ListMessagesResult, Error> {
+        let limit = limit(p.limit, MESSAGES)?;
+        let session = self.history(p.session_id.as_deref())?;
+        let place = |id: &Option<String>| match id {
+            Some(id) => session.place(id).map(Some),
+            None => Ok(None),
+        };
+        let (after, before) = (place(&p.after)?, place(&p.before)?);
+        let total = session.log.count();
+        let begin = after.map_or(0, |at| at + 1);
+        let end = before.unwrap_or_else(|| usize::try_from(total).unwrap_or(usize::MAX));
+        let backwards = before.is_some() && after.is_none();
+        let places: Box<dyn Iterator<Item = usize>> = if backwards {
+            Box::new((begin..end).rev())
+        } else {
+            Box::new(begin..end)
+        };
+        let (mut messages, mut size, mut more) = (Vec::new(), 0, false);
+        for at in places {
+            if messages.len() == limit || size > PAGE_BYTES {
+                more = true;
+                break;
+            }
+            if let Some(message) = session.log.message(at, session.view.profile)? {
+                size += message.to_string().len();
+                messages.push(message);
+            }
+        }
+        if backwards {
+            messages.reverse();
+        }
+        Ok(wire::ListMessagesResult {
+            messages,
+            more,
+            total,
+        })
+    }
+
+    pub(super) fn last_message(
+        &mut self,
+        p: &wire::SessionParams,
+    ) -> Result<wire::MessageResult, Error> {
+        let session = self.history(p.session_id.as_deref())?;
+        let message = session.last_message("assistant")?;
+        Ok(wire::MessageResult { message })
+    }
+
+    pub(super) fn add_message(
+        &mut self,
+        p: wire::AddMessageParams,
+        now: Instant,
+    ) -> Result<wire::MessageResult, Error> {
+        let message = checked(p.message)?;
+        let at = self.time(now);
+        let session = self.history(p.session_id.as_deref())?;
+        let id = message["id"].as_str().unwrap_or_default();
+        if session.log.position(id).is_some() {
+            let text = format!("there is a message {id:?} already: message/update changes it");
+            return Err(Error::new(ErrorKind::MessageExists, text));
+        }
+        session.take_down_message(&message, &at)?;
+        Ok(wire::MessageResult {
+            message: Some(message),
+        })
+    }
+
+    pub(super) fn update_message(
+        &mut self,
+        p: wire::UpdateMessageParams,
+        now: Instant,
+    ) -> Result<wire::MessageResult, Error> {
+        let at = self.time(now);
+        let session = self.history(p.session_id.as_deref())?;
+        let place = session.place(&p.message_id)?;
+        let running = session.running.as_ref().map(|r| r.turn.message_id());
+        let unasked = session.unprompted.as_ref().map(|u| u.turn.message_id());
+        if [running, unasked].contains(&Some(p.message_id.as_str())) {
+            let text = "the message is still being made: update it when its turn has ended";
+            return Err(Error::new(ErrorKind::Busy, text));
+        }
+        let known = session.log.message(place, session.view.profile)?;
+        let mut message = match known {
+            Some(Value::Object(message)) => message,
+            _ => Map::new(),
+        };
+        message.extend(p.message);
+        message.insert("id".to_owned(), p.message_id.into());
+        let message = checked(message)?;
+        session.take_down_message(&message, &at)?;
+        Ok(wire::MessageResult {
+            message: Some(message),
+        })
+    }
+
+    pub(super) fn clear_messages(
+        &mut self,
+        p: &wire::ClearParams,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let at = self.time(now);
+        let session = self.history(p.session_id.as_deref())?;
+        session.must_be_idle()?;
+        session.log.clear(&at, p.archive)?;
+        session.log.describe();
+        Ok(())
+    }
+}
+
+impl Session {
+    /// The place of a message in their order.
+    fn place(&self, id: &str) -> Result<usize, Error> {
+        self.log.position(id).ok_or_else(|| {
+            let text = format!("there is no message {id:?}: message/list shows what there is");
+            Error::new(ErrorKind::MessageNotFound, text)
+        })
+    }
+
+    /// The last message of a role.
+    fn last_message(&self, role: &str) -> Result<Option<Value>, Error> {
+        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
+        for at in (0..total).rev() {
+            let message = self.log.message(at, self.view.profile)?;
+            if let Some(message) = message.filter(|message| message["role"] == role) {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take_down_message(&mut self, message: &Value, at: &str) -> Result<(), Error> {
+        self.log.append(&Record::Message { at, message });
+        self.log.commit()?;
+        self.log.describe();
+        self.log.sync(0);
+        Ok(())
+    }
+
+    /// Whether nothing runs or is about to.
+    pub(super) fn must_be_idle(&self) -> Result<(), Error> {
+        if self.turn_id().is_none() && self.queued.is_none() && self.abandoned.is_none() {
+            return Ok(());
+        }
+        let text = format!(
+            "session {:?} is in a turn: try again when it has ended, or call session/cancel",
+            self.id
+        );
+        Err(Error::new(ErrorKind::Busy, text))
+    }
+
+    /// The last `limit` characters of what was said, as text; `None` where that is nothing.
+    pub(super) fn transcript(&self, limit: usize) -> Result<Option<String>, Error> {
+        let mut said: Vec<String> = Vec::new();
+        let mut left = limit;
+        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
+        for at in (0..total).rev() {
+            if left == 0 {
+                break;
+            }
+            let Some(message) = self.log.message(at, self.view.profile)? else {
+                continue;
+            };
+            let parts = message["parts"].as_array().into_iter().flatten();
+            let texts = parts.filter(|part| part["type"] == "text");
+            let text: Vec<&str> = texts.filter_map(|part| part["text"].as_str()).collect();
+            if text.is_empty() {
+                continue;
+            }
+            let role = message["role"].as_str().unwrap_or_default();
+            let text = format!("{role}: {}", text.join("\n"));
+            let excess = text.chars().count().saturating_sub(left);
+            left -= text.chars().count() - excess;
+            said.push(text.chars().skip(excess).collect());
+        }
+        said.reverse();
+        Ok(Some(said.join("\n\n")).filter(|text| !text.is_empty()))
+    }
+}
+
+/// A message that can be stored.
+fn checked(message: Map<String, Value>) -> Result<Value, Error> {
+    let id = message.get("id").and_then(Value::as_str);
+    if id.is_none_or(str::is_empty) {
+        return Err(invalid("message.id", "a string is needed"));
+    }
+    let role = message.get("role").and_then(Value::as_str);
+    if !role.is_some_and(|role| ["user", "assistant", "system"].contains(&role)) {
+        return Err(invalid(
+            "message.role",
+            "user, assistant or system is needed",
+        ));
+    }
+    if !message.get("parts").is_some_and(Value::is_array) {
+        return Err(invalid("message.parts", "a list is needed"));
+    }
+    Ok(Value::Object(message))
+}
+
+/// How many a page may have at most.
+pub(super) fn limit(given: Option<u32>, (most, usual): (u32, u32)) -> Result<usize, Error> {
+    match given {
+        Some(0) => Err(invalid("limit", "it must be at least 1")),
+        given => Ok(given.unwrap_or(usual).min(most) as usize),
+    }
+}

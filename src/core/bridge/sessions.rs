@@ -1,0 +1,174 @@
+//! What the client asks of sessions as a whole: lists, the end of one.
+
+use super::history::limit;
+use super::storage::Awaited;
+use super::{Bridge, Phase};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::session::{Session, Stage};
+use crate::core::store::Card;
+use crate::proto::wire::{
+    ClearParams, DEFAULT_SESSION, ListSessionsParams, ListSessionsResult, SessionInfo,
+    SessionParams, SessionStage,
+};
+use std::collections::BTreeMap;
+
+/// How many sessions a page has at most, and where nothing is said.
+const LIMIT: (u32, u32) = (1000, 100);
+
+impl Bridge {
+    pub(super) fn ask_for_sessions(
+        &mut self,
+        token: Token,
+        p: ListSessionsParams,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        limit(p.limit, LIMIT)?;
+        let ticket = self.ticket();
+        if self.store.list(ticket) {
+            self.awaited.insert(ticket, Awaited::List(token, p));
+        } else {
+            self.list_sessions(token, &p, Vec::new(), outlet);
+        }
+        Ok(())
+    }
+
+    /// All stored sessions are known: those that are open know more.
+    pub(super) fn list_sessions(
+        &mut self,
+        token: Token,
+        p: &ListSessionsParams,
+        cards: Vec<Card>,
+        outlet: &mut impl Outlet,
+    ) {
+        let stored = cards
+            .into_iter()
+            .map(|card| (card.session_id.clone(), stored(card)));
+        let mut all: BTreeMap<String, SessionInfo> = stored.collect();
+        let open = self
+            .sessions
+            .values()
+            .filter(|session| !session.log.is_empty());
+        all.extend(open.map(|session| (session.id.clone(), session.info())));
+        let mut infos: Vec<SessionInfo> = all.into_values().collect();
+        infos.retain(|info| p.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd));
+        infos.sort_by(|a, b| order(b).cmp(&order(a)));
+        let after = p
+            .cursor
+            .as_deref()
+            .and_then(|cursor| cursor.split_once(' '));
+        if let Some((time, id)) = after {
+            infos.retain(|info| order(info) < (time, id));
+        }
+        let limit = limit(p.limit, LIMIT).unwrap_or(1);
+        let next_cursor = (infos.len() > limit).then(|| {
+            let (time, id) = order(&infos[limit - 1]);
+            format!("{time} {id}")
+        });
+        infos.truncate(limit);
+        let page = ListSessionsResult {
+            sessions: infos,
+            next_cursor,
+        };
+        outlet.reply(token, Ok(Reply::Sessions(page)));
+    }
+
+    pub(super) fn session_info(&mut self, p: &SessionParams) -> Result<SessionInfo, Error> {
+        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        Ok(self.session(id)?.info())
+    }
+
+    /// The agent may forget the session, and other programs may have it; what is stored stays.
+    pub(super) fn close_session(
+        &mut self,
+        p: &SessionParams,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let session = self.session(id)?;
+        session.must_be_idle()?;
+        session.end_unprompted(None, outlet);
+        session.log.commit()?;
+        session.log.describe();
+        let message = "the session was closed before it was open";
+        self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), outlet);
+        self.let_go(id);
+        self.sessions.remove(id);
+        Ok(())
+    }
+
+    /// The session is no more: its messages and who it was are removed.
+    pub(super) fn clear_session(
+        &mut self,
+        p: &ClearParams,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        self.session(id)?.must_be_idle()?;
+        self.session(id)?.log.remove(p.archive)?;
+        let closed = SessionParams {
+            session_id: Some(id.to_owned()),
+        };
+        self.close_session(&closed, outlet)
+    }
+
+    /// Tells the agent that a session is not needed any more, where it takes that.
+    fn let_go(&mut self, id: &str) {
+        let agent_session = self.sessions.get(id).and_then(Session::agent_session);
+        let Some(agent_session) = agent_session.map(str::to_owned) else {
+            return;
+        };
+        self.routes.retain(|_, routed| routed != id);
+        let closes = match self.agent.as_ref().map(|agent| &agent.phase) {
+            Some(Phase::Ready(info)) => info.capabilities.close,
+            _ => false,
+        };
+        if let Some(agent) = self.agent.as_mut().filter(|_| closes) {
+            agent.dialect.close(&agent_session, &mut agent.out);
+        }
+    }
+}
+
+impl Session {
+    /// What lists show of it.
+    fn info(&self) -> SessionInfo {
+        SessionInfo {
+            state: match self.stage {
+                Stage::Live { .. } => SessionStage::Live,
+                Stage::Opening { .. } => SessionStage::Opening,
+                Stage::Resting => SessionStage::Resting,
+            },
+            turn_id: self.turn_id().map(str::to_owned),
+            corrupt_lines: Some(self.log.corrupt()),
+            ..stored(self.log.card())
+        }
+    }
+}
+
+/// A stored session that is not open.
+fn stored(card: Card) -> SessionInfo {
+    SessionInfo {
+        session_id: Some(card.session_id),
+        agent_session_id: card.agent_session_id,
+        agent: card.agent,
+        state: SessionStage::Resting,
+        turn_id: None,
+        cwd: card.cwd,
+        title: card.title,
+        mode: card.mode,
+        model: card.model,
+        created_at: Some(card.created_at),
+        updated_at: Some(card.updated_at),
+        messages: Some(card.messages),
+        seq: Some(card.seq),
+        corrupt_lines: None,
+    }
+}
+
+/// What sessions are ordered by: the time, then the id.
+fn order(info: &SessionInfo) -> (&str, &str) {
+    (
+        info.updated_at.as_deref().unwrap_or_default(),
+        info.session_id.as_deref().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,256 @@
+//! What must not be lost: sessions are opened from the store, taken down in their logs, and what cannot be
+//! stored is told.
+
+use super::Bridge;
+use super::commands::no_session;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::{FORMAT, Identity, Log, Record};
+use crate::core::session::{Known, Session};
+use crate::core::store::StoreEvent;
+use crate::core::summary::Ending;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{to_raw, value};
+use crate::proto::wire::{ListSessionsParams, TurnSummary};
+use serde_json::Value;
+use std::time::Instant;
+use tracing::warn;
+
+/// A call whose answer waits for the store.
+#[derive(Debug)]
+pub(super) enum Awaited {
+    /// The summary of a turn, until it is on the disk.
+    Turn(Token, Box<TurnSummary>),
+    /// A list of sessions.
+    List(Token, ListSessionsParams),
+}
+
+impl Bridge {
+    /// The time of the world, RFC 3339.
+    pub(super) fn time(&self, now: Instant) -> String {
+        let (at, unix) = self.settings.clock;
+        let since = now.saturating_duration_since(at).as_millis();
+        let unix = unix.saturating_add(i64::try_from(since).unwrap_or(i64::MAX));
+        jiff::Timestamp::from_millisecond(unix)
+            .map_or_else(|_| String::new(), |t| format!("{t:.3}"))
+    }
+
+    pub(super) fn ticket(&mut self) -> u64 {
+        self.last_ticket += 1;
+        self.last_ticket
+    }
+
+    /// The session of this id: one that is open, or else one that is stored.
+    pub(super) fn session(&mut self, id: &str) -> Result<&mut Session, Error> {
+        if !self.sessions.contains_key(id) && self.store.has(id)? {
+            self.restore(id)?;
+        }
+        self.sessions.get_mut(id).ok_or_else(|| no_session(id))
+    }
+
+    /// Opens a stored session, if there is one; its log in any case.
+    pub(super) fn restore(&mut self, id: &str) -> Result<Option<Log>, Error> {
+        let mut log = Log::open(self.store.open(id)?)?;
+        let Some(identity) = log.identity().cloned() else {
+            return Ok(Some(log));
+        };
+        if log.corrupt() > 0 {
+            let lines = log.corrupt();
+            warn!(
+                session = id,
+                lines, "lines of the log cannot be read: they are left in place"
+            );
+        }
+        for turn in log.open_turns() {
+            let error_text =
+                "acpipe ended before this turn did: what the agent did then is not known";
+            log.chunk(Some(&turn), &Chunk::Error { error_text });
+        }
+        log.commit()?;
+        let mut session = Session::new(id.to_owned(), identity.cwd, log, self.view);
+        session.known = identity
+            .agent
+            .zip(identity.agent_session_id)
+            .map(|(agent, id)| Known { agent, id });
+        session.cost = identity.cost;
+        self.sessions.insert(id.to_owned(), session);
+        Ok(None)
+    }
+
+    /// Takes down who a session is, where that changed.
+    pub(super) fn identify(&mut self, id: &str, now: Instant) {
+        let at = self.time(now);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let last = session.log.identity();
+        let created_at = last.map_or_else(|| at.clone(), |last| last.created_at.clone());
+        let identity = Identity {
+            seq: last.map_or(0, |last| last.seq),
+            created_at,
+            ..session.identity(last)
+        };
+        if last != Some(&identity) {
+            let identity = Identity {
+                seq: session.log.seq(),
+                ..identity
+            };
+            session.log.append(&Record::Session {
+                at: &at,
+                identity: &identity,
+            });
+        }
+    }
+
+    /// Writes what sessions took down. What a client saw must be in the log: this comes before it gets
+    /// anything.
+    pub fn commit(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let dirty = self.sessions.values_mut().filter(|s| s.log.is_dirty());
+        let mut failed = Vec::new();
+        for session in dirty {
+            if let Err(error) = session.log.commit() {
+                outlet.retract(&session.id);
+                failed.push((session.id.clone(), error));
+            }
+        }
+        for (id, error) in failed {
+            self.not_stored(&id, error, now, outlet);
+        }
+    }
+
+    /// What a session says cannot be stored: its turn ends here, since nobody may see what would be lost.
+    pub(super) fn not_stored(
+        &mut self,
+        id: &str,
+        error: Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        warn!(session = id, %error, "a session is not stored");
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        // What nobody saw is no message.
+        session.unprompted = None;
+        let agent_session = session.agent_session().map(str::to_owned);
+        let Some(call) = session.running.as_ref().map(|running| running.call) else {
+            return;
+        };
+        session.with_turn(outlet, |turn, sink| turn.break_off(&error, sink));
+        session.log.owe();
+        if self.calls.contains_key(&call) {
+            session.abandoned = Some(call);
+            if let (Some(agent), Some(agent_session)) = (&mut self.agent, agent_session) {
+                agent.dialect.cancel(&agent_session, &mut agent.out);
+            }
+        }
+        self.ended.retain(|(ended, _)| ended != id);
+        self.close_turn(id, &Ending::Failed(error), now, outlet);
+    }
+
+    /// A turn is over: its summary is given when it is on the disk.
+    pub(super) fn acknowledge(
+        &mut self,
+        id: &str,
+        token: Token,
+        summary: Box<TurnSummary>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let at = self.time(now);
+        let ticket = self.ticket();
+        self.identify(id, now);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let raw = to_raw(&summary);
+        session.log.append(&Record::End {
+            at: &at,
+            turn_id: &summary.turn_id,
+            summary: &raw,
+        });
+        let told = summary
+            .errors
+            .iter()
+            .any(|e| e.kind == ErrorKind::Storage.name());
+        if told {
+            session.log.owe();
+        }
+        match session.log.commit() {
+            Err(error) if !told => {
+                let error = error.with("summary", value(&raw));
+                outlet.reply(token, Err(error));
+                return;
+            }
+            _ => {}
+        }
+        session.log.describe();
+        if session.log.sync(ticket) {
+            self.awaited.insert(ticket, Awaited::Turn(token, summary));
+        } else {
+            outlet.reply(token, Ok(Reply::Turn(summary)));
+        }
+    }
+
+    /// The store answered.
+    pub fn stored(&mut self, event: StoreEvent, outlet: &mut impl Outlet) {
+        match event {
+            StoreEvent::Synced { ticket, outcome } => {
+                if let Err(error) = &outcome {
+                    warn!(%error, "what was written may be lost if the machine crashes");
+                }
+                if let Some(Awaited::Turn(token, summary)) = self.awaited.remove(&ticket) {
+                    outlet.reply(token, outcome.map(|()| Reply::Turn(summary)));
+                }
+            }
+            StoreEvent::Listed { ticket, outcome } => {
+                if let Some(Awaited::List(token, params)) = self.awaited.remove(&ticket) {
+                    match outcome {
+                        Ok(cards) => self.list_sessions(token, &params, cards, outlet),
+                        Err(error) => outlet.reply(token, Err(error)),
+                    }
+                }
+            }
+        }
+        self.finish_if_done(outlet);
+    }
+}
+
+impl Session {
+    /// Who the session is now; what the agent does not tell is as it was.
+    fn identity(&self, last: Option<&Identity>) -> Identity {
+        let last = last.cloned().unwrap_or_default();
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let current =
+            |list: &str, field: &str| text(self.state.get(list).and_then(|l| l.get(field)));
+        Identity {
+            format: FORMAT,
+            session_id: self.id.clone(),
+            created_at: String::new(),
+            cwd: self.cwd.clone(),
+            agent: self.known.as_ref().map(|known| known.agent.clone()),
+            agent_session_id: self.known.as_ref().map(|known| known.id.clone()),
+            title: match self.state.get("title") {
+                None => last.title,
+                title => text(title),
+            },
+            mode: current("modes", "currentModeId")
+                .or_else(|| self.option("mode"))
+                .or(last.mode),
+            model: current("models", "currentModelId")
+                .or_else(|| self.option("model"))
+                .or(last.model),
+            cost: self.cost,
+            seq: 0,
+        }
+    }
+
+    /// What the first option of a category is set to.
+    fn option(&self, category: &str) -> Option<String> {
+        let options = self.state.get("configOptions")?.as_array()?;
+        let option = options
+            .iter()
+            .find(|option| option["category"] == category)?;
+        option["currentValue"].as_str().map(str::to_owned)
+    }
+}

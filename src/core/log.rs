@@ -1,0 +1,283 @@
+//! The log of a session: everything that was said in it, one JSON line each, appended and never changed.
+//!
+//! A chunk gets its number here, and its line with it: what a client saw with a number is in the log, and the
+//! log has no gap. Lines are collected until [`Log::commit`], which comes before the client gets anything.
+
+mod index;
+mod read;
+mod record;
+
+use super::error::{Error, ErrorKind};
+use super::store::{Card, LogFile};
+use crate::proto::chunk::Chunk;
+use index::{Index, Part};
+pub use read::{Page, Stored};
+pub use record::{FORMAT, Identity, Record};
+use serde_json::Value;
+use std::io::Write as _;
+use std::ops::Range;
+
+/// The log of one session.
+#[derive(Debug)]
+pub struct Log {
+    file: Box<dyn LogFile>,
+    index: Index,
+    /// Lines that are not in the file yet.
+    pending: Vec<u8>,
+    /// How many bytes of these the client knows of, though the disk did not take them.
+    owed: usize,
+    /// The beginning of the last chunk's line, and its turn.
+    prefix: (Option<String>, Vec<u8>),
+}
+
+/// What a log knows of a turn.
+#[derive(Debug)]
+pub enum TurnState {
+    /// It was never prompted.
+    Unknown,
+    /// It was, and no end is known.
+    Unfinished,
+    /// Its summary, as JSON.
+    Finished(Value),
+}
+
+impl Log {
+    /// Reads a log; a torn last line is cut off.
+    ///
+    /// # Errors
+    /// The disk fails, or the log is of a version that this program does not know.
+    pub fn open(file: Box<dyn LogFile>) -> Result<Self, Error> {
+        let mut log = Self {
+            file,
+            index: Index::default(),
+            pending: Vec::new(),
+            owed: 0,
+            prefix: (None, record::chunk_prefix(None)),
+        };
+        log.scan().map_err(|e| cannot("read", &e))?;
+        let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
+        if format > FORMAT {
+            let message = format!(
+                "the session's log is of format {format}, and this acpipe knows {FORMAT}: use a newer acpipe"
+            );
+            return Err(Error::new(ErrorKind::Storage, message));
+        }
+        Ok(log)
+    }
+
+    fn scan(&mut self) -> std::io::Result<()> {
+        let mut index = Index::default();
+        let whole = self.file.begin()..self.file.end();
+        let rest = self.lines(whole, |line, at| {
+            index.line(line, at);
+            true
+        })?;
+        if rest < self.file.end() {
+            self.file.cut(rest)?;
+        }
+        let mut place = rest;
+        for line in self.pending.split_inclusive(|byte| *byte == b'\n') {
+            let end = place + line.len() as u64;
+            index.line(line.trim_ascii_end(), place..end);
+            place = end;
+        }
+        index.read_all();
+        self.index = index;
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.index.identity.as_ref()
+    }
+
+    /// The number of the last chunk.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.index.seq
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.index.messages.len() as u64
+    }
+
+    /// Whether nothing was ever taken down.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.file.end() == 0 && self.pending.is_empty()
+    }
+
+    /// How many lines cannot be read.
+    #[must_use]
+    pub fn corrupt(&self) -> u64 {
+        self.index.corrupt
+    }
+
+    /// Numbers a chunk and takes it down; gives the number.
+    pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
+        if self.prefix.0.as_deref() != turn {
+            self.prefix = (turn.map(str::to_owned), record::chunk_prefix(turn));
+        }
+        let seq = self.index.seq + 1;
+        let before = self.pending.len();
+        self.pending.extend_from_slice(&self.prefix.1);
+        // Writing into memory cannot fail.
+        let _ = write!(self.pending, "{seq},\"chunk\":");
+        chunk.write(&mut self.pending);
+        self.pending.extend_from_slice(b"}\n");
+        let part = match chunk {
+            Chunk::Start { message_id, .. } => Part::Begin(message_id),
+            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => Part::End,
+            _ => Part::Middle,
+        };
+        let at = self.range_from(before);
+        self.index.chunk(seq, turn, part, &at);
+        seq
+    }
+
+    /// Takes down anything else.
+    pub fn append(&mut self, record: &Record<'_>) {
+        let before = self.pending.len();
+        if serde_json::to_writer(&mut self.pending, record).is_err() {
+            self.pending.truncate(before);
+            return;
+        }
+        self.pending.push(b'\n');
+        let at = self.range_from(before);
+        match record {
+            Record::Session { at, identity } => {
+                (*at).clone_into(&mut self.index.updated_at);
+                self.index.identity = Some((*identity).clone());
+            }
+            Record::Prompt {
+                turn_id, message, ..
+            } => self.index.prompt(turn_id, id_of(message), &at),
+            Record::End {
+                turn_id, at: time, ..
+            } => {
+                (*time).clone_into(&mut self.index.updated_at);
+                self.index.end(turn_id, &at);
+            }
+            Record::Message { message, .. } => self.index.message(id_of(message), &at),
+            Record::Recovery { .. } => {}
+        }
+    }
+
+    fn range_from(&self, before: usize) -> Range<u64> {
+        let base = self.file.end();
+        base + before as u64..base + self.pending.len() as u64
+    }
+
+    /// Whether there is something that the file has to take before the client may see it.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.pending.len() > self.owed
+    }
+
+    /// Writes what was taken down since the last time: all of it or nothing.
+    ///
+    /// # Errors
+    /// The disk is full or fails: what was taken down is forgotten, with its numbers.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        if !self.is_dirty() {
+            return Ok(());
+        }
+        match self.file.append(&self.pending) {
+            Ok(()) => {
+                self.pending.clear();
+                self.owed = 0;
+                if self.file.begin() > 0 {
+                    self.index.forget_before(self.file.begin());
+                }
+                Ok(())
+            }
+            Err(e) => {
+                self.pending.truncate(self.owed);
+                // Where it cannot be read either, that is told when it is to be read.
+                let _ = self.scan();
+                Err(cannot("written", &e))
+            }
+        }
+    }
+
+    /// What was taken down since the last commit may be shown though the disk does not take it: the news
+    /// that it does not. It is written with what comes next.
+    pub fn owe(&mut self) {
+        self.owed = self.pending.len();
+    }
+
+    /// See [`LogFile::sync`].
+    pub fn sync(&mut self, ticket: u64) -> bool {
+        self.file.sync(ticket)
+    }
+
+    /// Brings the card up to date.
+    pub fn describe(&mut self) {
+        let card = self.card();
+        self.file.describe(&card);
+    }
+
+    /// What lists show of the session.
+    #[must_use]
+    pub fn card(&self) -> Card {
+        let identity = self.index.identity.clone().unwrap_or_default();
+        Card {
+            session_id: identity.session_id,
+            agent: identity.agent,
+            agent_session_id: identity.agent_session_id,
+            cwd: identity.cwd,
+            title: identity.title,
+            mode: identity.mode,
+            model: identity.model,
+            created_at: identity.created_at,
+            updated_at: self.index.updated_at.clone(),
+            messages: self.count(),
+            seq: self.seq(),
+            bytes: self.file.end(),
+        }
+    }
+
+    /// Removes all messages; who the session is stays, and its numbers go on.
+    ///
+    /// # Errors
+    /// The disk is full or fails: the log is as it was.
+    pub fn clear(&mut self, at: &str, archive: bool) -> Result<(), Error> {
+        let identity = Identity {
+            seq: self.index.seq,
+            ..self.index.identity.clone().unwrap_or_default()
+        };
+        let first = Record::Session {
+            at,
+            identity: &identity,
+        };
+        let mut line = serde_json::to_vec(&first).unwrap_or_default();
+        line.push(b'\n');
+        let replaced = self.file.replace(&line, archive);
+        replaced.map_err(|e| cannot("replaced", &e))?;
+        self.pending.clear();
+        self.owed = 0;
+        self.scan().map_err(|e| cannot("read", &e))
+    }
+
+    /// Removes the log from the disk, or keeps it apart.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn remove(&mut self, archive: bool) -> Result<(), Error> {
+        self.pending.clear();
+        self.file.remove(archive).map_err(|e| cannot("removed", &e))
+    }
+}
+
+fn id_of(message: &Value) -> &str {
+    message["id"].as_str().unwrap_or_default()
+}
+
+fn cannot(what: &str, why: &std::io::Error) -> Error {
+    let message = format!(
+        "the session's log cannot be {what}: {why}; make room, or use --state-dir or --persist never"
+    );
+    Error::new(ErrorKind::Storage, message)
+}

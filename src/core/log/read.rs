@@ -1,0 +1,202 @@
+//! Reading a log: its chunks a page at a time, its messages, its turns.
+
+use super::index::Source;
+use super::record::Line;
+use super::{Log, TurnState, cannot};
+use crate::core::error::Error;
+use crate::core::fold::Fold;
+use crate::core::profile::Profile;
+use crate::proto::json::value;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::io;
+use std::ops::Range;
+
+/// How much is read at a time.
+const BLOCK: u64 = 256 << 10;
+
+/// How large a page may become, in bytes of the log, beyond its first entry.
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// A chunk of the log.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub seq: u64,
+    pub turn_id: Option<String>,
+    pub chunk: Box<RawValue>,
+}
+
+impl Stored {
+    /// Whether it is the last chunk of its message.
+    fn is_last(&self) -> bool {
+        let chunk = self.chunk.get();
+        let kinds = [
+            r#"{"type":"finish","#,
+            r#"{"type":"abort""#,
+            r#"{"type":"error","#,
+        ];
+        kinds.iter().any(|kind| chunk.starts_with(kind))
+    }
+}
+
+/// Some chunks in their order.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub chunks: Vec<Stored>,
+    /// Whether there are more after these.
+    pub more: bool,
+}
+
+impl Log {
+    /// Hands over whole lines and where they are, until `take` says false; gives where the last one ended.
+    pub(super) fn lines(
+        &self,
+        range: Range<u64>,
+        mut take: impl FnMut(&[u8], Range<u64>) -> bool,
+    ) -> io::Result<u64> {
+        let mut held: Vec<u8> = Vec::new();
+        // Where `held` begins, and where the next block does.
+        let (mut start, mut next) = (range.start, range.start);
+        while next < range.end {
+            let block = self.file.read(next..range.end.min(next + BLOCK))?;
+            if block.is_empty() {
+                break;
+            }
+            next += block.len() as u64;
+            held.extend_from_slice(&block);
+            let mut used = 0;
+            while let Some(end) = memchr::memchr(b'\n', &held[used..]) {
+                let line = used..used + end;
+                used += end + 1;
+                let at = start + line.start as u64..start + used as u64;
+                let end = at.end;
+                if !take(&held[line], at) {
+                    return Ok(end);
+                }
+            }
+            held.drain(..used);
+            start += used as u64;
+        }
+        Ok(start)
+    }
+
+    /// The chunks after a number, at most so many.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn page(&self, after: u64, limit: usize) -> Result<Page, Error> {
+        let mut page = Page::default();
+        let mut size = 0;
+        let from = self.index.place_after(after).max(self.file.begin());
+        let read = self.lines(from..self.file.end(), |line, _| {
+            let Some(stored) = chunk(line).filter(|stored| stored.seq > after) else {
+                return true;
+            };
+            size += line.len();
+            page.more =
+                page.chunks.len() == limit || (size > PAGE_BYTES && !page.chunks.is_empty());
+            if page.more {
+                return false;
+            }
+            page.chunks.push(stored);
+            true
+        });
+        read.map_err(|e| cannot("read", &e))?;
+        Ok(page)
+    }
+
+    /// Hands over the chunks of a turn, in order.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn turn_chunks(&self, turn: &str, take: impl FnMut(&Stored)) -> Result<(), Error> {
+        match self.index.turn(turn) {
+            Some(known) => self.chunks_from(turn, known.begin, take),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands over the chunks of one message of a turn.
+    fn chunks_from(
+        &self,
+        turn: &str,
+        begin: u64,
+        mut take: impl FnMut(&Stored),
+    ) -> Result<(), Error> {
+        let range = begin.max(self.file.begin())..self.file.end();
+        let read = self.lines(range, |line, _| {
+            let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
+            let Some(stored) = chunk(line).filter(of_turn) else {
+                return true;
+            };
+            take(&stored);
+            !stored.is_last()
+        });
+        read.map(|_| ()).map_err(|e| cannot("read", &e))
+    }
+
+    /// What became of a turn.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn turn(&self, id: &str) -> Result<TurnState, Error> {
+        let Some(turn) = self.index.turn(id).filter(|turn| turn.prompted) else {
+            return Ok(TurnState::Unknown);
+        };
+        let Some(at) = turn.summary.clone() else {
+            return Ok(TurnState::Unfinished);
+        };
+        let line = self.file.read(at).map_err(|e| cannot("read", &e))?;
+        let line = serde_json::from_slice::<Line<'_>>(&line).ok();
+        Ok(match line.and_then(|line| line.summary.map(value)) {
+            Some(summary) => TurnState::Finished(summary),
+            None => TurnState::Unfinished,
+        })
+    }
+
+    /// The turns that a crash left unfinished, with no last chunk.
+    #[must_use]
+    pub fn open_turns(&self) -> Vec<String> {
+        self.index.open_turns()
+    }
+
+    /// The place of a message in their order.
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.index.position(id)
+    }
+
+    /// The message at a place, as chunks of a profile build it; `None` where it cannot be read any more.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn message(&self, place: usize, profile: Profile) -> Result<Option<Value>, Error> {
+        let Some(message) = self.index.messages.get(place) else {
+            return Ok(None);
+        };
+        match &message.source {
+            Source::Line(at) => {
+                let line = self.file.read(at.clone()).map_err(|e| cannot("read", &e))?;
+                let line = serde_json::from_slice::<Line<'_>>(&line).ok();
+                Ok(line.and_then(|line| line.message.map(value)))
+            }
+            Source::Chunks { turn, begin } => {
+                let mut fold = Fold::default();
+                self.chunks_from(turn, *begin, |stored| {
+                    profile.adapt_stored(value(&stored.chunk), |chunk| fold.push(&chunk));
+                })?;
+                Ok(Some(fold.message()))
+            }
+        }
+    }
+}
+
+/// A line as a chunk, if it is one.
+fn chunk(line: &[u8]) -> Option<Stored> {
+    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    Some(Stored {
+        seq: line.seq?,
+        turn_id: line.turn_id.map(std::borrow::Cow::into_owned),
+        chunk: line.chunk?.to_owned(),
+    })
+}

@@ -1,0 +1,72 @@
+//! Chunks that were stored, as a profile has them: what [`Profile::adapt`] does to chunks that are made.
+
+use super::Profile;
+use serde_json::{Map, Value, json};
+
+impl Profile {
+    /// Hands the chunks that stand for a stored one to `emit`, in order; there may be none.
+    pub fn adapt_stored(self, chunk: Value, mut emit: impl FnMut(Value)) {
+        if self == Self::V7 {
+            emit(chunk);
+            return;
+        }
+        let Value::Object(mut chunk) = chunk else {
+            emit(chunk);
+            return;
+        };
+        let kind = chunk
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        match kind {
+            "tool-approval-request" | "tool-approval-response" => return,
+            "tool-output-denied" => {
+                chunk.insert("type".into(), "tool-output-error".into());
+                chunk.insert("errorText".into(), "Permission refused".into());
+                chunk.insert("dynamic".into(), true.into());
+                chunk.insert("providerExecuted".into(), true.into());
+                emit(Value::Object(chunk));
+                return;
+            }
+            "reasoning-file" => {
+                chunk.insert("type".into(), "file".into());
+            }
+            "abort" if self == Self::V5 => {
+                chunk.remove("reason");
+            }
+            _ => {}
+        }
+        let kind = chunk
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let state = match kind {
+            _ if self != Self::V5 => None,
+            "tool-input-start" | "tool-input-available" => {
+                let title = chunk.remove("title");
+                state(&mut chunk).map(|mut state| {
+                    state.extend(title.map(|title| ("title".to_owned(), title)));
+                    state
+                })
+            }
+            "tool-output-available" | "tool-output-error" => state(&mut chunk),
+            _ => None,
+        };
+        let id = chunk.get("toolCallId").cloned();
+        emit(Value::Object(chunk));
+        if let (Some(id), Some(state)) = (id, state) {
+            emit(json!({ "type": "data-tool-call", "id": id, "data": state }));
+        }
+    }
+}
+
+/// The state of a call, taken out of its chunk.
+fn state(chunk: &mut Map<String, Value>) -> Option<Map<String, Value>> {
+    let Some(Value::Object(named)) = chunk.remove("toolMetadata") else {
+        return None;
+    };
+    match named.into_iter().next() {
+        Some((_, Value::Object(state))) => Some(state),
+        _ => None,
+    }
+}

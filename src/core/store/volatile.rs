@@ -1,0 +1,110 @@
+//! Sessions in memory, for as long as the program runs: `--persist never`.
+
+use super::{Card, LogFile, Store};
+use crate::core::error::Error;
+use std::io;
+use std::ops::Range;
+
+/// How much of a session is kept, in bytes: beyond it the oldest half is given up.
+const KEPT: usize = 32 << 20;
+
+/// Keeps nothing beyond the program's life.
+#[derive(Debug, Default)]
+pub struct Volatile;
+
+impl Store for Volatile {
+    fn has(&self, _: &str) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn open(&mut self, _: &str) -> Result<Box<dyn LogFile>, Error> {
+        Ok(Box::<Memory>::default())
+    }
+
+    /// Nothing is listed but what is open, and that the bridge knows itself.
+    fn list(&mut self, _: u64) -> bool {
+        false
+    }
+}
+
+/// A log in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    given_up: u64,
+    bytes: Vec<u8>,
+}
+
+impl LogFile for Memory {
+    fn end(&self) -> u64 {
+        self.given_up + self.bytes.len() as u64
+    }
+
+    fn begin(&self) -> u64 {
+        self.given_up
+    }
+
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(lines);
+        if self.bytes.len() > KEPT {
+            let half = self.bytes.len() / 2;
+            let line = memchr::memchr(b'\n', &self.bytes[half..]).map_or(half, |at| half + at + 1);
+            self.bytes.drain(..line);
+            self.given_up += line as u64;
+        }
+        Ok(())
+    }
+
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let place =
+            |at: u64| usize::try_from(at.saturating_sub(self.given_up)).unwrap_or(usize::MAX);
+        let end = place(range.end).min(self.bytes.len());
+        Ok(self.bytes[place(range.start).min(end)..end].to_vec())
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        let kept = usize::try_from(len.saturating_sub(self.given_up)).unwrap_or(usize::MAX);
+        self.bytes.truncate(kept);
+        Ok(())
+    }
+
+    fn sync(&mut self, _: u64) -> bool {
+        false
+    }
+
+    fn describe(&mut self, _: &Card) {}
+
+    fn replace(&mut self, lines: &[u8], _: bool) -> io::Result<()> {
+        *self = Self {
+            given_up: 0,
+            bytes: lines.to_vec(),
+        };
+        Ok(())
+    }
+
+    fn remove(&mut self, _: bool) -> io::Result<()> {
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_given_up_line_by_line() {
+        let mut log = Memory::default();
+        let line = [vec![b'x'; 1 << 20], vec![b'\n']].concat();
+        for _ in 0..100 {
+            log.append(&line).unwrap();
+        }
+        assert!(log.bytes.len() <= KEPT, "{}", log.bytes.len());
+        assert_eq!(log.end(), 100 * line.len() as u64);
+        assert_eq!(log.begin() % line.len() as u64, 0);
+        assert_eq!(
+            log.read(log.begin()..log.begin() + line.len() as u64)
+                .unwrap(),
+            line
+        );
+    }
+}

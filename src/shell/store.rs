@@ -1,0 +1,167 @@
+//! Sessions on the disk: one log each in one directory, for one program at a time.
+//!
+//! ```text
+//! <state directory>/sessions/<id>.jsonl    the log, locked while a program has the session
+//!                            <id>.json     its card: what lists show
+//!                    archive/<id>.<time>.jsonl
+//! ```
+
+mod file;
+mod names;
+mod worker;
+
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Log;
+use crate::core::store::{Card, LogFile, Store};
+use anyhow::Context as _;
+use file::File;
+pub use file::ReadOnly;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+pub use worker::Events;
+use worker::Worker;
+
+/// Where logs and their cards are.
+const SESSIONS: &str = "sessions";
+const ARCHIVE: &str = "archive";
+
+/// When what was written must be on the disk for sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Before the summary of its turn is given.
+    Turn,
+    /// Whenever the system likes: it outlasts acpipe, not a crash of the machine.
+    None,
+}
+
+/// The sessions of a state directory.
+#[derive(Debug)]
+pub struct Files {
+    sessions: PathBuf,
+    archive: PathBuf,
+    durability: Durability,
+    worker: Worker,
+}
+
+/// The directory where the platform keeps the state of programs, `acpipe` in it.
+///
+/// # Errors
+/// The user has no home directory.
+pub fn state_dir() -> anyhow::Result<PathBuf> {
+    let base = dirs::state_dir().or_else(dirs::data_local_dir);
+    let base = base.context("there is no home directory: name a place with --state-dir")?;
+    Ok(base.join("acpipe"))
+}
+
+impl Files {
+    /// The sessions under `state`, whose directories are made where they are not there.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn open(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
+        let (sessions, archive) = (state.join(SESSIONS), state.join(ARCHIVE));
+        for dir in [&sessions, &archive] {
+            make_private(dir)?;
+        }
+        let (worker, events) = Worker::start()?;
+        let store = Self {
+            sessions,
+            archive,
+            durability,
+            worker,
+        };
+        Ok((store, events))
+    }
+}
+
+/// Makes a directory that others cannot look into.
+fn make_private(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+impl Store for Files {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Ok(names::log(&self.sessions, id)?.exists())
+    }
+
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        let path = names::log(&self.sessions, id)?;
+        let durability = self.durability;
+        match File::open(path, self.archive.clone(), durability, self.worker.clone()) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let message = format!(
+                    "another process has session {id:?}: end it there (session/close), or use another session"
+                );
+                Err(Error::new(ErrorKind::SessionLocked, message).with("sessionId", id))
+            }
+            Err(e) => {
+                let message = format!(
+                    "session {id:?} cannot be opened in {}: {e}; see --state-dir and --persist never",
+                    self.sessions.display()
+                );
+                Err(Error::new(ErrorKind::Storage, message))
+            }
+        }
+    }
+
+    fn list(&mut self, ticket: u64) -> bool {
+        self.worker.list(self.sessions.clone(), ticket);
+        true
+    }
+}
+
+/// The cards of all sessions in a state directory, in no order.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn cards(state: &Path) -> io::Result<Vec<Card>> {
+    cards_in(&state.join(SESSIONS))
+}
+
+fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
+    let entries = match fs::read_dir(sessions) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut cards = Vec::new();
+    for entry in entries {
+        let log = entry?.path();
+        if log.extension().is_some_and(|e| e == names::LOG) {
+            cards.extend(card(&log)?);
+        }
+    }
+    Ok(cards)
+}
+
+/// The card of a log; where it does not tell of all of the log, that is read.
+fn card(log: &Path) -> io::Result<Option<Card>> {
+    let len = match fs::metadata(log) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        metadata => metadata?.len(),
+    };
+    let told = fs::read(log.with_extension(names::CARD)).ok();
+    let told = told.and_then(|json| serde_json::from_slice::<Card>(&json).ok());
+    if let Some(card) = told.filter(|card| card.bytes == len) {
+        return Ok(Some(card));
+    }
+    let read = ReadOnly::open(log).map(|file| Log::open(Box::new(file)));
+    Ok(match read {
+        Ok(Ok(log)) if log.identity().is_some() => Some(log.card()),
+        Ok(_) => None,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(e),
+    })
+}
+
+/// Milliseconds since 1970, for names.
+fn stamp() -> u128 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis())
+}

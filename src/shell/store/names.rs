@@ -1,0 +1,72 @@
+//! The names of files: any id becomes one, and none leaves the directory.
+
+use crate::core::error::{Error, ErrorKind};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The extension of logs, and of their cards.
+pub const LOG: &str = "jsonl";
+pub const CARD: &str = "json";
+
+/// How long a name may be, in bytes: file systems take 255, an archive's stamp included.
+const LONGEST: usize = 200;
+
+/// The path of a session's log.
+///
+/// # Errors
+/// The id is empty or too long.
+pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
+    let name = name(id);
+    let wrong = match name.len() {
+        0 => "it is empty",
+        1..=LONGEST => return Ok(dir.join(format!("{name}.{LOG}"))),
+        _ => {
+            "it is too long: 200 letters at most, others than a-z, 0-9, - and _ count three times a byte"
+        }
+    };
+    let error = Error::new(ErrorKind::InvalidParams, format!("sessionId: {wrong}"));
+    Err(error.with("field", "sessionId"))
+}
+
+/// Lower case letters, digits, `-`, `_` and dots inside stay; all else is written `%XX`, capitals too, since
+/// some file systems do not tell them apart.
+fn name(id: &str) -> String {
+    let mut name = String::new();
+    for (n, byte) in id.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte.into()),
+            b'.' if n > 0 => name.push('.'),
+            _ => {
+                // Writing into memory cannot fail.
+                let _ = write!(name, "%{byte:02X}");
+            }
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_become_names_that_stay_in_the_directory() {
+        let cases = [
+            ("default", "default.jsonl"),
+            ("0195-ab_c.d", "0195-ab_c.d.jsonl"),
+            ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd.jsonl"),
+            ("..", "%2E..jsonl"),
+            ("A b", "%41%20b.jsonl"),
+            ("é\0\n", "%C3%A9%00%0A.jsonl"),
+            ("a%41", "a%2541.jsonl"),
+        ];
+        for (id, want) in cases {
+            let path = log(Path::new("/s"), id).unwrap();
+            assert_eq!(path, Path::new("/s").join(want), "{id:?}");
+            assert_eq!(path.parent(), Some(Path::new("/s")), "{id:?}");
+        }
+        assert!(log(Path::new("/s"), "").is_err());
+        assert!(log(Path::new("/s"), &"x".repeat(201)).is_err());
+        assert!(log(Path::new("/s"), &"x".repeat(200)).is_ok());
+    }
+}

@@ -1,0 +1,359 @@
+//! What is stored: sessions and their history outlast acpipe.
+
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+/// An agent that resumes whatever it is asked for.
+fn resuming(prompts: &Value) -> Value {
+    json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/close": [[{"reply": {}}]],
+        "session/prompt": prompts,
+    })
+}
+
+/// acpipe with this agent as its default one, initialized.
+fn serve(world: World, script: &Value) -> (Server, Vec<String>) {
+    let path = world.script(script);
+    let args = vec!["--".to_owned(), FAKE_AGENT.to_owned(), path];
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut s = Server::launch(world, &words, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    (s, args)
+}
+
+fn again(s: Server, args: &[String]) -> Server {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut s = s.restart(&words);
+    s.initialize();
+    s.waive("agent/state");
+    s
+}
+
+fn crashed(s: Server, args: &[String]) -> Server {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut s = s.crash(&words);
+    s.initialize();
+    s.waive("agent/state");
+    s
+}
+
+fn log(s: &Server, session: &str) -> PathBuf {
+    s.world.dir.join(format!("state/sessions/{session}.jsonl"))
+}
+
+fn replayed(s: &mut Server, after: u64) -> Vec<Value> {
+    let page = s.call("session/replay", &json!({"afterSeq": after}));
+    assert_eq!(page["next"], Value::Null);
+    page["entries"].as_array().unwrap().clone()
+}
+
+fn texts(s: &mut Server) -> Vec<String> {
+    let list = s.call("message/list", &json!({}));
+    let text = |message: &Value| {
+        let parts = message["parts"].as_array().unwrap();
+        let text = |part: &Value| part["text"].as_str().map(str::to_owned);
+        let text: Vec<String> = parts.iter().filter_map(text).collect();
+        format!("{}: {}", message["role"].as_str().unwrap(), text.join("|"))
+    };
+    list["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect()
+}
+
+#[test]
+fn a_session_outlasts_acpipe() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    let made = s.ensure("default");
+    assert_eq!(made["recovery"]["messages"], 0);
+    let turn = s.prompt("first");
+    let before = s.call("message/list", &json!({}));
+    let mut s = again(s, &args);
+    let back = s.ensure("default");
+    assert_eq!(back["recovery"]["rung"], "resume");
+    assert_eq!(back["recovery"]["memory"], "kept");
+    assert_eq!(back["recovery"]["messages"], 2);
+    assert_eq!(back["agentSessionId"], made["agentSessionId"]);
+    assert_eq!(s.call("message/list", &json!({})), before);
+    let stored: Vec<Value> = replayed(&mut s, 0)
+        .iter()
+        .map(|e| e["chunk"].clone())
+        .collect();
+    assert_eq!(stored, turn.chunks);
+    // The numbers go on: the harness checks it.
+    let second = s.prompt("second");
+    assert_eq!(second.of("data-recovery").len(), 1);
+    assert_eq!(
+        texts(&mut s),
+        [
+            "user: first",
+            "assistant: one",
+            "user: second",
+            "assistant: one"
+        ]
+    );
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/resume").len(), 1);
+}
+
+#[test]
+fn a_prompt_alone_brings_a_stored_session_back() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    let mut s = again(s, &args);
+    let turn = s.prompt("second");
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+    s.finish();
+}
+
+#[test]
+fn a_turn_that_ended_is_told_again_and_not_run_again() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    let prompt = json!({"message": "first", "turnId": "mine"});
+    let id = s.send("session/prompt", &prompt);
+    let turn = s.turn(&id);
+    let mut s = again(s, &args);
+    s.rewind("default");
+    let id = s.send("session/prompt", &prompt);
+    let summary = s.result(&id);
+    assert_eq!(summary, turn.summary);
+    assert_eq!(s.take_chunks("default"), turn.chunks);
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/prompt").len(), 1);
+}
+
+#[test]
+fn a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again() {
+    let [wait, stop] = until_cancelled();
+    let script = resuming(&json!([[say("begun"), wait, stop]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    let prompt = json!({"message": "first", "turnId": "mine"});
+    s.send("session/prompt", &prompt);
+    s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
+    let mut s = crashed(s, &args);
+    let error = s.call_error("session/prompt", &prompt);
+    assert_eq!(error["data"]["kind"], "turnUnfinished");
+    assert_eq!(texts(&mut s), ["user: first", "assistant: begun"]);
+    // The crash ended the message: whoever catches up sees it end.
+    let entries = replayed(&mut s, 0);
+    assert_eq!(entries.last().unwrap()["chunk"]["type"], "error");
+    s.allow_gaps("default");
+    let id = s.send(
+        "session/prompt",
+        &json!({"message": "first", "turnId": "mine", "rerun": true}),
+    );
+    s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
+    s.call("session/cancel", &json!({}));
+    assert_eq!(s.turn(&id).summary["turnId"], "mine");
+    s.finish();
+}
+
+#[test]
+fn chunks_are_caught_up_with_page_by_page() {
+    let script = resuming(&json!([[say("a"), say("b"), say("c"), end("end_turn")]]));
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("default");
+    let turn = s.prompt("go");
+    let (mut after, mut seen) = (0, Vec::new());
+    loop {
+        let wish = json!({"afterSeq": after, "limit": 2});
+        let page = s.call("session/replay", &wish);
+        let entries = page["entries"].as_array().unwrap().clone();
+        assert!(entries.len() <= 2);
+        for entry in entries {
+            after += 1;
+            assert_eq!(entry["seq"], after);
+            assert_eq!(entry["turnId"], turn.summary["turnId"]);
+            seen.push(entry["chunk"].clone());
+        }
+        match page["next"].as_u64() {
+            Some(next) => assert_eq!(next, after),
+            None => break,
+        }
+    }
+    assert_eq!(seen, turn.chunks);
+    assert!(replayed(&mut s, after).is_empty());
+    s.finish();
+}
+
+#[test]
+fn two_programs_cannot_have_one_session() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    let other = World::new();
+    let state = s.world.dir.join("state");
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let env = [("ACPIPE_STATE_DIR", state.to_str().unwrap())];
+    let mut two = Server::launch(other, &words, Framing::Lines, &env);
+    two.initialize();
+    let error = two.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["kind"], "sessionLocked");
+    s.call("session/close", &json!({}));
+    two.waive("agent/state");
+    two.ensure("default");
+    two.finish();
+    s.finish();
+}
+
+#[test]
+fn a_torn_end_is_repaired_and_a_bad_line_left_in_place() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    let path = log(&s, "default");
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut lines: Vec<String> = Vec::new();
+    let mut s = {
+        let s = s.restart(&words);
+        let text = fs::read_to_string(&path).unwrap();
+        lines.extend(text.lines().map(str::to_owned));
+        lines.insert(3, "{\"record\":\"chunk\",\"seq".to_owned());
+        fs::write(&path, format!("{}\n{{\"record\":\"ch", lines.join("\n"))).unwrap();
+        s
+    };
+    s.initialize();
+    s.waive("agent/state");
+    let info = s.call("session/get", &json!({}));
+    assert_eq!(info["corruptLines"], 1);
+    assert_eq!(info["messages"], 2);
+    s.prompt("second");
+    let text = fs::read_to_string(&path).unwrap();
+    s.finish();
+    let after: Vec<&str> = text.lines().collect();
+    assert!(text.ends_with('\n'));
+    assert_eq!(after[..lines.len()], lines[..]);
+    assert!(after.len() > lines.len());
+}
+
+#[test]
+fn messages_are_added_changed_listed_and_cleared() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    let note = json!({"id": "n", "role": "system", "parts": [{"type": "text", "text": "note"}]});
+    let added = s.call("message/add", &json!({"message": note}));
+    assert_eq!(added["message"], note);
+    let twice = s.call_error("message/add", &json!({"message": note}));
+    assert_eq!(twice["data"]["kind"], "messageExists");
+    let change = json!({"messageId": "n", "message": {"metadata": {"seen": true}}});
+    let changed = s.call("message/update", &change);
+    assert_eq!(changed["message"]["metadata"]["seen"], true);
+    assert_eq!(changed["message"]["parts"], note["parts"]);
+    let none = json!({"messageId": "x", "message": {}});
+    let error = s.call_error("message/update", &none);
+    assert_eq!(error["data"]["kind"], "messageNotFound");
+    let mut s = again(s, &args);
+    assert_eq!(
+        texts(&mut s),
+        ["user: first", "assistant: one", "system: note"]
+    );
+    let last = s.call("message/last", &json!({}));
+    assert_eq!(last["message"]["role"], "assistant");
+    let page = s.call("message/list", &json!({"before": "n", "limit": 1}));
+    assert_eq!(page["messages"][0], last["message"]);
+    assert_eq!(page["more"], true);
+    let page = s.call("message/list", &json!({"after": last["message"]["id"]}));
+    assert_eq!(page["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(page["more"], false);
+    s.call("message/clear", &json!({"archive": true}));
+    assert!(texts(&mut s).is_empty());
+    let archive = s.world.dir.join("state/archive");
+    assert_eq!(fs::read_dir(archive).unwrap().count(), 1);
+    // Who the session is stays, and its numbers go on.
+    let back = s.ensure("default");
+    assert_eq!(back["recovery"]["rung"], "resume");
+    s.prompt("again");
+    s.finish();
+}
+
+#[test]
+fn sessions_are_listed_closed_and_cleared() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    for id in ["a", "B/..", "c"] {
+        s.ensure(id);
+    }
+    s.call("session/close", &json!({"sessionId": "a"}));
+    let mut s = again(s, &args);
+    s.ensure("c");
+    let list = s.call("session/list", &json!({"limit": 2}));
+    let cursor = list["nextCursor"].as_str().unwrap();
+    let rest = s.call("session/list", &json!({"limit": 2, "cursor": cursor}));
+    assert_eq!(rest["nextCursor"], Value::Null);
+    let pages = [list["sessions"].clone(), rest["sessions"].clone()];
+    let all: Vec<&Value> = pages.iter().flat_map(|p| p.as_array().unwrap()).collect();
+    let mut ids: Vec<(&str, &str)> = all
+        .iter()
+        .map(|i| {
+            (
+                i["sessionId"].as_str().unwrap(),
+                i["state"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [("B/..", "resting"), ("a", "resting"), ("c", "live")]);
+    s.call("session/clear", &json!({"sessionId": "B/.."}));
+    s.call("session/clear", &json!({"sessionId": "c"}));
+    let list = s.call("session/list", &json!({}));
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1);
+    let error = s.call_error("session/get", &json!({"sessionId": "c"}));
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    let again = s.ensure("c");
+    assert_eq!(again["recovery"]["rung"], "new");
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/close").len(), 2);
+}
+
+#[test]
+fn without_the_store_a_session_lives_as_long_as_acpipe() {
+    let world = World::new();
+    let path = world.script(&resuming(&json!([[say("one"), end("end_turn")]])));
+    let args = ["--persist", "never", "--", FAKE_AGENT, &path];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s.ensure("default");
+    s.prompt("first");
+    assert_eq!(texts(&mut s), ["user: first", "assistant: one"]);
+    assert!(!s.world.dir.join("state").exists());
+    let mut s = s.restart(&args);
+    s.initialize();
+    let error = s.call_error("message/list", &json!({}));
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    s.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_what_is_stored() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    let dir = s.world.dir.join("state/sessions");
+    let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    assert_eq!(mode(&log(&s, "default")), 0o600);
+    s.finish();
+}
