@@ -20,6 +20,7 @@ pub mod permit;
 pub mod profile;
 pub mod replay;
 pub mod session;
+pub mod setting;
 pub mod stop;
 pub mod store;
 pub mod summary;

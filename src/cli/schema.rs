@@ -53,43 +53,8 @@ fn standalone<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().into()
 }
 
-/// The whole protocol as an `OpenRPC` 1.3 document.
-#[must_use]
-pub fn openrpc() -> Value {
-    let mut doc = Document::new();
-    doc.call::<wire::InitializeParams, wire::InitializeResult>(
-        "initialize",
-        "The first call: who speaks, and what the client wants to get.",
-    );
-    doc.call::<wire::ConnectParams, wire::AgentStatus>(
-        "agent/connect",
-        "Starts an agent, the default one where no command is given; answers when it is ready.",
-    );
-    doc.call::<Empty, wire::Done>(
-        "agent/disconnect",
-        "Ends the agent in order; answers when it has ended.",
-    );
-    doc.call::<Empty, wire::AgentStatus>("agent/status", "What the agent is, can, and how it is.");
-    doc.call::<wire::EnsureParams, wire::SessionResult>(
-        "session/ensure",
-        "Gives a live session, new where there is none.",
-    );
-    doc.call::<wire::CreateParams, wire::SessionResult>(
-        "session/create",
-        "As session/ensure, but the id must be new.",
-    );
-    doc.call::<wire::PromptParams, wire::TurnSummary>(
-        "session/prompt",
-        "One turn: chunks stream meanwhile, the answer is its summary.",
-    );
-    doc.call::<wire::CancelParams, wire::CancelResult>(
-        "session/cancel",
-        "Ends the session's turn; answered once the cancel is on its way.",
-    );
-    doc.call::<wire::SubscribeParams, wire::Done>(
-        "session/subscribe",
-        "Switches session/chunk notifications on or off.",
-    );
+/// The calls about what is stored.
+fn stored(doc: &mut Document) {
     doc.call::<wire::ListSessionsParams, wire::ListSessionsResult>(
         "session/list",
         "Lists sessions, stored and open ones.",
@@ -127,6 +92,58 @@ pub fn openrpc() -> Value {
         "message/clear",
         "Removes all messages of a session, which stays what it is.",
     );
+}
+
+/// The whole protocol as an `OpenRPC` 1.3 document.
+#[must_use]
+pub fn openrpc() -> Value {
+    let mut doc = Document::new();
+    doc.call::<wire::InitializeParams, wire::InitializeResult>(
+        "initialize",
+        "The first call: who speaks, and what the client wants to get.",
+    );
+    doc.call::<wire::ConnectParams, wire::AgentStatus>(
+        "agent/connect",
+        "Starts an agent, the default one where no command is given; answers when it is ready.",
+    );
+    doc.call::<Empty, wire::Done>(
+        "agent/disconnect",
+        "Ends the agent in order; answers when it has ended.",
+    );
+    doc.call::<Empty, wire::AgentStatus>("agent/status", "What the agent is, can, and how it is.");
+    doc.call::<wire::EnsureParams, wire::SessionResult>(
+        "session/ensure",
+        "Gives a live session, new where there is none.",
+    );
+    doc.call::<wire::CreateParams, wire::SessionResult>(
+        "session/create",
+        "As session/ensure, but the id must be new.",
+    );
+    doc.call::<wire::PromptParams, wire::TurnSummary>(
+        "session/prompt",
+        "One turn: chunks stream meanwhile, the answer is its summary.",
+    );
+    doc.call::<wire::CancelParams, wire::CancelResult>(
+        "session/cancel",
+        "Ends the session's turn; answered once the cancel is on its way.",
+    );
+    doc.call::<wire::SetModeParams, wire::SettingResult>(
+        "session/setMode",
+        "Sets the session's mode; answered when the agent has taken it.",
+    );
+    doc.call::<wire::SetModelParams, wire::SettingResult>(
+        "session/setModel",
+        "Sets the session's model; answered when the agent has taken it.",
+    );
+    doc.call::<wire::SetOptionParams, wire::SettingResult>(
+        "session/setOption",
+        "Sets one of the agent's options; answered when the agent has taken it.",
+    );
+    doc.call::<wire::SubscribeParams, wire::Done>(
+        "session/subscribe",
+        "Switches session/chunk notifications on or off.",
+    );
+    stored(&mut doc);
     doc.call::<Empty, wire::Done>(
         "shutdown",
         "Ends everything in order; answers when the agent has ended.",

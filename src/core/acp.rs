@@ -9,11 +9,12 @@ mod updates;
 use super::dialect::{Dialect, Opening, PromptPart};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
+use super::setting::Setting;
 use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
-use crate::proto::json;
+use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
-use crate::proto::wire::LineFaults;
+use crate::proto::wire::{LineFaults, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
@@ -40,6 +41,9 @@ enum Pending {
     Load(CallId, String),
     List(CallId),
     Close,
+    SetMode(CallId),
+    SetModel(CallId),
+    SetOption(CallId),
     Prompt(CallId),
 }
 
@@ -52,6 +56,9 @@ impl Pending {
             Self::Load(..) => "session/load",
             Self::List(_) => "session/list",
             Self::Close => "session/close",
+            Self::SetMode(_) => "session/set_mode",
+            Self::SetModel(_) => "session/set_model",
+            Self::SetOption(_) => "session/set_config_option",
             Self::Prompt(_) => "session/prompt",
         }
     }
@@ -68,6 +75,9 @@ impl Pending {
             | Self::Resume(call, _)
             | Self::Load(call, _)
             | Self::List(call)
+            | Self::SetMode(call)
+            | Self::SetModel(call)
+            | Self::SetOption(call)
             | Self::Prompt(call) => AgentEvent::Failed { call, error },
         })
     }
@@ -82,6 +92,14 @@ struct OpenSession<'a> {
     session_id: Option<&'a str>,
     cwd: &'a str,
     mcp_servers: &'a [serde_json::Value],
+}
+
+/// `session/set_model`: gone from ACP, but many agents have nothing else.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SetModel<'a> {
+    session_id: &'a str,
+    model_id: &'a str,
 }
 
 impl Acp {
@@ -120,6 +138,10 @@ impl Acp {
                     answers::opened(call, id, result)
                 }
                 Pending::List(call) => answers::listed(call, result),
+                Pending::SetMode(call) | Pending::SetModel(call) | Pending::SetOption(call) => {
+                    let state = Members::of(result).without_null();
+                    AgentEvent::Set { call, state }
+                }
                 Pending::Prompt(call) => AgentEvent::TurnEnded {
                     call,
                     end: answers::prompt(result),
@@ -216,8 +238,12 @@ impl Dialect for Acp {
     fn start(&mut self, out: &mut Vec<u8>) {
         let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
         // No file system, no terminals: only what is really served is advertised.
+        let options = schema::SessionConfigOptionsCapabilities::new()
+            .boolean(schema::BooleanConfigOptionCapabilities::new());
+        let session = schema::ClientSessionCapabilities::new().config_options(options);
         let params = schema::InitializeRequest::new(wire::VERSION.into())
-            .client_info(client.title("acpipe".to_owned()));
+            .client_info(client.title("acpipe".to_owned()))
+            .client_capabilities(schema::ClientCapabilities::new().session(session));
         self.call(Pending::Initialize, &params, out);
     }
 
@@ -266,6 +292,31 @@ impl Dialect for Acp {
         let params = schema::PromptRequest::new(session.to_owned(), blocks);
         self.call(Pending::Prompt(call), &params, out);
         Ok(())
+    }
+
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Vec<u8>) {
+        match setting {
+            Setting::Mode(id) => {
+                let params = schema::SetSessionModeRequest::new(session.to_owned(), id.clone());
+                self.call(Pending::SetMode(call), &params, out);
+            }
+            Setting::Model(model_id) => {
+                let params = SetModel {
+                    session_id: session,
+                    model_id,
+                };
+                self.call(Pending::SetModel(call), &params, out);
+            }
+            Setting::Option { id, value } => {
+                let value: schema::SessionConfigOptionValue = match value {
+                    SettingValue::Id(id) => id.as_str().into(),
+                    SettingValue::Switch(on) => (*on).into(),
+                };
+                let session = session.to_owned();
+                let params = schema::SetSessionConfigOptionRequest::new(session, id.clone(), value);
+                self.call(Pending::SetOption(call), &params, out);
+            }
+        }
     }
 
     fn cancel(&mut self, session: &str, out: &mut Vec<u8>) {

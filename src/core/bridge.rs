@@ -10,6 +10,7 @@ mod history;
 mod news;
 mod recovery;
 mod sessions;
+mod settings;
 mod storage;
 mod turns;
 mod unprompted;
@@ -35,6 +36,8 @@ pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long an agent may take to open a session.
 pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
+
+pub use settings::SET_LIMIT;
 
 /// How long an agent may take to end a turn that was cancelled.
 pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -164,6 +167,7 @@ enum Phase {
 enum Call {
     Open { session: String },
     List { session: String },
+    Set(settings::Asked),
     Prompt { session: String },
 }
 

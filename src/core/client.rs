@@ -21,6 +21,9 @@ pub enum Command {
     Create(wire::CreateParams),
     Prompt(wire::PromptParams),
     Cancel(wire::CancelParams),
+    SetMode(wire::SetModeParams),
+    SetModel(wire::SetModelParams),
+    SetOption(wire::SetOptionParams),
     Subscribe(wire::SubscribeParams),
     ListSessions(wire::ListSessionsParams),
     GetSession(wire::SessionParams),
@@ -50,6 +53,7 @@ pub enum Reply {
     Replay(wire::ReplayResult),
     Messages(wire::ListMessagesResult),
     Message(wire::MessageResult),
+    Setting(wire::SettingResult),
     Done(wire::Done),
 }
 
@@ -67,6 +71,7 @@ impl Serialize for Reply {
             Self::Replay(r) => r.serialize(s),
             Self::Messages(r) => r.serialize(s),
             Self::Message(r) => r.serialize(s),
+            Self::Setting(r) => r.serialize(s),
             Self::Done(r) => r.serialize(s),
         }
     }

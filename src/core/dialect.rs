@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use super::event::{AgentEvent, CallId, PermissionOption};
+use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
@@ -43,6 +44,9 @@ pub trait Dialect {
         degrade: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
+
+    /// Appends a call to set something, by the agent's ids.
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Vec<u8>);
 
     /// Appends the cancel of the session's turn.
     fn cancel(&mut self, session: &str, out: &mut Vec<u8>);

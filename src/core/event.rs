@@ -36,6 +36,12 @@ pub enum AgentEvent<'a> {
         /// Where the next page begins, if there is one.
         next: Option<String>,
     },
+    /// The agent has set what it was asked to set.
+    Set {
+        call: CallId,
+        /// What it told with its answer of the session's state.
+        state: Members<'a>,
+    },
     /// News of a session.
     Update {
         session: Cow<'a, str>,

@@ -1,5 +1,7 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
+mod settings;
+
 use super::client::{Notice, Outlet, Place, Token};
 use super::error::Error;
 use super::event::{CallId, Original, Update};
@@ -7,12 +9,14 @@ use super::ladder::Ladder;
 use super::log::Log;
 use super::profile::Profile;
 use super::replay::Replay;
+use super::setting::{Wanted, merge_state};
 use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw, value};
+use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, Recovery, Rung, Strategy};
 use serde_json::{Map, Value};
+pub use settings::{PendingSettings, Restoring};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +40,10 @@ pub struct Session {
     pub queued: Option<Queued>,
     /// Modes, models, options, commands and title, by the agent's own names.
     pub state: Map<String, Value>,
+    /// What the client set.
+    pub wanted: Wanted,
+    /// What it asked to set and is not answered yet.
+    pub settings: PendingSettings,
     /// What the session cost so far; a new one cost nothing.
     pub cost: Option<f64>,
     /// The tool that the client was last told of: name and description.
@@ -99,12 +107,16 @@ pub struct Climb {
     pub rung: Option<Rung>,
     /// What the agent repeats meanwhile: never shown as news.
     pub replay: Option<Replay>,
+    /// What the agent told of its state since it was asked.
+    pub told: Map<String, Value>,
     /// What the agent answered, while it may still repeat.
     pub opened: Option<String>,
     /// Why the last rung failed, while the agent is asked whether it has the session at all.
     pub doubted: Option<Error>,
     /// How many pages of the agent's list were looked through for it.
     pub pages: u32,
+    /// Set once the agent has it, until all that the client had set is set again.
+    pub restoring: Option<Restoring>,
 }
 
 /// A turn that has not ended.
@@ -208,6 +220,8 @@ impl Session {
             reinject: None,
             queued: None,
             state: Map::new(),
+            wanted: Wanted::default(),
+            settings: PendingSettings::default(),
             cost: Some(0.0),
             activity: None,
             running: None,
@@ -247,11 +261,12 @@ impl Session {
     /// When something of this session is given up, and what.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
-        match &self.stage {
+        let stage = match &self.stage {
             Stage::Resting => None,
             Stage::Opening { deadline, .. } => deadline.map(|at| (at, "opening the session")),
             Stage::Live { .. } => self.cancel_given_up().into_iter().chain(self.quiet()).min(),
-        }
+        };
+        stage.into_iter().chain(self.settings.deadline()).min()
     }
 
     /// When the cancel of the turn is given up; one that was answered needs no more time.
@@ -269,6 +284,7 @@ impl Session {
 
     /// Puts off what is to be given up.
     pub fn postpone(&mut self, by: Duration) {
+        self.settings.postpone(by);
         if let Stage::Opening {
             deadline: Some(deadline),
             ..
@@ -440,6 +456,14 @@ impl Session {
     /// Takes over news of modes, options, commands or title, and tells the client.
     pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
         merge_state(&mut self.state, news);
+        if self.agent_session().is_some() {
+            self.wanted.follow(&self.state);
+        }
+        self.tell_state(outlet);
+    }
+
+    /// Tells the client the whole state.
+    pub fn tell_state(&mut self, outlet: &mut impl Outlet) {
         let state = Value::Object(self.state.clone());
         if self.turn_id().is_some() {
             let data = to_raw(&state);
@@ -455,12 +479,5 @@ impl Session {
             session_id: self.id.clone(),
             state,
         }));
-    }
-}
-
-/// Takes over news of a session's state.
-pub fn merge_state(state: &mut Map<String, Value>, news: &Members<'_>) {
-    for (name, said) in news.iter() {
-        state.insert(name.to_owned(), value(said));
     }
 }

@@ -6,6 +6,7 @@
 mod history;
 mod prompt;
 mod session;
+mod setting;
 mod turn;
 
 pub use history::{
@@ -17,6 +18,9 @@ pub use prompt::{PromptParams, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
     Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams,
+};
+pub use setting::{
+    NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
 pub use turn::{ChunkParams, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
 

@@ -25,6 +25,7 @@ mod profiles;
 mod recovery;
 mod rpc;
 mod session;
+mod settings;
 mod signals;
 mod store;
 mod surroundings;

@@ -258,8 +258,8 @@ fn messages_are_added_changed_listed_and_cleared() {
     let changed = s.call("message/update", &change);
     assert_eq!(changed["message"]["metadata"]["seen"], true);
     assert_eq!(changed["message"]["parts"], note["parts"]);
-    let none = json!({"messageId": "x", "message": {}});
-    let error = s.call_error("message/update", &none);
+    let unknown = json!({"messageId": "x", "message": {}});
+    let error = s.call_error("message/update", &unknown);
     assert_eq!(error["data"]["kind"], "messageNotFound");
     let mut s = again(s, &args);
     assert_eq!(

@@ -46,6 +46,9 @@ impl Methods {
         methods.add("session/create", Command::Create);
         methods.add("session/prompt", Command::Prompt);
         methods.add("session/cancel", Command::Cancel);
+        methods.add("session/setMode", Command::SetMode);
+        methods.add("session/setModel", Command::SetModel);
+        methods.add("session/setOption", Command::SetOption);
         methods.add("session/subscribe", Command::Subscribe);
         methods.add("session/list", Command::ListSessions);
         methods.add("session/get", Command::GetSession);

@@ -144,6 +144,9 @@ impl Bridge {
             }
             self.opening_failed(&id, error, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
+                for token in session.settings.take_waiting() {
+                    outlet.reply(token, Err(error.clone()));
+                }
                 session.rest();
             }
         }
@@ -188,11 +191,23 @@ impl Bridge {
             };
             session.quieten(now, outlet);
             let cancel = session.cancel_given_up().is_some_and(|(at, _)| at <= now);
-            if let Stage::Opening { call, .. } = self.sessions[&id].stage {
+            let opening = match session.stage {
+                Stage::Opening { call, deadline, .. } if deadline.is_some_and(|at| at <= now) => {
+                    Some(call)
+                }
+                _ => None,
+            };
+            let restoring = session.restoring().is_some();
+            self.tick_settings(&id, now, outlet);
+            if let Some(call) = opening {
                 let Some(call) = call else {
                     self.loaded(&id, now, outlet);
                     continue;
                 };
+                if restoring {
+                    self.restored_too_late(&id, now, outlet);
+                    continue;
+                }
                 // A late answer must not be taken for that of a later try.
                 self.calls.remove(&call);
                 let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
@@ -207,7 +222,7 @@ impl Bridge {
     }
 }
 
-fn given_up(stage: &str, limit: Duration, advice: &str) -> Error {
+pub(super) fn given_up(stage: &str, limit: Duration, advice: &str) -> Error {
     let seconds = limit.as_secs();
     let message = format!("the agent did not answer {stage} within {seconds} s: {advice}");
     Error::new(ErrorKind::Timeout, message).with("stage", stage)

@@ -9,10 +9,10 @@ use crate::core::event::AgentInfo;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::session::{Known, Session, Stage};
+use crate::core::setting::Setting;
 use crate::proto::wire::{
     self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung, Strategy,
 };
-use serde_json::Value;
 use std::time::Instant;
 
 /// How often an agent that ends without having ended a turn is started again by a prompt.
@@ -82,6 +82,17 @@ impl Bridge {
                 let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
                 let cancelled = self.cancel(id, p.turn_id.as_deref(), now, outlet);
                 outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
+            }
+            Command::SetMode(p) => {
+                self.set(token, p.session_id, Setting::Mode(p.mode), now, outlet)?;
+            }
+            Command::SetModel(p) => {
+                self.set(token, p.session_id, Setting::Model(p.model), now, outlet)?;
+            }
+            Command::SetOption(p) => {
+                let (id, value) = (p.option, p.value);
+                let setting = Setting::Option { id, value };
+                self.set(token, p.session_id, setting, now, outlet)?;
             }
             Command::Subscribe(p) => {
                 self.subscribe(&p)?;
@@ -334,7 +345,7 @@ impl Bridge {
             return Err(stopping());
         }
         if !self.sessions.contains_key(id) && self.store.has(id)? {
-            self.restore(id)?;
+            self.reopen(id)?;
         }
         if p.agent_session_id.is_some() && self.sessions.contains_key(id) {
             let message =
@@ -360,8 +371,9 @@ impl Bridge {
                         messages: session.log.count(),
                         adopted: 0,
                         reinjected: 0,
+                        not_restored: Vec::new(),
                     };
-                    let result = session_result(session, recovery);
+                    let result = session.result(recovery);
                     outlet.reply(token, Ok(Reply::Session(Box::new(result))));
                     return Ok(());
                 }
@@ -433,19 +445,6 @@ impl Bridge {
         }
     }
 
-    fn subscribe(&mut self, p: &wire::SubscribeParams) -> Result<(), Error> {
-        let Some(id) = &p.session_id else {
-            self.view.chunks = p.chunks;
-            for session in self.sessions.values_mut() {
-                session.view.chunks = p.chunks;
-            }
-            return Ok(());
-        };
-        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
-        session.view.chunks = p.chunks;
-        Ok(())
-    }
-
     pub(super) fn tell_agent_state(
         state: AgentState,
         reason: Option<String>,
@@ -453,17 +452,6 @@ impl Bridge {
     ) {
         let params = wire::AgentStateParams { state, reason };
         outlet.notify(crate::core::client::Notice::AgentState(params));
-    }
-}
-
-/// The answer to a call for a session.
-pub(super) fn session_result(session: &Session, recovery: Recovery) -> wire::SessionResult {
-    wire::SessionResult {
-        session_id: session.id.clone(),
-        agent_session_id: session.agent_session().unwrap_or_default().to_owned(),
-        cwd: session.cwd.clone(),
-        recovery,
-        state: Value::Object(session.state.clone()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
-use crate::core::session::merge_state;
+use crate::core::setting::merge_state;
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::AgentState;
@@ -105,6 +105,11 @@ impl Bridge {
                 if let Some(Call::List { session }) = self.calls.remove(&call) {
                     let page = (sessions.as_slice(), next.as_deref());
                     self.listed(&session, Some(page), now, outlet);
+                }
+            }
+            AgentEvent::Set { call, state } => {
+                if let Some(Call::Set(asked)) = self.calls.remove(&call) {
+                    self.was_set(call, asked, Ok(&state), now, outlet);
                 }
             }
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
@@ -214,6 +219,7 @@ impl Bridge {
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.refused(&session, error, now, outlet),
+            Some(Call::Set(asked)) => self.was_set(call, asked, Err(error), now, outlet),
             Some(Call::List { session }) => self.listed(&session, None, now, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);

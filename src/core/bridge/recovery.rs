@@ -8,7 +8,8 @@ use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
 use crate::core::log::Record;
 use crate::core::replay::Replay;
-use crate::core::session::{Known, Session, Stage, merge_state};
+use crate::core::session::{Known, Restoring, Session, Stage};
+use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung, Strategy};
 use serde_json::Value;
@@ -66,6 +67,7 @@ impl Bridge {
         };
         climb.rung = Some(rung);
         climb.opened = None;
+        climb.told.clear();
         // What still comes under an id that failed is nobody's.
         self.routes.retain(|_, routed| routed != id);
         if let (Some(known), true) = (&known, way != Opening::New) {
@@ -111,6 +113,14 @@ impl Bridge {
         else {
             return false;
         };
+        if let Update::Session(news) = update {
+            merge_state(&mut session.state, news);
+            merge_state(&mut climb.told, news);
+        }
+        // What comes while it is restored is no history.
+        if climb.restoring.is_some() {
+            return matches!(update, Update::Session(_));
+        }
         // The agent is at it: its time begins anew.
         let wait = if climb.opened.is_some() {
             LOAD_QUIET
@@ -118,10 +128,10 @@ impl Bridge {
             OPEN_LIMIT
         };
         *deadline = Some(now + wait);
-        match (update, &mut climb.replay) {
-            (Update::Session(news), _) => merge_state(&mut session.state, news),
-            (_, Some(replay)) => replay.update(update, original),
-            (_, None) => {}
+        if let Some(replay) = &mut climb.replay
+            && !matches!(update, Update::Session(_))
+        {
+            replay.update(update, original);
         }
         true
     }
@@ -167,8 +177,10 @@ impl Bridge {
         if climb.rung == Some(Rung::New) {
             session.state.clear();
         }
-        session.state.extend(early.unwrap_or_default());
-        merge_state(&mut session.state, state);
+        for told in [&mut session.state, &mut climb.told] {
+            told.extend(early.clone().unwrap_or_default());
+            merge_state(told, state);
+        }
         if climb.rung == Some(Rung::Load) {
             climb.opened = Some(agent_session);
             *deadline = Some(now + LOAD_QUIET);
@@ -231,43 +243,58 @@ impl Bridge {
             agent: key,
             id: agent_session.clone(),
         });
-        let taken_down = session.take_down_recovery(rung, failed, replayed, on_lost, &at);
-        let recovery = match taken_down {
-            Ok(recovery) => recovery,
+        match session.recovered(rung, failed, replayed, on_lost, &at) {
+            Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
             Err(error) => {
                 self.opening_failed(id, &error, outlet);
                 return;
             }
-        };
-        self.identify(id, now);
+        }
+        self.routes.retain(|_, routed| routed != id);
+        self.routes.insert(agent_session, id.to_owned());
+        self.restore(id, now, outlet);
+    }
+
+    /// All is as it was, as far as that was to be had: whoever waited goes on.
+    pub(super) fn live(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let at = self.time(now);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        if let Err(error) = session.log.commit() {
-            self.opening_failed(id, &error, outlet);
+        let Stage::Opening { climb, waiters, .. } = &mut session.stage else {
             return;
+        };
+        let Some(Restoring {
+            agent_session,
+            recovery,
+            ..
+        }) = climb.restoring.take()
+        else {
+            return;
+        };
+        let waiters = std::mem::take(waiters);
+        session.stage = Stage::Live { agent_session };
+        if recovery.memory != Memory::None {
+            session.log.append(&Record::Recovery {
+                at: &at,
+                recovery: &recovery,
+            });
+            session.receipt = Some(recovery.clone());
         }
-        session.log.describe();
-        session.log.sync(0);
-        let live = Stage::Live {
-            agent_session: agent_session.clone(),
-        };
-        let waiters = match std::mem::replace(&mut session.stage, live) {
-            Stage::Opening { waiters, .. } => waiters,
-            Stage::Live { .. } | Stage::Resting => Vec::new(),
-        };
-        session.receipt = history.then(|| recovery.clone());
-        self.routes.retain(|_, routed| routed != id);
-        self.routes.insert(agent_session, id.to_owned());
+        let stored = self.identify(id, now);
         for token in waiters {
-            self.reply_session(token, id, recovery.clone(), outlet);
+            match &stored {
+                Ok(()) => self.reply_session(token, id, recovery.clone(), outlet),
+                Err(error) => outlet.reply(token, Err(error.clone())),
+            }
         }
+        self.set_queued(id, now, outlet);
         self.prompt_queued(id, now, outlet);
     }
 
     fn reply_session(&self, token: Token, id: &str, recovery: Recovery, outlet: &mut impl Outlet) {
         if let Some(session) = self.sessions.get(id) {
-            let result = super::commands::session_result(session, recovery);
+            let result = session.result(recovery);
             outlet.reply(token, Ok(Reply::Session(Box::new(result))));
         }
     }
@@ -363,7 +390,9 @@ impl Bridge {
         let waiters = std::mem::take(waiters);
         session.stage = Stage::Resting;
         let queued = session.queued.take().map(|queued| queued.token);
-        for token in waiters.into_iter().chain(queued) {
+        let settings = session.settings.take_queued();
+        let settings = settings.into_iter().map(|(token, _)| token);
+        for token in waiters.into_iter().chain(settings).chain(queued) {
             outlet.reply(token, Err(error.clone()));
         }
         if session.is_blank() {
@@ -381,8 +410,8 @@ impl Session {
         self.log.is_empty()
     }
 
-    /// Takes down how the session came back, and what the agent repeated of it where nothing was stored.
-    fn take_down_recovery(
+    /// What the receipt tells; what the agent repeated is taken down where nothing is stored.
+    fn recovered(
         &mut self,
         rung: Rung,
         failed: Vec<Attempt>,
@@ -415,7 +444,7 @@ impl Session {
             .reinject
             .as_ref()
             .map_or(0, |text| text.chars().count() as u64);
-        let recovery = Recovery {
+        Ok(Recovery {
             rung,
             memory,
             failed,
@@ -423,11 +452,7 @@ impl Session {
             messages: self.log.count(),
             adopted,
             reinjected,
-        };
-        if history || adopted > 0 {
-            let recovery = &recovery;
-            self.log.append(&Record::Recovery { at, recovery });
-        }
-        Ok(recovery)
+            not_restored: Vec::new(),
+        })
     }
 }

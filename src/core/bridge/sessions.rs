@@ -1,5 +1,6 @@
 //! What the client asks of sessions as a whole: lists, the end of one.
 
+use super::commands::no_session;
 use super::history::limit;
 use super::storage::Awaited;
 use super::{Bridge, Phase};
@@ -8,9 +9,10 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
 use crate::proto::wire::{
-    ClearParams, DEFAULT_SESSION, ListSessionsParams, ListSessionsResult, SessionInfo,
-    SessionParams, SessionStage,
+    ClearParams, DEFAULT_SESSION, ListSessionsParams, ListSessionsResult, Recovery, SessionInfo,
+    SessionParams, SessionResult, SessionStage, SubscribeParams,
 };
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// How many sessions a page has at most, and where nothing is said.
@@ -112,6 +114,19 @@ impl Bridge {
         self.close_session(&closed, outlet)
     }
 
+    pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {
+        let Some(id) = &p.session_id else {
+            self.view.chunks = p.chunks;
+            for session in self.sessions.values_mut() {
+                session.view.chunks = p.chunks;
+            }
+            return Ok(());
+        };
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
+        session.view.chunks = p.chunks;
+        Ok(())
+    }
+
     /// Tells the agent that a session is not needed any more, where it takes that.
     fn let_go(&mut self, id: &str) {
         let agent_session = self.sessions.get(id).and_then(Session::agent_session);
@@ -130,6 +145,17 @@ impl Bridge {
 }
 
 impl Session {
+    /// The answer to a call for it.
+    pub(super) fn result(&self, recovery: Recovery) -> SessionResult {
+        SessionResult {
+            session_id: self.id.clone(),
+            agent_session_id: self.agent_session().unwrap_or_default().to_owned(),
+            cwd: self.cwd.clone(),
+            recovery,
+            state: Value::Object(self.state.clone()),
+        }
+    }
+
     /// What lists show of it.
     fn info(&self) -> SessionInfo {
         SessionInfo {

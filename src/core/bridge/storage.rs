@@ -43,13 +43,13 @@ impl Bridge {
     /// The session of this id: one that is open, or else one that is stored.
     pub(super) fn session(&mut self, id: &str) -> Result<&mut Session, Error> {
         if !self.sessions.contains_key(id) && self.store.has(id)? {
-            self.restore(id)?;
+            self.reopen(id)?;
         }
         self.sessions.get_mut(id).ok_or_else(|| no_session(id))
     }
 
     /// Opens a stored session, if there is one; its log in any case.
-    pub(super) fn restore(&mut self, id: &str) -> Result<Option<Log>, Error> {
+    pub(super) fn reopen(&mut self, id: &str) -> Result<Option<Log>, Error> {
         let mut log = Log::open(self.store.open(id)?)?;
         let Some(identity) = log.identity().cloned() else {
             return Ok(Some(log));
@@ -72,13 +72,24 @@ impl Bridge {
             .agent
             .zip(identity.agent_session_id)
             .map(|(agent, id)| Known { agent, id });
+        session.wanted = identity.wanted;
         session.cost = identity.cost;
         self.sessions.insert(id.to_owned(), session);
         Ok(None)
     }
 
-    /// Takes down who a session is, where that changed.
-    pub(super) fn identify(&mut self, id: &str, now: Instant) {
+    /// Writes who a session is, where that changed, and what was taken down before.
+    pub(super) fn identify(&mut self, id: &str, now: Instant) -> Result<(), Error> {
+        self.take_down_identity(id, now);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.log.commit()?;
+            session.log.describe();
+            session.log.sync(0);
+        }
+        Ok(())
+    }
+
+    fn take_down_identity(&mut self, id: &str, now: Instant) {
         let at = self.time(now);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
@@ -159,7 +170,7 @@ impl Bridge {
     ) {
         let at = self.time(now);
         let ticket = self.ticket();
-        self.identify(id, now);
+        self.take_down_identity(id, now);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -240,6 +251,7 @@ impl Session {
             model: current("models", "currentModelId")
                 .or_else(|| self.option("model"))
                 .or(last.model),
+            wanted: self.wanted.clone(),
             cost: self.cost,
             seq: 0,
         }

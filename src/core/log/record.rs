@@ -1,5 +1,6 @@
 //! The lines of a log: what each says, as it is written and read.
 
+use crate::core::setting::Wanted;
 use crate::proto::wire::Recovery;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,6 +69,9 @@ pub struct Identity {
     /// The model it uses, by the agent's id.
     #[serde(default)]
     pub model: Option<String>,
+    /// What the client set: modes, models, options.
+    #[serde(default)]
+    pub wanted: Wanted,
     /// What it cost so far, where that is known.
     #[serde(default)]
     pub cost: Option<f64>,

@@ -1,5 +1,6 @@
 //! Sessions on the wire: opening, cancelling, subscribing, their state.
 
+use super::NotRestored;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,6 +140,8 @@ pub struct Recovery {
     pub adopted: u64,
     /// How many characters of the stored messages the agent is given with its next prompt, since it lost them.
     pub reinjected: u64,
+    /// What the client had set (mode, model, options) and could not be set again.
+    pub not_restored: Vec<NotRestored>,
 }
 
 /// A way of bringing a session back that failed.

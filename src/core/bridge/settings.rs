@@ -1,0 +1,338 @@
+//! Modes, models and options: set by the client, and set again in a session that was brought back.
+
+use super::commands::stopping;
+use super::{Agent, Bridge, Call};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::CallId;
+use crate::core::session::{Session, Stage};
+use crate::core::setting::Setting;
+use crate::proto::json::Members;
+use crate::proto::wire::{DEFAULT_SESSION, SettingResult, Strategy};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to set something.
+pub const SET_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the agent was asked to set.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    session: String,
+    agent_session: String,
+    setting: Setting,
+}
+
+fn too_late() -> Error {
+    let advice = "session/state will tell if it does so after all";
+    super::agents::given_up("the call to set it", SET_LIMIT, advice)
+}
+
+impl Bridge {
+    /// Sets something; in a session that is not live once it was brought back.
+    pub(super) fn set(
+        &mut self,
+        token: Token,
+        session_id: Option<String>,
+        setting: Setting,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let id = session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
+        let session = self.session(&id)?;
+        let (resting, agent_session) = (
+            matches!(session.stage, Stage::Resting),
+            session.agent_session().map(str::to_owned),
+        );
+        let resolved = agent_session
+            .as_ref()
+            .map(|_| setting.clone().resolve(&session.state));
+        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
+            return Err(stopping());
+        }
+        if let (Some(agent_session), Some(setting)) = (agent_session, resolved) {
+            let setting = setting?;
+            let call = self.ask_to_set(&id, &agent_session, &setting);
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.settings.wait(call, token, now + SET_LIMIT);
+            }
+            return Ok(());
+        }
+        if resting {
+            self.need_agent(now, outlet)?;
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.settings.queue(token, setting);
+            if resting {
+                session.begin_opening(Strategy::Auto, None);
+                self.climb(&id, now, outlet);
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_to_set(&mut self, id: &str, agent_session: &str, setting: &Setting) -> CallId {
+        let call = self.next_call(Call::Set(Asked {
+            session: id.to_owned(),
+            agent_session: agent_session.to_owned(),
+            setting: setting.clone(),
+        }));
+        if let Some(agent) = &mut self.agent {
+            let out = &mut agent.out;
+            agent.dialect.set(call, agent_session, setting, out);
+        }
+        call
+    }
+
+    /// The session is live: what was to be set meanwhile is set.
+    pub(super) fn set_queued(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let queued = self.sessions.get_mut(id).map(|s| s.settings.take_queued());
+        for (token, setting) in queued.into_iter().flatten() {
+            if let Err(error) = self.set(token, Some(id.to_owned()), setting, now, outlet) {
+                outlet.reply(token, Err(error));
+            }
+        }
+    }
+
+    /// The agent answered: it has set something and told this, or it has not.
+    pub(super) fn was_set(
+        &mut self,
+        call: CallId,
+        asked: Asked,
+        told: Result<&Members<'_>, Error>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let id = asked.session;
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        if session.is_asked(call) {
+            match told {
+                Ok(news) => {
+                    session.was_restored(&asked.setting, news);
+                    self.restore(&id, now, outlet);
+                }
+                Err(error) => self.not_restored(&id, error, now, outlet),
+            }
+            return;
+        }
+        let answer = match told {
+            Ok(_) if session.agent_session() != Some(&*asked.agent_session) => {
+                let message = format!("session {id:?} was opened anew before the agent answered");
+                Err(Error::new(ErrorKind::Cancelled, message))
+            }
+            Ok(news) => {
+                session.take_over(asked.setting, news, outlet);
+                let state = Value::Object(session.state.clone());
+                self.identify(&id, now)
+                    .map(|()| Reply::Setting(SettingResult { state }))
+            }
+            Err(error) => Err(error),
+        };
+        let waiter = |s: &mut Session| s.settings.answered(call);
+        if let Some(token) = self.sessions.get_mut(&id).and_then(waiter) {
+            outlet.reply(token, answer);
+        }
+    }
+
+    /// Sets again what the client had set and the session does not show, one after the other; then it is live.
+    pub(super) fn restore(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Some((agent_session, setting)) = session.next_to_restore() else {
+            self.live(id, now, outlet);
+            return;
+        };
+        let call = self.ask_to_set(id, &agent_session, &setting);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.opening(call, now + SET_LIMIT);
+        }
+    }
+
+    /// One of them could not be set: the session is live all the same, and the receipt tells.
+    fn not_restored(&mut self, id: &str, error: Error, now: Instant, outlet: &mut impl Outlet) {
+        if let Some(restoring) = self.sessions.get_mut(id).and_then(Session::restoring) {
+            restoring.give_up(error);
+        }
+        self.restore(id, now, outlet);
+    }
+
+    /// The agent did not answer in time. The call is not forgotten: a late answer still counts.
+    pub(super) fn restored_too_late(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        self.not_restored(id, too_late(), now, outlet);
+    }
+
+    /// Gives up the waits for what was to be set that are due.
+    pub(super) fn tick_settings(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let due = self.sessions.get_mut(id).map(|s| s.settings.take_due(now));
+        for token in due.into_iter().flatten() {
+            outlet.reply(token, Err(too_late()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::bridge::{self, AgentId, AgentInput, AgentSpec, Effect};
+    use crate::core::client::{Command, Notice, Place};
+    use crate::core::permit::Policy;
+    use crate::core::profile::Profile;
+    use crate::proto::chunk::Chunk;
+    use crate::proto::frame::Batch;
+    use crate::proto::wire::AgentSource;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    /// The client: the last answer, and how often the state was told.
+    #[derive(Default)]
+    struct Heard {
+        answer: Option<Result<Value, Error>>,
+        states: usize,
+    }
+
+    impl Outlet for Heard {
+        fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+            self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
+        }
+        fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>) {}
+        fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+        fn retract(&mut self, _: &str) {}
+        fn notify(&mut self, notice: Notice) {
+            self.states += usize::from(matches!(notice, Notice::SessionState(_)));
+        }
+    }
+
+    struct Play {
+        bridge: Bridge,
+        heard: Heard,
+        now: Instant,
+    }
+
+    impl Play {
+        /// Gives a command and returns the call it made to the agent.
+        fn command(&mut self, command: Command) -> Value {
+            let (now, heard) = (self.now, &mut self.heard);
+            self.bridge.command(Token(1), command, now, heard);
+            self.sent()
+        }
+
+        fn sent(&mut self) -> Value {
+            let sent = |effect| match effect {
+                Effect::Send(_, line) => Some(serde_json::from_slice(&line).unwrap()),
+                _ => None,
+            };
+            let calls: Vec<Value> = self.bridge.effects().into_iter().filter_map(sent).collect();
+            calls.last().cloned().unwrap_or_default()
+        }
+
+        /// Answers a call and returns the next.
+        fn answer(&mut self, call: &Value, result: &Value) -> Value {
+            let line = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
+            let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+            let (now, heard) = (self.now, &mut self.heard);
+            assert!(self.bridge.agent(AgentId(1), batch, now, heard).is_none());
+            self.sent()
+        }
+
+        /// Lets the limit pass, and no less than that.
+        fn wait(&mut self) {
+            let (due, _) = self.bridge.deadline().unwrap();
+            assert_eq!(due, self.now + SET_LIMIT);
+            self.now = due;
+            self.bridge.tick(due, &mut self.heard);
+        }
+    }
+
+    /// With a live session whose agent has two modes.
+    fn play() -> (Play, Value) {
+        let settings = bridge::Settings {
+            default_agent: AgentSpec {
+                command: "agent".into(),
+                args: Vec::new(),
+                cwd: "/".into(),
+                env: BTreeMap::new(),
+                source: AgentSource::CommandLine,
+            },
+            policy: Policy::Approve,
+            profile: Profile::V7,
+            cwd: "/".into(),
+            id_prefix: "t".into(),
+            clock: (Instant::now(), 0),
+            on_lost: bridge::OnLost::default(),
+        };
+        let mut play = Play {
+            bridge: Bridge::new(settings, Box::new(crate::core::store::Volatile)),
+            heard: Heard::default(),
+            now: Instant::now(),
+        };
+        let new = json!({"sessionId": "S", "modes": {"currentModeId": "a",
+            "availableModes": [{"id": "a"}, {"id": "b"}]}});
+        let hello = serde_json::from_value(json!({"protocolVersion": 1})).unwrap();
+        play.command(Command::Initialize(hello));
+        let call = play.command(ensure(&json!("auto")));
+        let call = play.answer(&call, &json!({"protocolVersion": 1}));
+        play.answer(&call, &new);
+        (play, new)
+    }
+
+    fn ensure(strategy: &Value) -> Command {
+        Command::Ensure(serde_json::from_value(json!({ "strategy": strategy })).unwrap())
+    }
+
+    fn set_mode() -> Command {
+        Command::SetMode(serde_json::from_value(json!({"mode": "b"})).unwrap())
+    }
+
+    #[test]
+    fn a_wait_is_given_up_and_a_late_answer_still_counts() {
+        let (mut play, _) = play();
+        let call = play.command(set_mode());
+        play.wait();
+        let error = play.heard.answer.take().unwrap().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout);
+        assert_eq!((play.bridge.deadline(), play.heard.states), (None, 0));
+        play.answer(&call, &json!({}));
+        assert_eq!(play.heard.states, 1);
+        assert!(play.heard.answer.is_none());
+        play.command(ensure(&json!("auto")));
+        let state = play.heard.answer.unwrap().unwrap()["state"].clone();
+        assert_eq!(state["modes"]["currentModeId"], "b");
+    }
+
+    #[test]
+    fn an_agent_that_does_not_restore_in_time_gives_the_session_all_the_same() {
+        let (mut play, mut new) = play();
+        let call = play.command(set_mode());
+        play.answer(&call, &json!({}));
+        play.heard.answer = None;
+        let call = play.command(ensure(&json!("new")));
+        new["sessionId"] = json!("T");
+        let again = play.answer(&call, &new);
+        assert_eq!(again["params"], json!({"sessionId": "T", "modeId": "b"}));
+        assert!(play.heard.answer.is_none());
+        play.wait();
+        let answer = play.heard.answer.take().unwrap().unwrap();
+        let lost = &answer["recovery"]["notRestored"][0];
+        assert_eq!(
+            (&lost["setting"], &lost["value"]),
+            (&json!("mode"), &json!("b"))
+        );
+        assert_eq!(answer["state"]["modes"]["currentModeId"], "a");
+    }
+
+    #[test]
+    fn an_answer_for_a_session_that_was_opened_anew_changes_nothing() {
+        let (mut play, mut new) = play();
+        let late = play.command(set_mode());
+        let call = play.command(ensure(&json!("new")));
+        new["sessionId"] = json!("T");
+        play.answer(&call, &new);
+        play.heard.answer = None;
+        play.answer(&late, &json!({}));
+        let error = play.heard.answer.take().unwrap().unwrap_err();
+        assert_eq!((error.kind, play.heard.states), (ErrorKind::Cancelled, 0));
+    }
+}

@@ -1,0 +1,171 @@
+//! What is set in a session: what the client waits for, and what is restored.
+
+use super::{Session, Stage};
+use crate::core::client::{Outlet, Token};
+use crate::core::error::Error;
+use crate::core::event::CallId;
+use crate::core::setting::Setting;
+use crate::proto::json::Members;
+use crate::proto::wire::{NotRestored, Recovery};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// What the client waits for.
+#[derive(Debug)]
+struct Waiting {
+    call: CallId,
+    token: Token,
+    deadline: Instant,
+}
+
+/// What the client asked to set in a session and is not answered yet.
+#[derive(Debug, Default)]
+pub struct PendingSettings {
+    /// Until the session is live.
+    queued: Vec<(Token, Setting)>,
+    /// Until the agent answers.
+    waiting: Vec<Waiting>,
+}
+
+impl PendingSettings {
+    /// When the first wait is given up.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
+        let first = self.waiting.iter().map(|w| w.deadline).min();
+        first.map(|at| (at, "setting"))
+    }
+
+    /// Puts off what is to be given up.
+    pub fn postpone(&mut self, by: Duration) {
+        for waiting in &mut self.waiting {
+            waiting.deadline += by;
+        }
+    }
+
+    /// Who waits for this answer, if somebody still does.
+    pub fn answered(&mut self, call: CallId) -> Option<Token> {
+        let at = self.waiting.iter().position(|w| w.call == call)?;
+        Some(self.waiting.remove(at).token)
+    }
+
+    /// Keeps what is to be set until the session is live.
+    pub fn queue(&mut self, token: Token, setting: Setting) {
+        self.queued.push((token, setting));
+    }
+
+    /// What was to be set once the session is live.
+    pub fn take_queued(&mut self) -> Vec<(Token, Setting)> {
+        std::mem::take(&mut self.queued)
+    }
+
+    /// The agent was asked.
+    pub fn wait(&mut self, call: CallId, token: Token, deadline: Instant) {
+        self.waiting.push(Waiting {
+            call,
+            token,
+            deadline,
+        });
+    }
+
+    /// The agent will not answer any more.
+    pub fn take_waiting(&mut self) -> Vec<Token> {
+        self.waiting.drain(..).map(|w| w.token).collect()
+    }
+
+    /// Those who waited for long enough: an answer that comes after all still counts.
+    pub fn take_due(&mut self, now: Instant) -> Vec<Token> {
+        let due = self.waiting.extract_if(.., |w| w.deadline <= now);
+        due.map(|w| w.token).collect()
+    }
+}
+
+/// A session that the agent has, but not yet as it was.
+#[derive(Debug)]
+pub struct Restoring {
+    pub agent_session: String,
+    pub recovery: Recovery,
+    /// What may have to be set; the agent is asked for the first.
+    pub left: VecDeque<Setting>,
+}
+
+impl Session {
+    /// The session is there, but not yet as it was.
+    pub fn begin_restoring(&mut self, agent_session: String, recovery: Recovery) {
+        let left = self.wanted.in_order(&self.state);
+        if let Stage::Opening { climb, .. } = &mut self.stage {
+            climb.restoring = Some(Restoring {
+                agent_session,
+                recovery,
+                left,
+            });
+        }
+    }
+
+    /// What is being restored, if anything is.
+    pub fn restoring(&mut self) -> Option<&mut Restoring> {
+        match &mut self.stage {
+            Stage::Opening { climb, .. } => climb.restoring.as_mut(),
+            Stage::Live { .. } | Stage::Resting => None,
+        }
+    }
+
+    /// Whether this call is the one that the session waits for to be live.
+    #[must_use]
+    pub fn is_asked(&self, asked: CallId) -> bool {
+        matches!(self.stage, Stage::Opening { call, .. } if call == Some(asked))
+    }
+
+    /// The next that has to be set, by the agent's ids, with the agent's id of the session.
+    pub fn next_to_restore(&mut self) -> Option<(String, Setting)> {
+        let Stage::Opening { climb, .. } = &mut self.stage else {
+            return None;
+        };
+        let restoring = climb.restoring.as_mut()?;
+        while let Some(wanted) = restoring.left.front() {
+            match wanted.resolve_again(&self.state) {
+                // Only what the agent said since it was asked for the session counts.
+                Ok(setting) if setting.is_shown(&climb.told) => {
+                    restoring.left.pop_front();
+                }
+                Ok(setting) => return Some((restoring.agent_session.clone(), setting)),
+                Err(error) => restoring.give_up(error),
+            }
+        }
+        None
+    }
+
+    /// The agent has set again what it was asked for.
+    pub fn was_restored(&mut self, setting: &Setting, news: &Members<'_>) {
+        setting.take_over(news, &mut self.state);
+        if let Stage::Opening { climb, .. } = &mut self.stage {
+            setting.take_over(news, &mut climb.told);
+            if let Some(restoring) = &mut climb.restoring {
+                restoring.left.pop_front();
+            }
+        }
+    }
+
+    /// The agent has set what the client asked for.
+    pub fn take_over(&mut self, setting: Setting, news: &Members<'_>, outlet: &mut impl Outlet) {
+        let before = self.state.clone();
+        setting.take_over(news, &mut self.state);
+        self.wanted.set(setting);
+        self.wanted.follow(&self.state);
+        if self.state != before {
+            self.tell_state(outlet);
+        }
+    }
+}
+
+impl Restoring {
+    /// The first that is left is not to be had.
+    pub fn give_up(&mut self, error: Error) {
+        if let Some(setting) = self.left.pop_front() {
+            self.recovery.not_restored.push(NotRestored {
+                setting: setting.name().to_owned(),
+                value: setting.value(),
+                message: error.message,
+            });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What agents offer to choose from, and what is meant by a client's word.
+
+use crate::core::error::{Error, ErrorKind, clip};
+use serde_json::{Value, json};
+
+/// One of the things to choose from.
+#[derive(Clone, Copy)]
+pub struct Choice<'a> {
+    pub id: &'a str,
+    name: Option<&'a str>,
+    pub whole: &'a Value,
+}
+
+impl<'a> Choice<'a> {
+    /// An entry of a list, whose id stands under this name.
+    pub fn of(whole: &'a Value, id: &str) -> Option<Self> {
+        Some(Self {
+            id: whole[id].as_str()?,
+            name: whole["name"].as_str(),
+            whole,
+        })
+    }
+}
+
+/// What a list offers, groups opened.
+pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
+    let one = |entry: &'a Value| match &entry["options"] {
+        Value::Array(inner) => inner.iter().filter_map(|e| Choice::of(e, id)).collect(),
+        _ => Vec::from_iter(Choice::of(entry, id)),
+    };
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(one)
+        .collect()
+}
+
+/// What is meant by a word: looked up by id, then by name, then by name in any case.
+pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choice<'a>, Error> {
+    let lower = word.to_lowercase();
+    let by_id = |c: &Choice<'_>| c.id == word;
+    let by_name = |c: &Choice<'_>| c.name == Some(word);
+    let in_any_case = |c: &Choice<'_>| c.name.is_some_and(|name| name.to_lowercase() == lower);
+    let ways: [&dyn Fn(&Choice<'_>) -> bool; 3] = [&by_id, &by_name, &in_any_case];
+    for fits in ways {
+        let mut found = choices.iter().filter(|c| fits(c));
+        let Some(first) = found.next() else { continue };
+        if found.all(|other| other.id == first.id) {
+            return Ok(*first);
+        }
+        let why = format!(
+            "{field}: several are called {word:?}; take one by its id: {}",
+            list(choices)
+        );
+        return Err(wrong(field, why, data(choices)));
+    }
+    Err(not_offered(field, word, choices))
+}
+
+/// The error where a word means nothing.
+pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
+    let why = if choices.is_empty() {
+        format!("{field}: the agent offers none in this session")
+    } else {
+        format!(
+            "{field}: {word:?} is not offered; take one of these: {}",
+            list(choices)
+        )
+    };
+    wrong(field, why, data(choices))
+}
+
+/// The error that tells what there is to choose from.
+pub fn wrong(field: &str, message: String, choices: Value) -> Error {
+    let error = Error::new(ErrorKind::InvalidParams, message);
+    error.with("field", field).with("choices", choices)
+}
+
+fn list(choices: &[Choice<'_>]) -> String {
+    let word = |c: &Choice<'_>| match c.name {
+        Some(name) if name != c.id => format!("{} ({name})", c.id),
+        _ => c.id.to_owned(),
+    };
+    clip(&choices.iter().map(word).collect::<Vec<_>>().join(", "))
+}
+
+fn data(choices: &[Choice<'_>]) -> Value {
+    choices
+        .iter()
+        .map(|c| json!({"id": c.id, "name": c.name}))
+        .collect()
+}
