@@ -293,3 +293,20 @@ fn a_prompt_that_waits_can_be_cancelled() {
     assert_eq!(s.error(&opened)["data"]["kind"], "cancelled");
     s.agent_states(&["stopping", "disconnected"]);
 }
+
+#[test]
+fn a_prompt_that_brings_its_session_back_tells_the_state() {
+    let mut s = Server::initialized(&[]);
+    let mark = s.world.dir.join("crashed");
+    let new = |mode: &str| json!({"reply": {"sessionId": "x", "modes": {"currentModeId": mode, "availableModes": []}}});
+    s.connect(&json!({
+        "session/new": [[{"once": {"mark": mark, "steps": [new("a")]}}, new("b")]],
+        "session/prompt": [[{"exit": 9}]],
+    }));
+    s.ensure("default");
+    s.prompt("one");
+    s.prompt("two");
+    let state = s.notification("session/state")["state"].clone();
+    assert_eq!(state["modes"]["currentModeId"], "b");
+    s.agent_states(&["disconnected", "starting", "ready", "disconnected"]);
+}

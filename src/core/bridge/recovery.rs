@@ -272,8 +272,13 @@ impl Bridge {
         else {
             return;
         };
+        let told = !climb.told.is_empty();
         let waiters = std::mem::take(waiters);
         session.stage = Stage::Live { agent_session };
+        if told && waiters.is_empty() {
+            // No answer tells it: a prompt brought the session back.
+            session.tell_state(outlet);
+        }
         if recovery.memory != Memory::None {
             session.log.append(&Record::Recovery {
                 at: &at,
