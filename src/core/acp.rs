@@ -1,6 +1,7 @@
 //! The ACP v1 dialect: calls to an agent, and what its lines say.
 
 mod answers;
+mod gone;
 mod overlong;
 mod prompt;
 mod shortcut;
@@ -157,6 +158,7 @@ impl Acp {
         }
         let kind = match pending {
             Pending::Initialize => ErrorKind::Initialize,
+            Pending::Prompt(_) if gone::is_session_gone(e) => ErrorKind::SessionNotFound,
             _ if answers::is_network(e) => ErrorKind::Network,
             _ => ErrorKind::Session,
         };

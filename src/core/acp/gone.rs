@@ -1,0 +1,127 @@
+//! Whether an agent's error says that it does not have the session.
+
+use crate::proto::json::value;
+use crate::proto::rpc::{RpcError, code};
+use serde_json::Value;
+
+/// ACP's code for something that is not there.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// Whether the answer to a prompt says that the session is not there. A resource that is not there can also be
+/// a file of the prompt, which is named by its `uri`.
+pub fn is_session_gone(e: &RpcError<'_>) -> bool {
+    let data = e.data.map(value).unwrap_or_default();
+    if e.code == RESOURCE_NOT_FOUND {
+        return data.get("uri").is_none();
+    }
+    let usual = [code::INVALID_PARAMS, code::INTERNAL_ERROR];
+    usual.into_iter().any(|usual| e.code == i64::from(usual))
+        && (names_session(&e.message) || any_text(&data, &names_session))
+}
+
+fn any_text(data: &Value, says: &impl Fn(&str) -> bool) -> bool {
+    match data {
+        Value::String(text) => says(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, says)),
+        Value::Object(fields) => fields.values().any(|field| any_text(field, says)),
+        _ => false,
+    }
+}
+
+/// Whether a text says that a session, and not something of it, is unknown: "unknown session", "no such
+/// session", "session [id] not found", "session [id] does not exist".
+fn names_session(text: &str) -> bool {
+    const ENDS: &[&[&str]] = &[
+        &["not", "found"],
+        &["not", "exist"],
+        &["doesn't", "exist"],
+        &["unknown"],
+    ];
+    const FILLERS: &[&str] = &[
+        "id", "with", "was", "is", "does", "could", "be", "cannot", "named",
+    ];
+    let text = text.to_lowercase();
+    let trimmed = |word: &'_ str| {
+        let own = |c: char| !c.is_alphanumeric() && c != '/';
+        word.trim_matches(own).to_owned()
+    };
+    let words: Vec<String> = text
+        .split_whitespace()
+        .map(trimmed)
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.iter().enumerate().any(|(at, word)| {
+        if !matches!(word.as_str(), "session" | "sessionid" | "session_id") {
+            return false;
+        }
+        let before = words[..at].iter().rev().map(String::as_str);
+        let before: Vec<&str> = before.take(2).collect();
+        if matches!(before[..], ["unknown", ..] | ["such", "no", ..] | ["no"]) {
+            return true;
+        }
+        // An id has a digit: another word would be something of the session's.
+        let is_id = |word: &&String| word.contains(|c: char| c.is_ascii_digit());
+        let filler = |word: &&String| FILLERS.contains(&word.as_str()) || is_id(word);
+        let rest: Vec<&str> = words[at + 1..]
+            .iter()
+            .skip_while(filler)
+            .map(String::as_str)
+            .collect();
+        ENDS.iter().any(|end| rest.starts_with(end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::core::acp::Acp;
+    use crate::core::dialect::{Dialect as _, PromptPart};
+    use crate::core::error::ErrorKind;
+    use crate::core::event::{AgentEvent, CallId};
+
+    /// The kind that the error has as the answer to a prompt.
+    fn kind(error: &str) -> ErrorKind {
+        let (mut acp, mut out, mut events) = (Acp::default(), Vec::new(), Vec::new());
+        let parts = [PromptPart::Text("x".to_owned())];
+        acp.prompt(CallId(1), "s", &parts, false, &mut out).unwrap();
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+        acp.read(line.as_bytes(), &mut events, &mut out);
+        match events.pop() {
+            Some(AgentEvent::Failed { error, .. }) => error.kind,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sessions_that_are_not_there_are_told_from_other_errors() {
+        let gone = [
+            // As recorded of zedcodex, claude, gemini, opencode and testy.
+            r#"{"code":-32002,"message":"Resource not found"}"#,
+            r#"{"code":-32002,"message":"Resource not found","data":{"sessionId":"97a2f53b-46dd"}}"#,
+            r#"{"code":-32602,"message":"Session not found: 2510b7c1-ea0e"}"#,
+            r#"{"code":-32602,"message":"Invalid params: session not found: ses_e003","data":{"sessionId":"ses_e003"}}"#,
+            r#"{"code":-32602,"message":"Invalid params","data":"unknown session `testy-session-1`"}"#,
+            // As such agents say it.
+            r#"{"code":-32602,"message":"Invalid params","data":{"session_id":"Session not found"}}"#,
+            r#"{"code":-32603,"message":"Internal error","data":{"details":"Session 0af7-11 not found"}}"#,
+            r#"{"code":-32603,"message":"Session with id \"s1\" does not exist."}"#,
+            r#"{"code":-32603,"message":"No such session"}"#,
+            r#"{"code":-32602,"message":"Unknown sessionId"}"#,
+        ];
+        for error in gone {
+            assert_eq!(kind(error), ErrorKind::SessionNotFound, "{error}");
+        }
+        let other = [
+            r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///x"}}"#,
+            r#"{"code":-32603,"message":"Internal error: OpenCode service failure","data":{"service":"session"}}"#,
+            r#"{"code":-32603,"message":"session/prompt failed: file not found"}"#,
+            r#"{"code":-32603,"message":"the session's model was not found"}"#,
+            r#"{"code":-32603,"message":"session model not found"}"#,
+            r#"{"code":-32603,"message":"the session ended: x was not found"}"#,
+            r#"{"code":-32000,"message":"Session not found"}"#,
+            r#"{"code":-32601,"message":"\"Method not found\": session/prompt"}"#,
+        ];
+        for error in other {
+            assert_ne!(kind(error), ErrorKind::SessionNotFound, "{error}");
+        }
+    }
+}
