@@ -75,6 +75,8 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             turn_id: None,
             rerun: false,
             degrade: false,
+            retry: false,
+            retry_after_output: false,
         }),
     ];
     let answers = [

@@ -19,6 +19,7 @@ pub mod log;
 pub mod permit;
 pub mod profile;
 pub mod replay;
+pub mod retry;
 pub mod session;
 pub mod setting;
 pub mod stop;

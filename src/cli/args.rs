@@ -61,6 +61,9 @@ pub struct RunArgs {
     /// Say nothing on stderr but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Do not send the prompt again when the AI service is overloaded
+    #[arg(long)]
+    pub no_retry: bool,
     #[command(flatten)]
     pub agent: AgentArgs,
 }

@@ -31,7 +31,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     let (store, stored) = super::store(&args.agent.store)?;
     let turn = format!("turn-{}", settings.id_prefix);
     let session = format!("run-{}", settings.id_prefix);
-    let mut client = RunClient::new(prompt, session, turn, view);
+    let retry = !args.no_retry;
+    let mut client = RunClient::new(prompt, session, turn, retry, view);
     let bridge = Bridge::new(settings, store);
     drive(bridge, &mut client, None, stored, max_line).await?;
     Ok(client.exit_code())
@@ -78,6 +79,8 @@ struct RunClient {
     session: String,
     /// The id of the turn.
     turn: String,
+    /// Whether the prompt is sent again after an error that may pass.
+    retry: bool,
     view: View,
     step: Step,
     wishes: VecDeque<Wish>,
@@ -86,11 +89,12 @@ struct RunClient {
 }
 
 impl RunClient {
-    fn new(prompt: String, session: String, turn: String, view: View) -> Self {
+    fn new(prompt: String, session: String, turn: String, retry: bool, view: View) -> Self {
         let mut client = Self {
             prompt,
             session,
             turn,
+            retry,
             view,
             step: Step::Initialize,
             wishes: VecDeque::new(),
@@ -121,6 +125,8 @@ impl RunClient {
                 turn_id: Some(self.turn.clone()),
                 rerun: false,
                 degrade: false,
+                retry: self.retry,
+                retry_after_output: false,
             }),
             Step::Over => {
                 self.wishes.push_back(Wish::End);

@@ -9,6 +9,7 @@ mod commands;
 mod history;
 mod news;
 mod recovery;
+mod retries;
 mod sessions;
 mod settings;
 mod storage;
@@ -165,10 +166,20 @@ enum Phase {
 /// What a call to the agent is about.
 #[derive(Debug, Clone)]
 enum Call {
-    Open { session: String },
-    List { session: String },
+    Open {
+        session: String,
+    },
+    List {
+        session: String,
+    },
+    /// As `List`, whether the agent has a session that refused a prompt.
+    Look {
+        session: String,
+    },
     Set(settings::Asked),
-    Prompt { session: String },
+    Prompt {
+        session: String,
+    },
 }
 
 /// All state of the program.

@@ -1,14 +1,15 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
 mod settings;
+mod sink;
 
-use super::client::{Notice, Outlet, Place, Token};
+use super::client::{Notice, Outlet, Token};
 use super::error::Error;
 use super::event::{CallId, Original, Update};
 use super::ladder::Ladder;
 use super::log::Log;
-use super::profile::Profile;
 use super::replay::Replay;
+use super::retry::Attempts;
 use super::setting::{Wanted, merge_state};
 use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
@@ -17,6 +18,7 @@ use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, Recovery, Rung, Strategy};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
+pub use sink::{Numbered, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,8 @@ pub struct Session {
     pub receipt: Option<Recovery>,
     /// What the agent is told of the history that it lost, with its next prompt.
     pub reinject: Option<String>,
+    /// How it was brought back, where a new one may take its place if the agent does not have it after all.
+    pub revived: Option<Rung>,
     /// The prompt that waits for the session.
     pub queued: Option<Queued>,
     /// Modes, models, options, commands and title, by the agent's own names.
@@ -55,15 +59,6 @@ pub struct Session {
     pub last: Option<Last>,
     /// The prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<CallId>,
-}
-
-/// What the client wants to see of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct View {
-    /// Whether it wants the chunks at all.
-    pub chunks: bool,
-    /// In which profile.
-    pub profile: Profile,
 }
 
 /// The agent's id of a session.
@@ -126,6 +121,7 @@ pub struct Running {
     pub turn_id: String,
     pub token: Token,
     pub call: CallId,
+    pub attempts: Attempts,
     pub started: Instant,
     /// How long the bridge had waited for agents when the turn began.
     pub waited_before: Duration,
@@ -138,12 +134,20 @@ pub struct Running {
 
 impl Running {
     #[must_use]
-    pub fn new(turn: Turn, turn_id: String, token: Token, call: CallId, started: Instant) -> Self {
+    pub fn new(
+        turn: Turn,
+        turn_id: String,
+        token: Token,
+        call: CallId,
+        attempts: Attempts,
+        started: Instant,
+    ) -> Self {
         Self {
             turn,
             turn_id,
             token,
             call,
+            attempts,
             started,
             waited_before: Duration::ZERO,
             cancel_deadline: None,
@@ -180,31 +184,6 @@ pub struct Last {
     pub cancelled: bool,
 }
 
-/// Takes the chunks of a session down, with a number each, and hands them on.
-///
-/// Profiles share the numbers: what stands for one chunk has one number, what stands for none leaves it out.
-pub struct Numbered<'a, O> {
-    session: &'a str,
-    turn: Option<&'a str>,
-    log: &'a mut Log,
-    view: View,
-    outlet: &'a mut O,
-}
-
-impl<O: Outlet> ChunkSink for Numbered<'_, O> {
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
-        let place = Place {
-            session: self.session,
-            turn: self.turn,
-            seq: self.log.chunk(self.turn, chunk),
-        };
-        if self.view.chunks {
-            let profile = self.view.profile;
-            profile.adapt(chunk, |chunk| self.outlet.chunk(place, chunk));
-        }
-    }
-}
-
 impl Session {
     #[must_use]
     pub fn new(id: String, cwd: String, log: Log, view: View) -> Self {
@@ -218,6 +197,7 @@ impl Session {
             known: None,
             receipt: None,
             reinject: None,
+            revived: None,
             queued: None,
             state: Map::new(),
             wanted: Wanted::default(),
@@ -264,7 +244,12 @@ impl Session {
         let stage = match &self.stage {
             Stage::Resting => None,
             Stage::Opening { deadline, .. } => deadline.map(|at| (at, "opening the session")),
-            Stage::Live { .. } => self.cancel_given_up().into_iter().chain(self.quiet()).min(),
+            Stage::Live { .. } => {
+                let running = self.running.as_ref();
+                let paused = running.and_then(|r| r.attempts.paused_until());
+                let all = [self.cancel_given_up(), self.quiet(), paused];
+                all.into_iter().flatten().min()
+            }
         };
         stage.into_iter().chain(self.settings.deadline()).min()
     }
@@ -292,12 +277,11 @@ impl Session {
         {
             *deadline += by;
         }
-        if let Some(deadline) = self
-            .running
-            .as_mut()
-            .and_then(|r| r.cancel_deadline.as_mut())
-        {
-            *deadline += by;
+        if let Some(running) = &mut self.running {
+            running.attempts.postpone(by);
+            if let Some(deadline) = &mut running.cancel_deadline {
+                *deadline += by;
+            }
         }
         if let Some(quiet_at) = self.unprompted.as_mut().and_then(|u| u.quiet_at.as_mut()) {
             *quiet_at += by;

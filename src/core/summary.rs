@@ -36,7 +36,7 @@ pub fn summarize(
     timing: Timing,
     cost_before: Option<f64>,
 ) -> TurnSummary {
-    let text = running.turn.take_text();
+    let text = running.attempts.answer(running.turn.take_text());
     let turn = &running.turn;
     let errors = errors(ending);
     let tool_calls = turn.tool_calls();
@@ -72,7 +72,7 @@ pub fn summarize(
         num_turns: None,
         duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
         overhead_ms: overhead.as_secs_f64() * 1000.0,
-        attempts: 1,
+        attempts: running.attempts.sent,
         metadata: metadata(running, ending),
     }
 }
@@ -139,6 +139,9 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     }
     if !running.skipped_parts.is_empty() {
         put("skippedParts", json!(running.skipped_parts));
+    }
+    if let Some(recovery) = &running.attempts.recovery {
+        put("recovery", json!(recovery));
     }
     if running.is_cancelled() {
         put("cancelRequested", true.into());

@@ -52,6 +52,8 @@ pub struct Turn {
     /// The metadata that told the context figures last.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
+    /// Whether the agent said or did anything yet.
+    begun: bool,
 }
 
 impl Turn {
@@ -83,6 +85,7 @@ impl Turn {
             is_subagent: false,
             context: None,
             cost: None,
+            begun: false,
         }
     }
 
@@ -93,6 +96,10 @@ impl Turn {
         original: Original<'_>,
         sink: &mut impl ChunkSink,
     ) {
+        self.begun |= !matches!(
+            update,
+            Update::Session(_) | Update::Notice | Update::Context { .. }
+        );
         match update {
             Update::Message(MessagePiece {
                 subagent: Some(id), ..
@@ -154,6 +161,7 @@ impl Turn {
             // It tells of another subagent, one of its own.
             Update::Subagent { id: own } if own != id => self.subagent(own, update, original, sink),
             _ => {
+                self.begun = true;
                 let of = (self.message_id.as_str(), self.dialect);
                 self.subagents.update(id, of, update, original, sink);
             }
@@ -189,6 +197,7 @@ impl Turn {
         decision: &Decision,
         sink: &mut impl ChunkSink,
     ) {
+        self.begun = true;
         let asks = subagent.or_else(|| {
             let own = self.tools.knows(&permission.tool.id);
             (!own).then(|| self.subagents.caller(&permission.tool.id))?
@@ -270,7 +279,7 @@ impl Turn {
     }
 
     /// Ends the message with an error and nothing else: what was open was never shown.
-    pub fn break_off(&mut self, error: &Error, sink: &mut impl ChunkSink) {
+    pub fn cut_off(&mut self, error: &Error, sink: &mut impl ChunkSink) {
         struct Nowhere;
         impl ChunkSink for Nowhere {
             fn chunk(&mut self, _: &Chunk<'_>) {}
@@ -293,6 +302,36 @@ impl Turn {
         self.subagents.close(settle, sink);
         self.tools.settle(settle, sink);
         sink.chunk(&Chunk::FinishStep);
+    }
+
+    /// Ends what is open, since the prompt is sent again; the message goes on.
+    pub fn break_off(&mut self, sink: &mut impl ChunkSink) {
+        self.messages.close(sink);
+        self.terminals.flush(sink);
+        self.tools.settle(Settle::Failed, sink);
+    }
+
+    /// Tells that the session took the place of the one that the message began in.
+    pub fn moved(&self, agent_session: &str, sink: &mut impl ChunkSink) {
+        self.metadata(&json!({ "sessionId": agent_session }), sink);
+    }
+
+    /// Whether the agent said or did anything yet, figures and notices aside.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether it used tools, be it through subagents.
+    #[must_use]
+    pub fn has_tools(&self) -> bool {
+        !self.tools.is_empty() || !self.subagents.is_empty()
+    }
+
+    /// The text of the answer so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.messages.all_text()
     }
 
     /// Whether an update is about a tool call of this turn.

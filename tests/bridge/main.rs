@@ -23,6 +23,7 @@ mod handshake;
 mod permission;
 mod profiles;
 mod recovery;
+mod retries;
 mod rpc;
 mod session;
 mod settings;

@@ -235,6 +235,8 @@ impl Replay {
                     turn_id: None,
                     rerun: false,
                     degrade: false,
+                    retry: false,
+                    retry_after_output: false,
                 });
                 self.command("session/prompt", prompt)
             }

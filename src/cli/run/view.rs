@@ -4,9 +4,10 @@ use crate::cli::args::Format;
 use crate::cli::complain;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::JsonStr;
+use crate::proto::json::{JsonStr, value};
 use crate::proto::wire::{Activity, TurnSummary};
 use crate::shell::{FULL, hand_over};
+use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
 
 /// The formatted output of one run.
@@ -99,7 +100,17 @@ impl View {
                     self.ends_with_newline = self.text.ends_with('\n');
                 }
             }
+            Chunk::DataNotice { data, .. } => self.notice(&value(data.0)),
             _ => {}
+        }
+    }
+
+    /// A notice, the agent's or acpipe's, as far as it has words.
+    fn notice(&self, notice: &Value) {
+        let words = ["title", "description"].map(|field| notice[field].as_str());
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        if !words.is_empty() {
+            self.note(&words.join(": "));
         }
     }
 
@@ -124,6 +135,9 @@ impl View {
         }
         for error in &summary.errors {
             complain(&error.message);
+            if let Some(cause) = error.data["cause"]["message"].as_str() {
+                self.note(cause);
+            }
         }
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}

@@ -142,7 +142,7 @@ impl Bridge {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.end_unprompted(Some(error).filter(|_| broke_off), outlet);
             }
-            self.opening_failed(&id, error, outlet);
+            self.opening_failed(&id, error, now, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 for token in session.settings.take_waiting() {
                     outlet.reply(token, Err(error.clone()));
@@ -186,6 +186,9 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
+            if self.pause_over(&id, now, outlet) {
+                continue;
+            }
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
@@ -212,7 +215,7 @@ impl Bridge {
                 self.calls.remove(&call);
                 let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
                 let error = given_up("the call for the session", super::OPEN_LIMIT, advice);
-                self.opening_failed(&id, &error, outlet);
+                self.opening_failed(&id, &error, now, outlet);
             } else if cancel {
                 let advice = "the session takes prompts again when the agent has answered";
                 let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);

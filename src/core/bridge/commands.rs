@@ -104,11 +104,11 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));
             }
             Command::CloseSession(p) => {
-                self.close_session(&p, outlet)?;
+                self.close_session(&p, now, outlet)?;
                 outlet.reply(token, Ok(Reply::Done(wire::Done {})));
             }
             Command::ClearSession(p) => {
-                self.clear_session(&p, outlet)?;
+                self.clear_session(&p, now, outlet)?;
                 outlet.reply(token, Ok(Reply::Done(wire::Done {})));
             }
             Command::Replay(p) => {

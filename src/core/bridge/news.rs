@@ -102,9 +102,11 @@ impl Bridge {
                 sessions,
                 next,
             } => {
-                if let Some(Call::List { session }) = self.calls.remove(&call) {
-                    let page = (sessions.as_slice(), next.as_deref());
-                    self.listed(&session, Some(page), now, outlet);
+                let page = Some((sessions.as_slice(), next.as_deref()));
+                match self.calls.remove(&call) {
+                    Some(Call::List { session }) => self.listed(&session, page, now, outlet),
+                    Some(Call::Look { session }) => self.looked(&session, page, now, outlet),
+                    _ => {}
                 }
             }
             AgentEvent::Set { call, state } => {
@@ -221,6 +223,7 @@ impl Bridge {
             Some(Call::Open { session }) => self.refused(&session, error, now, outlet),
             Some(Call::Set(asked)) => self.was_set(call, asked, Err(error), now, outlet),
             Some(Call::List { session }) => self.listed(&session, None, now, outlet),
+            Some(Call::Look { session }) => self.looked(&session, None, now, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }

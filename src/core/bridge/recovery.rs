@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
 /// How many pages of an agent's list are looked through.
-const PAGES: u32 = 50;
+pub(super) const PAGES: u32 = 50;
 
 impl Bridge {
     /// The agent is ready: asks it for a session, the next way that is left.
@@ -57,7 +57,7 @@ impl Bridge {
                 tried.join("; ")
             );
             let error = Error::new(ErrorKind::SessionNotFound, message);
-            self.opening_failed(id, &error, outlet);
+            self.opening_failed(id, &error, now, outlet);
             return;
         };
         let way = match (rung, &known) {
@@ -157,7 +157,7 @@ impl Bridge {
                 "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
                  words could not be told apart"
             );
-            self.opening_failed(&id, &Error::new(ErrorKind::Malformed, message), outlet);
+            self.opening_failed(&id, &Error::new(ErrorKind::Malformed, message), now, outlet);
             return;
         }
         let early = self.early.remove(&agent_session);
@@ -233,6 +233,8 @@ impl Bridge {
             return;
         }
         let failed = ladder.failed().to_vec();
+        let may_be_new = climb.strategy.allows(Rung::New);
+        session.revived = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
         session.cost = match rung {
             Rung::New => Some(0.0),
             // What it cost before is known only here.
@@ -246,7 +248,7 @@ impl Bridge {
         match session.recovered(rung, failed, replayed, on_lost, &at) {
             Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
             Err(error) => {
-                self.opening_failed(id, &error, outlet);
+                self.opening_failed(id, &error, now, outlet);
                 return;
             }
         }
@@ -326,7 +328,7 @@ impl Bridge {
         let rung = climb.rung.unwrap_or(Rung::New);
         let ladder = climb.ladder.get_or_insert_default();
         if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
-            self.opening_failed(id, &error, outlet);
+            self.opening_failed(id, &error, now, outlet);
             return;
         }
         ladder.note(rung, &error);
@@ -374,7 +376,7 @@ impl Bridge {
                 if let Some(mut error) = climb.doubted.take() {
                     error.message += "; the agent still lists the session: call session/ensure with strategy \
                                       \"new\" to go on without its memory";
-                    self.opening_failed(id, &error, outlet);
+                    self.opening_failed(id, &error, now, outlet);
                 }
             }
             Some((_, Some(cursor))) if climb.pages < PAGES => {
@@ -385,7 +387,13 @@ impl Bridge {
     }
 
     /// The session cannot be opened: everyone who waits for it is told.
-    pub(super) fn opening_failed(&mut self, id: &str, error: &Error, outlet: &mut impl Outlet) {
+    pub(super) fn opening_failed(
+        &mut self,
+        id: &str,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -400,7 +408,8 @@ impl Bridge {
         for token in waiters.into_iter().chain(settings).chain(queued) {
             outlet.reply(token, Err(error.clone()));
         }
-        if session.is_blank() {
+        self.not_reopened(id, error, now, outlet);
+        if let Some(session) = self.sessions.get_mut(id).filter(|s| s.is_blank()) {
             // It was made for this session, and nothing is in it.
             let _ = session.log.remove(false);
             self.sessions.remove(id);
@@ -441,7 +450,8 @@ impl Session {
         self.reinject = None;
         if memory == Memory::Lost {
             self.reinject = self.transcript(on_lost.reinject)?;
-            if on_lost.clear {
+            // A turn that runs is not cut in two.
+            if on_lost.clear && self.running.is_none() {
                 self.log.clear(at, true)?;
             }
         }

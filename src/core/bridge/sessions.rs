@@ -14,6 +14,7 @@ use crate::proto::wire::{
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// How many sessions a page has at most, and where nothing is said.
 const LIMIT: (u32, u32) = (1000, 100);
@@ -84,6 +85,7 @@ impl Bridge {
     pub(super) fn close_session(
         &mut self,
         p: &SessionParams,
+        now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
@@ -93,7 +95,7 @@ impl Bridge {
         session.log.commit()?;
         session.log.describe();
         let message = "the session was closed before it was open";
-        self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), outlet);
+        self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), now, outlet);
         self.let_go(id);
         self.sessions.remove(id);
         Ok(())
@@ -103,6 +105,7 @@ impl Bridge {
     pub(super) fn clear_session(
         &mut self,
         p: &ClearParams,
+        now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
@@ -111,7 +114,7 @@ impl Bridge {
         let closed = SessionParams {
             session_id: Some(id.to_owned()),
         };
-        self.close_session(&closed, outlet)
+        self.close_session(&closed, now, outlet)
     }
 
     pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {

@@ -147,7 +147,7 @@ impl Bridge {
         let Some(call) = session.running.as_ref().map(|running| running.call) else {
             return;
         };
-        session.with_turn(outlet, |turn, sink| turn.break_off(&error, sink));
+        session.with_turn(outlet, |turn, sink| turn.cut_off(&error, sink));
         session.log.owe();
         if self.calls.contains_key(&call) {
             session.abandoned = Some(call);

@@ -7,6 +7,7 @@ use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::log::{Record, TurnState};
+use crate::core::retry::{Attempts, Prompt, Wish};
 use crate::core::session::{Queued, Running, Session, Stage};
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
@@ -14,6 +15,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{self, DEFAULT_SESSION, Strategy, UserMessage};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +31,7 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let (mut parts, skipped) = prompt_parts(&p.message)?;
+        let (parts, skipped) = prompt_parts(&p.message)?;
         let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
         if let Some(given) = &p.turn_id
             && self.told_before(&id, given, p.rerun, token, outlet)?
@@ -76,13 +78,11 @@ impl Bridge {
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             return Err(out_of_order("there is no agent: call agent/connect first"));
         };
-        if let Some(said) = &session.reinject {
-            parts.insert(0, PromptPart::Text(reinjected(said)));
-        }
         let call = CallId(self.last_call + 1);
         let dialect = &mut agent.dialect;
         let mut lines = Vec::new();
-        dialect.prompt(call, agent_session, &parts, p.degrade, &mut lines)?;
+        let sent = with_history(session.reinject.clone(), &parts);
+        dialect.prompt(call, agent_session, &sent, p.degrade, &mut lines)?;
         let agent_session = agent_session.to_owned();
         session.end_unprompted(None, outlet);
         // After a crash it must be known that this was asked: it is written before it is sent.
@@ -112,7 +112,13 @@ impl Bridge {
             &mut session.sink(Some(&turn_id), outlet),
         );
         session.tell_first(&turn_id, &skipped, outlet);
-        let mut running = Running::new(turn, turn_id, token, call, now);
+        let wish = Wish {
+            transient: p.retry,
+            after_output: p.retry_after_output,
+        };
+        let degrade = p.degrade;
+        let attempts = Attempts::first(Prompt { parts, degrade }, wish);
+        let mut running = Running::new(turn, turn_id, token, call, attempts, now);
         running.skipped_parts = skipped;
         running.waited_before = waited;
         session.running = Some(running);
@@ -194,6 +200,9 @@ impl Bridge {
 
     /// The session is live: its prompt goes out.
     pub(super) fn prompt_queued(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        if self.reopened(id, now, outlet) {
+            return;
+        }
         let queued = self.sessions.get_mut(id).and_then(|s| s.queued.take());
         if let Some(Queued { token, prompt }) = queued
             && let Err(error) = self.prompt(token, prompt, now, outlet)
@@ -210,6 +219,9 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> bool {
+        if self.cancel_pause(id, turn_id, now, outlet) {
+            return true;
+        }
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
         };
@@ -282,7 +294,9 @@ impl Bridge {
                 continue;
             }
             let running = self.sessions.get_mut(&id).and_then(|s| s.running.as_mut());
-            if let Some(ending) = running.and_then(|r| r.ended.take()) {
+            if let Some(ending) = running.and_then(|r| r.ended.take())
+                && let Some(ending) = self.try_again(&id, ending, now, outlet)
+            {
                 self.end_turn(&id, ending, now, outlet);
             }
         }
@@ -419,12 +433,16 @@ impl Session {
     }
 }
 
-/// How an agent that lost its memory is told what was said before.
-fn reinjected(said: &str) -> String {
-    format!(
+/// A prompt, with what was said before for an agent that has lost its memory of it.
+pub(super) fn with_history(said: Option<String>, parts: &[PromptPart]) -> Cow<'_, [PromptPart]> {
+    let Some(said) = said else {
+        return Cow::Borrowed(parts);
+    };
+    let told = PromptPart::Text(format!(
         "What was said in this conversation before, of which you have no memory:\n\n{said}\n\n\
          (End of what was said before. The next message follows.)"
-    )
+    ));
+    std::iter::once(told).chain(parts.iter().cloned()).collect()
 }
 
 /// The parts of a prompt that can be sent, and the types of those that cannot.

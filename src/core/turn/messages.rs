@@ -248,6 +248,11 @@ impl Messages {
         std::mem::take(&mut self.ids)
     }
 
+    /// The whole text of the answer so far.
+    pub fn all_text(&self) -> &str {
+        &self.text
+    }
+
     /// The whole text of the answer, taken out: it can be large.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)

@@ -120,6 +120,10 @@ impl Subagents {
         caller.map(|subagent| subagent.id.as_str())
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Whether a tool of one of them runs.
     pub fn are_working(&self) -> bool {
         self.all.iter().any(|s| s.turn.activity().is_some())

@@ -161,6 +161,10 @@ impl Tools {
         Names::of_tools(std::mem::take(&mut self.by_id), tools)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     pub fn calls(&self) -> Vec<ToolCall> {
         self.calls.iter().map(Call::summary).collect()
     }

@@ -9,6 +9,7 @@ use std::fmt;
 /// `session/prompt`: one turn. Its chunks stream meanwhile; the answer is its summary.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct PromptParams {
     /// The session; `default` where absent.
     #[serde(default)]
@@ -25,6 +26,14 @@ pub struct PromptParams {
     /// Sends an image or a sound that the agent does not take as a link, which is an error otherwise.
     #[serde(default)]
     pub degrade: bool,
+    /// Sends the prompt once more, 2 s later and in the same turn, when the AI service failed in a way that may
+    /// pass: `500`, `529`, `api_error`, `overloaded`, `rate_limit`. A turn that used tools or began its answer
+    /// is not tried again.
+    #[serde(default)]
+    pub retry: bool,
+    /// With `retry`: tries also a turn again that used tools or began its answer; both may come twice.
+    #[serde(default)]
+    pub retry_after_output: bool,
 }
 
 /// A message of the user: a string, or a `UIMessage` of the AI SDK.

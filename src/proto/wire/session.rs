@@ -41,6 +41,18 @@ pub enum Strategy {
     Order(Vec<Rung>),
 }
 
+impl Strategy {
+    /// Whether it leads to this way, if all before it fail.
+    #[must_use]
+    pub fn allows(&self, rung: Rung) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::Only(only) => *only == rung,
+            Self::Order(rungs) => rungs.contains(&rung),
+        }
+    }
+}
+
 /// How a strategy is written.
 #[derive(Deserialize)]
 #[serde(

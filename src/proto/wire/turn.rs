@@ -15,7 +15,8 @@ pub struct TurnSummary {
     pub turn_id: String,
     /// The assistant message that the chunks build.
     pub message_id: Option<String>,
-    /// The text of the answer: all text blocks, nothing added.
+    /// The text of the answer: all text blocks, nothing added. Where the prompt was sent again, those of the
+    /// last attempt; where that gave nothing but a transient error, what `errors` says of it.
     pub text: String,
     /// Why the agent stopped, in its own words; `error` where it failed.
     pub stop_reason: String,
@@ -45,9 +46,11 @@ pub struct TurnSummary {
     /// Wall time in which acpipe was not waiting for the agent: starting, parsing, translating, writing.
     /// In milliseconds, with a fraction.
     pub overhead_ms: f64,
-    /// How often the prompt was sent.
+    /// How often the prompt was sent: again after a transient error, where `retry` allows it, and to a new
+    /// session when the agent did not have the one that was brought back.
     pub attempts: u32,
-    /// What else is known: context figures, skipped parts of the prompt, the agent's own additions.
+    /// What else is known: context figures, skipped parts of the prompt, the agent's own additions;
+    /// `recovery`, where the turn went on in a new session.
     pub metadata: serde_json::Map<String, Value>,
 }
 

@@ -62,7 +62,12 @@ pub fn check_with_summary(chunks: &[Value], summary: &Value) -> Result<(), Strin
             "summary's {what} is {told}, the chunks say {seen}: {summary}"
         ))
     };
-    same("text", &summary["text"], &message.text.into())?;
+    // Of a prompt that was sent again, the summary has the last answer only, or that there is none.
+    let told = summary["text"].as_str().ok_or("text is missing")?;
+    let last = message.text.ends_with(told) || summary["errors"][0]["message"] == told;
+    if summary["attempts"] == 1 || !last {
+        same("text", &told.into(), &message.text.into())?;
+    }
     same("messageId", &summary["messageId"], &chunks[0]["messageId"])?;
     let failed = summary["errors"].as_array().is_some_and(|e| !e.is_empty());
     same("isError", &summary["isError"], &failed.into())?;

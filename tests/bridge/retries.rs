@@ -1,0 +1,385 @@
+//! Prompts that are sent again: after an error that may pass, and when a session that was brought back is
+//! not there after all.
+
+use crate::harness::run::Run;
+use crate::harness::server::{Server, Turn};
+use crate::harness::steps::{end, say, think, tool};
+use crate::harness::{FAKE_AGENT, LIMIT, calls};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+const UNAVAILABLE: &str =
+    "The AI service is temporarily unavailable. Please try again in a moment.";
+
+fn fails(message: &str) -> Value {
+    json!({"error": {"code": -32603, "message": message}})
+}
+
+/// As claude-agent-acp fails: it prints the error first.
+fn overloaded() -> Vec<Value> {
+    let said = "API Error: 529 mock 529.";
+    vec![say(said), fails(&format!("Internal error: {said}"))]
+}
+
+fn send(s: &mut Server, more: &Value) -> Turn {
+    let mut params = json!({"message": "go"});
+    for (name, value) in more.as_object().unwrap() {
+        params[name] = value.clone();
+    }
+    let id = s.send("session/prompt", &params);
+    s.turn(&id)
+}
+
+fn prompts(s: &Server) -> usize {
+    calls(&s.world.log(), "session/prompt").len()
+}
+
+#[test]
+fn a_transient_error_is_given_time_to_pass() {
+    let good = vec![say("hello"), end("end_turn")];
+    let mut s = Server::ready(&json!({"session/prompt": [overloaded(), good]}));
+    let turn = send(&mut s, &json!({"retry": true}));
+    let summary = &turn.summary;
+    assert_eq!(
+        (&summary["text"], &summary["attempts"], &summary["isError"]),
+        (&json!("hello"), &json!(2), &json!(false))
+    );
+    assert!(summary["durationMs"].as_u64().unwrap() >= 2000, "{summary}");
+    let notice = &turn.one("data-notice")["data"];
+    assert_eq!(
+        notice["title"],
+        "The AI service failed (529); the prompt is sent again in 2 s"
+    );
+    assert!(notice["description"].as_str().unwrap().contains("529 mock"));
+    let log = s.world.log();
+    let sent = calls(&log, "session/prompt");
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0]["params"], sent[1]["params"]);
+}
+
+#[test]
+fn an_error_that_does_not_pass_is_told_in_words_for_users() {
+    let mut s = Server::ready(&json!({"session/prompt": [overloaded()]}));
+    let turn = send(&mut s, &json!({"retry": true}));
+    let summary = &turn.summary;
+    assert_eq!((prompts(&s), &summary["attempts"]), (2, &json!(2)));
+    assert_eq!(summary["text"], UNAVAILABLE);
+    assert_eq!(turn.last()["errorText"], UNAVAILABLE);
+    let error = &summary["errors"][0];
+    assert_eq!(
+        (&error["kind"], &error["message"]),
+        (&json!("session"), &json!(UNAVAILABLE))
+    );
+    let cause = &error["data"]["cause"];
+    assert_eq!(cause["kind"], "session");
+    assert!(cause["message"].as_str().unwrap().contains("529 mock"));
+    assert!(
+        cause["data"]["raw"].as_str().unwrap().contains("-32603"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_not_to_be_tried_again_is_not() {
+    let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
+    let error = fails("Overloaded");
+    let half = say("The capital of France is");
+    let lasting = fails("500 authentication_error");
+    let yes = json!({"retry": true});
+    // What the agent does, what the client allows; the message and the text of the summary.
+    let cases = [
+        (vec![error.clone()], json!({}), "Overloaded", ""),
+        (
+            vec![error.clone()],
+            json!({"retryAfterOutput": true}),
+            "Overloaded",
+            "",
+        ),
+        (vec![used, error.clone()], yes.clone(), UNAVAILABLE, ""),
+        (
+            vec![half, error],
+            yes.clone(),
+            UNAVAILABLE,
+            "The capital of France is",
+        ),
+        (vec![lasting], yes.clone(), "authentication_error", ""),
+        (vec![fails("took 1500 ms")], yes, "took 1500 ms", ""),
+    ];
+    for (steps, allowed, message, text) in cases {
+        let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+        let turn = send(&mut s, &allowed);
+        assert_eq!((prompts(&s), &turn.summary["attempts"]), (1, &json!(1)));
+        let told = turn.summary["errors"][0]["message"].as_str().unwrap();
+        assert!(told.contains(message), "{told}");
+        assert_eq!(turn.summary["text"], text);
+        assert!(turn.of("data-notice").is_empty());
+    }
+    // An answer is an answer, whatever it says.
+    let mut s =
+        Server::ready(&json!({"session/prompt": [[say("529 overloaded"), end("end_turn")]]}));
+    let turn = send(&mut s, &json!({"retry": true}));
+    assert_eq!(turn.summary["text"], "529 overloaded");
+    assert_eq!(turn.summary["attempts"], 1);
+}
+
+#[test]
+fn a_turn_that_did_something_is_tried_again_when_told_to() {
+    let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
+    let first = vec![think("hm"), say("Let me look."), used, fails("rate_limit")];
+    let good = vec![say("Done."), end("end_turn")];
+    let mut s = Server::ready(&json!({"session/prompt": [first, good]}));
+    let allowed = json!({"retry": true, "retryAfterOutput": true});
+    let turn = send(&mut s, &allowed);
+    assert_eq!(turn.summary["attempts"], 2);
+    assert_eq!(turn.summary["text"], "Done.");
+    assert_eq!(turn.summary["toolResults"][0]["isError"], true);
+    assert_eq!(turn.last()["type"], "finish");
+}
+
+#[test]
+fn an_agent_that_prints_its_error_must_end_as_failed() {
+    let bad = vec![say("Overloaded"), end("error")];
+    let good = vec![say("fine"), end("end_turn")];
+    let mut s = Server::ready(&json!({"session/prompt": [bad, good, bad]}));
+    let turn = send(&mut s, &json!({"retry": true}));
+    assert_eq!((&turn.summary["text"], prompts(&s)), (&json!("fine"), 2));
+    let turn = send(&mut s, &json!({"retry": true}));
+    assert_eq!(turn.summary["errors"][0]["message"], UNAVAILABLE);
+    assert_eq!(
+        turn.summary["errors"][0]["data"]["cause"]["data"]["raw"],
+        "Overloaded"
+    );
+}
+
+#[test]
+fn a_cancel_ends_the_wait_at_once() {
+    let mut s = Server::ready(
+        &json!({"session/prompt": [[fails("Overloaded")], [say("back"), end("end_turn")]]}),
+    );
+    let id = s.send("session/prompt", &json!({"message": "go", "retry": true}));
+    s.await_chunk("default", |c| c["type"] == "data-notice");
+    let other = s.call("session/cancel", &json!({"turnId": "another"}));
+    assert_eq!(other["cancelled"], false);
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["metadata"]["cancelRequested"], true);
+    assert_eq!((prompts(&s), &turn.summary["attempts"]), (1, &json!(1)));
+    // The agent has nothing to cancel, and would take it for the next prompt's.
+    assert_eq!(s.prompt("again").summary["text"], "back");
+    assert!(calls(&s.world.log(), "session/cancel").is_empty());
+}
+
+#[test]
+fn an_agent_that_ends_during_the_wait_ends_the_turn() {
+    let mut s = Server::ready(&json!({
+        "session/prompt": [[fails("Overloaded")]],
+        "session/new": [[{"default": true}], [{"exit": 3}]],
+    }));
+    let id = s.send("session/prompt", &json!({"message": "go", "retry": true}));
+    s.await_chunk("default", |c| c["type"] == "data-notice");
+    s.call_error("session/ensure", &json!({"sessionId": "other"}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+    s.agent_states(&["disconnected"]);
+}
+
+#[test]
+fn run_tries_again_unless_told_not_to() {
+    let script = json!({"session/prompt": [overloaded(), [say("hello"), end("end_turn")]]});
+    let run = |args: &[&str]| Run::new(&[&["run"], args, &["go"]].concat()).script(&script);
+    let outcome = run(&["-o", "json"]).go().expect(0);
+    assert_eq!(outcome.json()["text"], "hello");
+    let outcome = run(&[]).go().expect(0);
+    assert!(outcome.text().ends_with("hello\n"), "{}", outcome.text());
+    assert!(
+        outcome.stderr.contains("sent again in 2 s"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = run(&["--no-retry"]).go().expect(1);
+    assert!(outcome.stderr.contains("529 mock"), "{}", outcome.stderr);
+
+    let script = json!({"session/prompt": [[fails("Overloaded")]]});
+    let outcome = Run::new(&["run", "go"]).script(&script).go().expect(1);
+    assert!(outcome.stderr.contains(UNAVAILABLE), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("(-32603)"), "{}", outcome.stderr);
+}
+
+/// An agent that brings a session back, and then has these runs for prompts; `more` goes over its script.
+fn revived(prompts: &Value, list: Option<Value>, more: &Value) -> Server {
+    let mut script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}, "list": list.as_ref().map(|_| json!({}))},
+        }}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [[say("first"), end("end_turn")]],
+    });
+    let mut s = Server::initialized(&[]);
+    let path = s.world.file("agent.json", &script.to_string());
+    let agent = json!({"command": FAKE_AGENT, "args": [path]});
+    s.call("agent/connect", &agent);
+    s.ensure("default");
+    assert_eq!(s.prompt("one").summary["text"], "first");
+    s.call("agent/disconnect", &json!({}));
+    script["session/prompt"] = prompts.clone();
+    script["session/new"] = json!([[{"reply": {"sessionId": "fresh"}}]]);
+    script["session/list"] = list.unwrap_or(json!([[{"reply": {"sessions": []}}]]));
+    for (method, runs) in more.as_object().unwrap() {
+        script[method] = runs.clone();
+    }
+    s.world.file("agent.json", &script.to_string());
+    s.call("agent/connect", &agent);
+    s.agent_states(&[
+        "starting",
+        "ready",
+        "stopping",
+        "disconnected",
+        "starting",
+        "ready",
+    ]);
+    s
+}
+
+fn gone() -> Value {
+    json!([{"error": {"code": -32002, "message": "Resource not found"}}])
+}
+
+fn hello() -> Value {
+    json!([say("hello"), end("end_turn")])
+}
+
+#[test]
+fn a_session_that_is_not_there_after_all_is_replaced_within_the_turn() {
+    let missing = json!([[{"reply": {"sessions": [{"sessionId": "a"}], "nextCursor": "2"}}],
+        [{"reply": {"sessions": [{"sessionId": "b"}]}}]]);
+    let refusal = json!([end("refusal")]);
+    let cases = [
+        (gone(), None, "Resource not found"),
+        (refusal, Some(missing), "its list does not hold the session"),
+    ];
+    for (answer, list, why) in cases {
+        let mut s = revived(&json!([answer, hello(), hello()]), list, &json!({}));
+        assert_eq!(s.ensure("default")["recovery"]["rung"], "resume");
+        let turn = s.prompt("two");
+        let summary = &turn.summary;
+        assert_eq!(
+            (&summary["text"], &summary["attempts"], &summary["isError"]),
+            (&json!("hello"), &json!(2), &json!(false))
+        );
+        let recovery = &summary["metadata"]["recovery"];
+        assert_eq!(
+            (
+                &recovery["rung"],
+                &recovery["memory"],
+                &recovery["failed"][0]["rung"]
+            ),
+            (&json!("new"), &json!("lost"), &json!("resume"))
+        );
+        let failed = recovery["failed"][0]["message"].as_str().unwrap();
+        assert!(failed.contains(why), "{failed}");
+        // First that it was brought back, then that this did not hold.
+        let told = turn.of("data-recovery");
+        assert_eq!(
+            (&told[0]["data"]["rung"], &told[1]["data"]),
+            (&json!("resume"), recovery)
+        );
+        let moved = turn.of("message-metadata");
+        assert_eq!(moved[0]["messageMetadata"]["acp"]["sessionId"], "fresh");
+        let next = s.prompt("three");
+        assert!(next.of("data-recovery").is_empty());
+        assert_eq!(next.summary["attempts"], 1);
+        let log = s.world.log();
+        let sent: Vec<&Value> = calls(&log, "session/prompt")
+            .iter()
+            .map(|call| &call["params"]["sessionId"])
+            .collect();
+        assert_eq!(sent[2..], ["fresh", "fresh"]);
+    }
+}
+
+#[test]
+fn without_evidence_a_refusal_is_one() {
+    let listed = json!([[{"reply": {"sessions": [{"sessionId": "fake-1"}]}}]]);
+    let silent = json!([[{"error": {"code": -32603, "message": "no list"}}]]);
+    let absent = json!([[{"reply": {"sessions": []}}]]);
+    let refuses = json!([end("refusal")]);
+    let talks = json!([say("no"), end("refusal")]);
+    for (answer, list) in [
+        (&refuses, None),
+        (&refuses, Some(listed)),
+        (&refuses, Some(silent)),
+        (&talks, Some(absent)),
+    ] {
+        let mut s = revived(&json!([answer, hello()]), list, &json!({}));
+        s.ensure("default");
+        let turn = s.prompt("two");
+        assert_eq!(turn.summary["stopReason"], "refusal");
+        assert_eq!(turn.summary["attempts"], 1);
+        assert_eq!(turn.of("data-recovery").len(), 1);
+        assert_eq!(s.ensure("default")["recovery"]["rung"], "live");
+    }
+}
+
+#[test]
+fn a_session_is_replaced_only_where_that_was_allowed() {
+    // A way that was asked for is that or none.
+    let mut s = revived(&json!([gone(), hello()]), None, &json!({}));
+    s.call("session/ensure", &json!({"strategy": "resume"}));
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
+    assert_eq!(turn.summary["attempts"], 1);
+
+    // One that was not brought back is not stale.
+    let mut s = Server::ready(&json!({"session/prompt": [gone(), hello()]}));
+    let turn = s.prompt("x");
+    assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
+
+    // The agent began to answer: the session was there.
+    let began = json!([think("hm"), gone()[0]]);
+    let mut s = revived(&json!([began, hello()]), None, &json!({}));
+    s.ensure("default");
+    assert_eq!(s.prompt("two").summary["attempts"], 1);
+}
+
+#[test]
+fn a_session_that_cannot_be_replaced_ends_the_turn() {
+    let none = json!({"session/new": [[{"error": {"code": -32603, "message": "no more"}}]]});
+    let mut s = revived(&json!([gone(), hello()]), None, &none);
+    s.ensure("default");
+    let error = &s.prompt("two").summary["errors"][0];
+    assert!(
+        error["message"].as_str().unwrap().contains("no more"),
+        "{error}"
+    );
+    let before = error["data"]["before"].as_str().unwrap();
+    assert!(before.contains("Resource not found"), "{error}");
+
+    // A cancel does not wait for it.
+    let slow =
+        json!({"session/new": [[{"wait": "session/list"}, {"reply": {"sessionId": "fresh"}}]]});
+    let mut s = revived(&json!([gone(), hello()]), None, &slow);
+    s.ensure("default");
+    let id = s.send_prompt("default", "two");
+    s.await_chunk("default", |c| c["type"] == "data-recovery");
+    let since = Instant::now();
+    while calls(&s.world.log(), "session/new").len() < 2 {
+        assert!(since.elapsed() < LIMIT, "no new session was asked for");
+        std::thread::yield_now();
+    }
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+}
+
+#[test]
+fn a_prompt_is_sent_three_times_at_most() {
+    let busy = json!([fails("Overloaded")]);
+    let mut s = revived(&json!([gone(), busy, busy, hello()]), None, &json!({}));
+    s.ensure("default");
+    let turn = send(&mut s, &json!({"retry": true}));
+    assert_eq!(turn.summary["attempts"], 3);
+    assert_eq!(turn.summary["errors"][0]["message"], UNAVAILABLE);
+    assert_eq!(turn.summary["metadata"]["recovery"]["rung"], "new");
+}
