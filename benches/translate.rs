@@ -31,7 +31,7 @@ impl Outlet for Lines {
         answer.expect("the bench's own agent answers");
     }
 
-    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
+    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
         chunk.write(&mut self.0);
         self.0.push(b'\n');
     }

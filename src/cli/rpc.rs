@@ -271,8 +271,8 @@ impl Outlet for RpcClient {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
-        self.write_chunk(place, |out| chunk.write(out));
+    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {

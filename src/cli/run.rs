@@ -174,10 +174,10 @@ impl Outlet for RunClient {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         // What the agent says unasked is no part of the answer.
         if place.turn == Some(&*self.turn) {
-            self.view.chunk(chunk);
+            self.view.chunk(chunk, json);
         } else {
             debug!(?place, ?chunk, "said outside of the turn");
         }

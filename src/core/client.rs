@@ -101,8 +101,8 @@ pub trait Outlet {
     fn is_full(&self) -> bool {
         false
     }
-    /// The next chunk.
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>);
+    /// The next chunk, and the JSON of it.
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]);
     /// A chunk of an earlier turn, once more.
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
     /// The chunks of a session that were not written out yet could not be stored: nobody must see them.

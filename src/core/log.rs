@@ -115,8 +115,8 @@ impl Log {
         self.index.corrupt
     }
 
-    /// Numbers a chunk and takes it down; gives the number.
-    pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
+    /// Numbers a chunk and takes it down; gives the number and the chunk's JSON.
+    pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
         if self.prefix.0.as_deref() != turn {
             self.prefix = (turn.map(str::to_owned), record::chunk_prefix(turn));
         }
@@ -125,7 +125,9 @@ impl Log {
         self.pending.extend_from_slice(&self.prefix.1);
         // Writing into memory cannot fail.
         let _ = write!(self.pending, "{seq},\"chunk\":");
+        let begin = self.pending.len();
         chunk.write(&mut self.pending);
+        let json = begin..self.pending.len();
         self.pending.extend_from_slice(b"}\n");
         let part = match chunk {
             Chunk::Start { message_id, .. } => Part::Begin(message_id),
@@ -134,7 +136,7 @@ impl Log {
         };
         let at = self.range_from(before);
         self.index.chunk(seq, turn, part, &at);
-        seq
+        (seq, &self.pending[json])
     }
 
     /// Takes down anything else.

@@ -34,7 +34,7 @@ impl Outlet for Played {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
         if place.turn.is_some() {
             let mut json = Vec::new();
             chunk.write(&mut json);

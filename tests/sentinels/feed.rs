@@ -53,7 +53,7 @@ impl Outlet for Seen {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
         let mut json = Vec::new();
         chunk.write(&mut json);
         let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");

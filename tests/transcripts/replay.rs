@@ -79,7 +79,7 @@ impl Outlet for Seen {
         turn.expect("a summary without chunks").end = json!({ "summary": end });
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
         let last = self.last_seq.entry(place.session.to_owned()).or_default();
         assert_eq!(place.seq, *last + 1, "numbers rise by one");
         *last = place.seq;

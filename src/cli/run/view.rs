@@ -49,7 +49,11 @@ impl View {
         };
         match self.format {
             Format::Text | Format::Json => {}
-            Format::Chunks | Format::Sse => self.chunk(&chunk),
+            Format::Chunks | Format::Sse => {
+                let mut json = Vec::new();
+                chunk.write(&mut json);
+                self.chunk(&chunk, &json);
+            }
         }
         if self.format == Format::Json {
             let mut data = error.data();
@@ -60,16 +64,17 @@ impl View {
         complain(&error.message);
     }
 
-    pub fn chunk(&mut self, chunk: &Chunk<'_>) {
+    /// The next chunk, and the JSON of it.
+    pub fn chunk(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
         match self.format {
             Format::Text => self.text(chunk),
             Format::Chunks => {
-                chunk.write(&mut self.out);
+                self.out.extend_from_slice(json);
                 self.out.push(b'\n');
             }
             Format::Sse => {
                 self.out.extend_from_slice(b"data: ");
-                chunk.write(&mut self.out);
+                self.out.extend_from_slice(json);
                 self.out.extend_from_slice(b"\n\n");
             }
             Format::Json => {}

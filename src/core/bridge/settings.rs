@@ -197,7 +197,7 @@ mod tests {
         fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
             self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
         }
-        fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>) {}
+        fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
         fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
         fn retract(&mut self, _: &str) {}
         fn notify(&mut self, notice: Notice) {

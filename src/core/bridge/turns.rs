@@ -42,7 +42,9 @@ impl Bridge {
         let message_id = self.next_id("msg");
         let waited = self.waited;
         let at = self.time(now);
-        let user = p.message.to_ui_message(|| message_id.replacen("msg", "user", 1));
+        let user = p
+            .message
+            .to_ui_message(|| message_id.replacen("msg", "user", 1));
         let stopping_now = self.agent.as_ref().is_some_and(Agent::is_stopping);
         let session = self.session(&id)?;
         if let Some(running) = &session.running {

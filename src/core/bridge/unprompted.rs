@@ -207,7 +207,7 @@ mod tests {
         fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
             answer.unwrap();
         }
-        fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>) {
+        fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
             let mut json = Vec::new();
             chunk.write(&mut json);
             let chunk: serde_json::Value = serde_json::from_slice(&json).unwrap();

@@ -28,14 +28,22 @@ pub struct Numbered<'a, O> {
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
+        let (seq, json) = self.log.chunk(self.turn, chunk);
+        if !self.view.chunks {
+            return;
+        }
         let place = Place {
             session: self.session,
             turn: self.turn,
-            seq: self.log.chunk(self.turn, chunk),
+            seq,
         };
-        if self.view.chunks {
-            let profile = self.view.profile;
-            profile.adapt(chunk, |chunk| self.outlet.chunk(place, chunk));
+        match self.view.profile {
+            Profile::V7 => self.outlet.chunk(place, chunk, json),
+            older => older.adapt(chunk, |chunk| {
+                let mut json = Vec::new();
+                chunk.write(&mut json);
+                self.outlet.chunk(place, chunk, &json);
+            }),
         }
     }
 }
