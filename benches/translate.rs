@@ -7,11 +7,10 @@ use acpipe::core::permit::Policy;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{self, AgentSource};
+use acpipe::proto::wire::{self, AgentSource, Variables};
 use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -48,7 +47,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             command: "agent".into(),
             args: Vec::new(),
             cwd: "/".into(),
-            env: BTreeMap::new(),
+            env: Variables::default(),
             source: AgentSource::CommandLine,
         },
         policy: Policy::Approve,

@@ -26,7 +26,7 @@ use super::session::{Session, View};
 use super::stop::Stop;
 use super::store::Store;
 use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Done};
+use crate::proto::wire::{AgentSource, Done, Variables};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ pub struct AgentSpec {
     /// Absolute.
     pub cwd: String,
     /// Set, or with `None` unset, on top of acpipe's own environment.
-    pub env: BTreeMap<String, Option<String>>,
+    pub env: Variables,
     pub source: AgentSource,
 }
 

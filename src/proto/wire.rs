@@ -3,12 +3,14 @@
 //! JSON-RPC 2.0, camelCase. Unknown fields are ignored. In results a value that is not known is `null`,
 //! never `0`.
 
+mod environment;
 mod history;
 mod prompt;
 mod session;
 mod setting;
 mod turn;
 
+pub use environment::Variables;
 pub use history::{
     AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
@@ -26,7 +28,6 @@ pub use turn::{ChunkParams, TokenUsage, ToolCall, ToolResult, TurnError, TurnSum
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The version of the neutral protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -129,7 +130,7 @@ pub struct ConnectParams {
     pub cwd: Option<String>,
     /// Environment variables to set, or with `null` to unset, on top of acpipe's own.
     #[serde(default)]
-    pub env: BTreeMap<String, Option<String>>,
+    pub env: Variables,
 }
 
 /// The answer to `agent/connect` and `agent/status`.

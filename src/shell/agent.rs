@@ -100,7 +100,7 @@ fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin), Error> {
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
-    for (name, value) in &spec.env {
+    for (name, value) in &spec.env.0 {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),

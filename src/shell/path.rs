@@ -52,7 +52,7 @@ fn find(spec: &AgentSpec) -> Option<PathBuf> {
         let path = Path::new(&spec.cwd).join(&spec.command);
         return path.exists().then_some(path);
     }
-    let path = match spec.env.get("PATH") {
+    let path = match spec.env.0.get("PATH") {
         Some(set) => set.as_ref().map(std::ffi::OsString::from),
         None => std::env::var_os("PATH"),
     };

@@ -215,12 +215,6 @@ fn an_agent_that_does_not_start_is_explained() {
             "could not be started",
         ),
         (
-            json!({"command": FAKE_AGENT, "env": {"A": "\u{0}"}}),
-            "agentStart",
-            -32011,
-            "could not be started",
-        ),
-        (
             json!({"command": plain}),
             "agentStart",
             -32011,

@@ -170,7 +170,12 @@ fn invalid_params_name_the_field() {
         (
             "agent/connect",
             json!({"command": "x", "env": {"A": 5}}),
-            "env.A",
+            "env: the value of \"A\"",
+        ),
+        (
+            "agent/connect",
+            json!({"command": "x", "env": {"A": "\u{0}"}}),
+            "env: the value of \"A\"",
         ),
         (
             "agent/connect",

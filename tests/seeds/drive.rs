@@ -8,10 +8,9 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::AgentSource;
+use acpipe::proto::wire::{AgentSource, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// What came of a turn.
@@ -87,7 +86,7 @@ impl Driver {
                 command: "agent".into(),
                 args: Vec::new(),
                 cwd: "/project".into(),
-                env: BTreeMap::new(),
+                env: Variables::default(),
                 source: AgentSource::CommandLine,
             },
             policy: Policy::Approve,

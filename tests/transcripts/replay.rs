@@ -10,11 +10,11 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{self, AgentSource};
+use acpipe::proto::wire::{self, AgentSource, Variables};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// What a client got.
@@ -136,7 +136,7 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
             command: "agent".into(),
             args: Vec::new(),
             cwd: "/home/user/project".into(),
-            env: BTreeMap::new(),
+            env: Variables::default(),
             source: AgentSource::CommandLine,
         },
         policy,

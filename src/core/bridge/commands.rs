@@ -182,12 +182,9 @@ impl Bridge {
             None => default.cwd.clone(),
         };
         let mut env = default.env.clone();
-        env.extend(p.env);
-        if let Some(name) = env.keys().find(|k| k.is_empty() || k.contains(['=', '\0'])) {
-            return Err(invalid(
-                "env",
-                &format!("{name:?} is no name of a variable"),
-            ));
+        env.0.extend(p.env.0);
+        if let Some(why) = env.fault() {
+            return Err(invalid("env", &why));
         }
         match p.command {
             Some(command) if command.is_empty() => Err(invalid("command", "it is empty")),

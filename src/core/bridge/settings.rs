@@ -182,9 +182,8 @@ mod tests {
     use crate::core::profile::Profile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::AgentSource;
+    use crate::proto::wire::{AgentSource, Variables};
     use serde_json::json;
-    use std::collections::BTreeMap;
 
     /// The client: the last answer, and how often the state was told.
     #[derive(Default)]
@@ -253,7 +252,7 @@ mod tests {
                 command: "agent".into(),
                 args: Vec::new(),
                 cwd: "/".into(),
-                env: BTreeMap::new(),
+                env: Variables::default(),
                 source: AgentSource::CommandLine,
             },
             policy: Policy::Approve,

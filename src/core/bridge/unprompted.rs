@@ -197,7 +197,7 @@ mod tests {
     use crate::core::store::Volatile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::{AgentSource, EnsureParams};
+    use crate::proto::wire::{AgentSource, EnsureParams, Variables};
     use std::time::{Duration, Instant};
 
     #[derive(Default)]
@@ -234,7 +234,7 @@ mod tests {
                     command: "agent".into(),
                     args: Vec::new(),
                     cwd: "/".into(),
-                    env: std::collections::BTreeMap::new(),
+                    env: Variables::default(),
                     source: AgentSource::CommandLine,
                 },
                 policy: Policy::Approve,
