@@ -9,6 +9,7 @@ mod commands;
 mod history;
 mod news;
 mod recovery;
+mod restart;
 mod retries;
 mod sessions;
 mod settings;
@@ -195,10 +196,12 @@ pub struct Bridge {
     agents_started: u64,
     /// Why there is no agent any more, where nobody wished it.
     last_end: Option<String>,
-    /// The agent that ended though nobody wished it: the next prompt starts it again.
-    crashed: Option<AgentSpec>,
+    /// The agent that the next prompt starts again: it ended though nobody wished it, and was not ready since.
+    crashed: Option<restart::Crashed>,
     /// How often it did so without having ended a turn.
     crashes: u32,
+    /// When it is started again, where somebody waits for that.
+    restart_at: Option<Instant>,
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's. Looked up with every update: a tree, since there are few.
     routes: BTreeMap<String, String>,
@@ -240,6 +243,7 @@ impl Bridge {
             last_end: None,
             crashed: None,
             crashes: 0,
+            restart_at: None,
             sessions: BTreeMap::new(),
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
@@ -302,12 +306,15 @@ impl Bridge {
             Phase::Ready(_) => None,
         });
         let sessions = self.sessions.values().filter_map(Session::deadline);
-        agent.into_iter().chain(sessions).min_by_key(|(at, _)| *at)
+        let restart = self.restart_at.map(|at| (at, "restart"));
+        let times = agent.into_iter().chain(restart).chain(sessions);
+        times.min_by_key(|(at, _)| *at)
     }
 
     /// A time came: whatever is due is given up or goes on.
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
         self.tick_agent(now, outlet);
+        self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
     }
 

@@ -16,7 +16,10 @@ impl Bridge {
         for id in ids {
             self.cancel(&id, None, now, outlet);
         }
-        let Some(agent) = &mut self.agent else { return };
+        let Some(agent) = &mut self.agent else {
+            self.give_up_restart(now, outlet);
+            return;
+        };
         let waiters = match &mut agent.phase {
             Phase::Stopping { .. } => return,
             Phase::Starting { waiters, .. } => std::mem::take(waiters),
@@ -52,18 +55,8 @@ impl Bridge {
     /// The agent cannot be used any more, though its process may live: everyone is told why, it is stopped.
     pub(super) fn agent_broken(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
         self.fail_everything(error, now, outlet);
-        self.note_crash();
+        self.note_crash(now);
         self.stop_agent(now, outlet);
-    }
-
-    /// The agent that served ends though nobody wished it.
-    fn note_crash(&mut self) {
-        if let Some(agent) = &self.agent
-            && let Phase::Ready(_) = agent.phase
-        {
-            self.crashes += 1;
-            self.crashed = Some(agent.spec.clone());
-        }
     }
 
     pub(super) fn agent_exited(&mut self, exit: &Exit, now: Instant, outlet: &mut impl Outlet) {
@@ -96,7 +89,7 @@ impl Bridge {
     /// There is no agent any more.
     pub(super) fn agent_gone(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
         self.fail_everything(error, now, outlet);
-        self.note_crash();
+        self.note_crash(now);
         let Some(agent) = self.agent.take() else {
             return;
         };
@@ -126,7 +119,12 @@ impl Bridge {
     }
 
     /// Ends all turns and answers all calls that wait for the agent; its sessions are gone with it.
-    fn fail_everything(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn fail_everything(
+        &mut self,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         if let Some(agent) = &mut self.agent
             && let Phase::Starting { waiters, .. } = &mut agent.phase
         {

@@ -15,9 +15,6 @@ use crate::proto::wire::{
 };
 use std::time::Instant;
 
-/// How often an agent that ends without having ended a turn is started again by a prompt.
-const RESTARTS: u32 = 3;
-
 impl Bridge {
     /// Does what the client asks; the answer comes at once or later, once.
     pub fn command(
@@ -248,6 +245,7 @@ impl Bridge {
     ) {
         self.agents_started += 1;
         self.last_end = None;
+        let told = self.restart_at.take().is_some();
         let id = AgentId(self.agents_started);
         self.effects.push(Effect::Spawn(id, Box::new(spec.clone())));
         let mut dialect = Box::new(Acp::default());
@@ -264,7 +262,9 @@ impl Bridge {
             pid: None,
             out,
         });
-        Self::tell_agent_state(AgentState::Starting, None, outlet);
+        if !told {
+            Self::tell_agent_state(AgentState::Starting, None, outlet);
+        }
     }
 
     fn disconnect(&mut self, token: Token, now: Instant, outlet: &mut impl Outlet) {
@@ -286,13 +286,15 @@ impl Bridge {
 
     pub(super) fn status(&self) -> wire::AgentStatus {
         let Some(agent) = &self.agent else {
+            let coming = self.crashed.as_ref().map(|crashed| &crashed.spec);
+            let coming = coming.filter(|_| self.restart_at.is_some());
             return wire::AgentStatus {
-                state: AgentState::Disconnected,
+                state: coming.map_or(AgentState::Disconnected, |_| AgentState::Starting),
                 reason: self.last_end.clone(),
                 protocol: None,
-                command: None,
-                args: Vec::new(),
-                source: None,
+                command: coming.map(|spec| spec.command.clone()),
+                args: coming.map(|spec| spec.args.clone()).unwrap_or_default(),
+                source: coming.map(|spec| spec.source),
                 pid: None,
                 agent_info: None,
                 capabilities: None,
@@ -383,9 +385,10 @@ impl Bridge {
             }
         }
         self.need_agent(now, outlet)?;
-        let base = match &self.agent {
-            Some(agent) => agent.spec.cwd.clone(),
-            None => self.settings.cwd.clone(),
+        let base = match (&self.agent, &self.crashed) {
+            (Some(agent), _) => agent.spec.cwd.clone(),
+            (None, Some(crashed)) => crashed.spec.cwd.clone(),
+            (None, None) => self.settings.cwd.clone(),
         };
         if !self.sessions.contains_key(id) {
             let log = Log::open(self.store.open(id)?)?;
@@ -403,43 +406,6 @@ impl Bridge {
         self.routes.retain(|_, routed| routed != id);
         self.climb(id, now, outlet);
         Ok(())
-    }
-
-    /// There is an agent or one is started, if the user named one: nobody gets the demo agent by mistake.
-    pub(super) fn need_agent(
-        &mut self,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) -> Result<(), Error> {
-        if self.agent.is_none()
-            && let Some(spec) = self.crashed.take()
-        {
-            if self.crashes > RESTARTS {
-                let message = format!(
-                    "the agent ended unexpectedly {} times in a row: call agent/connect to try again",
-                    self.crashes
-                );
-                self.crashed = Some(spec);
-                return Err(Error::new(ErrorKind::AgentExited, message));
-            }
-            self.start(spec, Vec::new(), now, outlet);
-            return Ok(());
-        }
-        match &self.agent {
-            Some(_) => Ok(()),
-            None if self.settings.default_agent.source == AgentSource::Demo => {
-                let why = match &self.last_end {
-                    Some(end) => format!("no agent is connected any more ({end})"),
-                    None => "no agent is connected".to_owned(),
-                };
-                Err(out_of_order(&format!("{why}: call agent/connect first")))
-            }
-            None => {
-                let spec = self.settings.default_agent.clone();
-                self.start(spec, Vec::new(), now, outlet);
-                Ok(())
-            }
-        }
     }
 
     pub(super) fn tell_agent_state(

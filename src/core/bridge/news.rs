@@ -238,6 +238,7 @@ impl Bridge {
         };
         let waiters = std::mem::take(waiters);
         agent.phase = Phase::Ready(info);
+        self.crashed = None;
         Self::tell_agent_state(AgentState::Ready, None, outlet);
         for token in waiters {
             let status = self.status();
