@@ -111,6 +111,14 @@ pub fn openrpc() -> Value {
         "Ends the agent in order; answers when it has ended.",
     );
     doc.call::<Empty, wire::AgentStatus>("agent/status", "What the agent is, can, and how it is.");
+    doc.call::<Empty, wire::EnvironmentResult>(
+        "agent/getEnvironment",
+        "The variables that the agent gets on top of acpipe's own environment.",
+    );
+    doc.call::<wire::UpdateEnvironmentParams, wire::UpdateEnvironmentResult>(
+        "agent/updateEnvironment",
+        "Changes the agent's environment; a running one is started again and gets its sessions back.",
+    );
     doc.call::<wire::EnsureParams, wire::SessionResult>(
         "session/ensure",
         "Gives a live session, new where there is none.",

@@ -6,6 +6,7 @@
 
 mod agents;
 mod commands;
+mod environment;
 mod history;
 mod news;
 mod recovery;
@@ -202,6 +203,8 @@ pub struct Bridge {
     crashes: u32,
     /// When it is started again, where somebody waits for that.
     restart_at: Option<Instant>,
+    /// An agent on its way to another environment.
+    renewal: Option<environment::Renewal>,
     sessions: BTreeMap<String, Session>,
     /// The agent's session ids → the client's. Looked up with every update: a tree, since there are few.
     routes: BTreeMap<String, String>,
@@ -244,6 +247,7 @@ impl Bridge {
             crashed: None,
             crashes: 0,
             restart_at: None,
+            renewal: None,
             sessions: BTreeMap::new(),
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
@@ -316,6 +320,7 @@ impl Bridge {
         self.tick_agent(now, outlet);
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
+        self.renew(now, outlet);
     }
 
     /// True while a stop of the agent is under way, whose steps must not wait for the client.

@@ -17,6 +17,8 @@ pub enum Command {
     Connect(wire::ConnectParams),
     Status,
     Disconnect,
+    GetEnvironment,
+    UpdateEnvironment(wire::UpdateEnvironmentParams),
     Ensure(wire::EnsureParams),
     Create(wire::CreateParams),
     Prompt(wire::PromptParams),
@@ -25,6 +27,13 @@ pub enum Command {
     SetModel(wire::SetModelParams),
     SetOption(wire::SetOptionParams),
     Subscribe(wire::SubscribeParams),
+    History(History),
+    Shutdown,
+}
+
+/// What a client can ask of what is stored.
+#[derive(Debug)]
+pub enum History {
     ListSessions(wire::ListSessionsParams),
     GetSession(wire::SessionParams),
     CloseSession(wire::SessionParams),
@@ -35,7 +44,6 @@ pub enum Command {
     AddMessage(wire::AddMessageParams),
     UpdateMessage(wire::UpdateMessageParams),
     ClearMessages(wire::ClearParams),
-    Shutdown,
 }
 
 /// The answer to a command.
@@ -43,6 +51,8 @@ pub enum Command {
 pub enum Reply {
     Initialize(wire::InitializeResult),
     Status(Box<wire::AgentStatus>),
+    Environment(wire::EnvironmentResult),
+    UpdateEnvironment(wire::UpdateEnvironmentResult),
     Session(Box<wire::SessionResult>),
     Turn(Box<wire::TurnSummary>),
     Cancel(wire::CancelResult),
@@ -62,6 +72,8 @@ impl Serialize for Reply {
         match self {
             Self::Initialize(r) => r.serialize(s),
             Self::Status(r) => r.serialize(s),
+            Self::Environment(r) => r.serialize(s),
+            Self::UpdateEnvironment(r) => r.serialize(s),
             Self::Session(r) => r.serialize(s),
             Self::Turn(r) => r.serialize(s),
             Self::Cancel(r) => r.serialize(s),

@@ -1,6 +1,6 @@
 //! Everything that can go wrong, and the one table of codes that clients see.
 
-use crate::proto::wire::AuthMethod;
+use crate::proto::wire::{AuthMethod, TurnError};
 use serde_json::{Map, Value, json};
 
 /// How much of a raw message or of stderr is shown in an error, in bytes.
@@ -168,6 +168,16 @@ impl Error {
         let mut data = self.data.clone();
         data.insert("kind".into(), self.kind.name().into());
         Value::Object(data)
+    }
+}
+
+impl From<&Error> for TurnError {
+    fn from(e: &Error) -> Self {
+        Self {
+            kind: e.kind.name().to_owned(),
+            message: e.message.clone(),
+            data: Value::Object(e.data.clone()),
+        }
     }
 }
 

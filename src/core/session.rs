@@ -212,10 +212,10 @@ impl Session {
     }
 
     /// Sends the session on its way to be live.
-    pub fn begin_opening(&mut self, strategy: Strategy, waiter: Option<Token>) {
+    pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
         self.stage = Stage::Opening {
             call: None,
-            waiters: Vec::from_iter(waiter),
+            waiters,
             deadline: None,
             climb: Box::new(Climb {
                 strategy,
@@ -228,6 +228,18 @@ impl Session {
     pub fn rest(&mut self) {
         self.stage = Stage::Resting;
         self.abandoned = None;
+    }
+
+    /// Its agent is started again: it is on its way anew, with all who wait for it.
+    pub fn reopen(&mut self) {
+        self.abandoned = None;
+        let (strategy, waiting) = match &mut self.stage {
+            Stage::Opening { climb, waiters, .. } => {
+                (climb.strategy.clone(), std::mem::take(waiters))
+            }
+            Stage::Live { .. } | Stage::Resting => (Strategy::Auto, Vec::new()),
+        };
+        self.begin_opening(strategy, waiting);
     }
 
     /// The agent was asked for the session.

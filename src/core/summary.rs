@@ -96,19 +96,14 @@ fn finish_reason(ending: &Ending) -> String {
 }
 
 fn errors(ending: &Ending) -> Vec<TurnError> {
-    let of = |e: &Error| TurnError {
-        kind: e.kind.name().to_owned(),
-        message: e.message.clone(),
-        data: Value::Object(e.data.clone()),
-    };
     match ending {
         Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
             let message =
                 "the agent reached its limit of turns: raise it, or prompt again to go on";
-            vec![of(&Error::new(ErrorKind::MaxTurns, message))]
+            vec![(&Error::new(ErrorKind::MaxTurns, message)).into()]
         }
         Ending::Answered(_) => Vec::new(),
-        Ending::Failed(error) => vec![of(error)],
+        Ending::Failed(error) => vec![error.into()],
     }
 }
 

@@ -10,7 +10,10 @@ mod session;
 mod setting;
 mod turn;
 
-pub use environment::Variables;
+pub use environment::{
+    BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
+    WhenBusy,
+};
 pub use history::{
     AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,

@@ -14,6 +14,7 @@ mod harness;
 mod cancel;
 mod cli;
 mod content;
+mod environment;
 mod errors;
 mod exit;
 mod flood;

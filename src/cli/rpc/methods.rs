@@ -3,7 +3,7 @@
 //! A handler only reads its parameters. What it means to do goes through the slot to the loop, which
 //! owns all state and answers when it is done.
 
-use crate::core::client::Command;
+use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::rpc::{self, Message};
 use jsonrpsee::core::server::MethodCallback;
@@ -41,6 +41,8 @@ impl Methods {
         methods.add("initialize", Command::Initialize);
         methods.add("agent/connect", Command::Connect);
         methods.add("agent/disconnect", |_: Nothing| Command::Disconnect);
+        methods.add("agent/getEnvironment", |_: Nothing| Command::GetEnvironment);
+        methods.add("agent/updateEnvironment", Command::UpdateEnvironment);
         methods.add("agent/status", |_: Nothing| Command::Status);
         methods.add("session/ensure", Command::Ensure);
         methods.add("session/create", Command::Create);
@@ -50,16 +52,30 @@ impl Methods {
         methods.add("session/setModel", Command::SetModel);
         methods.add("session/setOption", Command::SetOption);
         methods.add("session/subscribe", Command::Subscribe);
-        methods.add("session/list", Command::ListSessions);
-        methods.add("session/get", Command::GetSession);
-        methods.add("session/close", Command::CloseSession);
-        methods.add("session/clear", Command::ClearSession);
-        methods.add("session/replay", Command::Replay);
-        methods.add("message/list", Command::ListMessages);
-        methods.add("message/last", Command::LastMessage);
-        methods.add("message/add", Command::AddMessage);
-        methods.add("message/update", Command::UpdateMessage);
-        methods.add("message/clear", Command::ClearMessages);
+        methods.add("session/list", |p| {
+            Command::History(History::ListSessions(p))
+        });
+        methods.add("session/get", |p| Command::History(History::GetSession(p)));
+        methods.add("session/close", |p| {
+            Command::History(History::CloseSession(p))
+        });
+        methods.add("session/clear", |p| {
+            Command::History(History::ClearSession(p))
+        });
+        methods.add("session/replay", |p| Command::History(History::Replay(p)));
+        methods.add("message/list", |p| {
+            Command::History(History::ListMessages(p))
+        });
+        methods.add("message/last", |p| {
+            Command::History(History::LastMessage(p))
+        });
+        methods.add("message/add", |p| Command::History(History::AddMessage(p)));
+        methods.add("message/update", |p| {
+            Command::History(History::UpdateMessage(p))
+        });
+        methods.add("message/clear", |p| {
+            Command::History(History::ClearMessages(p))
+        });
         methods.add("shutdown", |_: Nothing| Command::Shutdown);
         let discover = |_: Params<'_>, _: &Slot, _: &Extensions| {
             Ok::<_, ErrorObjectOwned>(crate::cli::schema::openrpc())

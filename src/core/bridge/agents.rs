@@ -16,6 +16,8 @@ impl Bridge {
         for id in ids {
             self.cancel(&id, None, now, outlet);
         }
+        let message = "the agent was disconnected before it was started with its new environment";
+        self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), outlet);
         let Some(agent) = &mut self.agent else {
             self.give_up_restart(now, outlet);
             return;
@@ -56,7 +58,11 @@ impl Bridge {
     pub(super) fn agent_broken(&mut self, error: &Error, now: Instant, outlet: &mut impl Outlet) {
         self.fail_everything(error, now, outlet);
         self.note_crash(now);
-        self.stop_agent(now, outlet);
+        if self.is_renewing() {
+            self.replace_agent(now, outlet);
+        } else {
+            self.stop_agent(now, outlet);
+        }
     }
 
     pub(super) fn agent_exited(&mut self, exit: &Exit, now: Instant, outlet: &mut impl Outlet) {
@@ -104,9 +110,11 @@ impl Bridge {
         };
         self.last_end.clone_from(&reason);
         Self::tell_agent_state(AgentState::Disconnected, reason, outlet);
-        match next {
+        let renewed = || self.is_renewing().then_some((agent.spec, Vec::new()));
+        match next.or_else(renewed) {
             Some((spec, waiters)) if self.ending.is_none() => {
                 self.start(spec, waiters, now, outlet);
+                self.renewal_started(now);
             }
             Some((_, waiters)) => {
                 for token in waiters {
@@ -132,6 +140,10 @@ impl Bridge {
                 outlet.reply(token, Err(error.clone()));
             }
         }
+        let renews = self.is_renewing();
+        if !renews && let Some(Phase::Starting { .. }) = self.agent.as_ref().map(|a| &a.phase) {
+            self.renewal_failed(error, outlet);
+        }
         // What is stopped ends, what breaks off fails.
         let broke_off = !self.is_stopping();
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
@@ -139,14 +151,22 @@ impl Bridge {
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.end_unprompted(Some(error).filter(|_| broke_off), outlet);
-            }
-            self.opening_failed(&id, error, now, outlet);
-            if let Some(session) = self.sessions.get_mut(&id) {
                 for token in session.settings.take_waiting() {
                     outlet.reply(token, Err(error.clone()));
                 }
+            }
+            if renews {
+                continue;
+            }
+            self.opening_failed(&id, error, now, outlet);
+            if let Some(session) = self.sessions.get_mut(&id) {
                 session.rest();
             }
+        }
+        if renews {
+            self.keep_sessions();
+        } else {
+            self.answer_renewal(outlet);
         }
         self.routes.clear();
         self.subagents.clear();

@@ -27,6 +27,7 @@ impl Bridge {
         if let Err(error) = self.try_command(token, command, now, outlet) {
             outlet.reply(token, Err(error));
         }
+        self.renew(now, outlet);
     }
 
     fn try_command(
@@ -54,6 +55,10 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Status(Box::new(status))));
             }
             Command::Disconnect => self.disconnect(token, now, outlet),
+            Command::GetEnvironment => {
+                outlet.reply(token, Ok(Reply::Environment(self.environment())));
+            }
+            Command::UpdateEnvironment(p) => self.update_environment(token, p, outlet)?,
             Command::Ensure(p) => {
                 self.ensure(token, p, now, outlet)?;
             }
@@ -95,43 +100,7 @@ impl Bridge {
                 self.subscribe(&p)?;
                 outlet.reply(token, Ok(Reply::Done(wire::Done {})));
             }
-            Command::ListSessions(p) => self.ask_for_sessions(token, p, outlet)?,
-            Command::GetSession(p) => {
-                let info = self.session_info(&p)?;
-                outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));
-            }
-            Command::CloseSession(p) => {
-                self.close_session(&p, now, outlet)?;
-                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
-            }
-            Command::ClearSession(p) => {
-                self.clear_session(&p, now, outlet)?;
-                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
-            }
-            Command::Replay(p) => {
-                let page = self.replay(&p)?;
-                outlet.reply(token, Ok(Reply::Replay(page)));
-            }
-            Command::ListMessages(p) => {
-                let page = self.list_messages(&p)?;
-                outlet.reply(token, Ok(Reply::Messages(page)));
-            }
-            Command::LastMessage(p) => {
-                let last = self.last_message(&p)?;
-                outlet.reply(token, Ok(Reply::Message(last)));
-            }
-            Command::AddMessage(p) => {
-                let added = self.add_message(p, now)?;
-                outlet.reply(token, Ok(Reply::Message(added)));
-            }
-            Command::UpdateMessage(p) => {
-                let updated = self.update_message(p, now)?;
-                outlet.reply(token, Ok(Reply::Message(updated)));
-            }
-            Command::ClearMessages(p) => {
-                self.clear_messages(&p, now)?;
-                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
-            }
+            Command::History(asked) => self.ask_history(token, asked, now, outlet)?,
             Command::Shutdown => self.end(Some(token), now, outlet),
         }
         Ok(())
@@ -340,8 +309,9 @@ impl Bridge {
         {
             return Err(invalid("cwd", "it must be an absolute path"));
         }
-        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
-            return Err(stopping());
+        let stopping = self.is_stopping();
+        if stopping && !self.is_renewing() {
+            return Err(out_of_order(STOPPING));
         }
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
@@ -361,7 +331,7 @@ impl Bridge {
                     waiters.push(token);
                     return Ok(());
                 }
-                Stage::Live { .. } if p.strategy == Strategy::Auto => {
+                Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
                     let recovery = Recovery {
                         rung: Rung::Live,
                         memory: Memory::Kept,
@@ -402,7 +372,7 @@ impl Bridge {
             session.mcp_servers = p.mcp_servers;
         }
         session.end_unprompted(None, outlet);
-        session.begin_opening(p.strategy, Some(token));
+        session.begin_opening(p.strategy, vec![token]);
         self.routes.retain(|_, routed| routed != id);
         self.climb(id, now, outlet);
         Ok(())
@@ -424,9 +394,8 @@ fn taken(command: &str, how: &str) -> Error {
     ))
 }
 
-pub(super) fn stopping() -> Error {
-    out_of_order("the agent is stopping: call agent/connect when it has stopped")
-}
+/// Why an agent takes nothing any more.
+pub(super) const STOPPING: &str = "the agent is stopping: call agent/connect when it has stopped";
 
 pub(super) fn out_of_order(message: &str) -> Error {
     Error::new(ErrorKind::OutOfOrder, message)

@@ -2,6 +2,7 @@
 
 use super::Bridge;
 use super::commands::invalid;
+use crate::core::client::{History, Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Record;
 use crate::core::session::Session;
@@ -18,6 +19,55 @@ const MESSAGES: (u32, u32) = (1000, 100);
 const PAGE_BYTES: usize = 4 << 20;
 
 impl Bridge {
+    pub(super) fn ask_history(
+        &mut self,
+        token: Token,
+        asked: History,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        match asked {
+            History::ListSessions(p) => self.ask_for_sessions(token, p, outlet)?,
+            History::GetSession(p) => {
+                let info = self.session_info(&p)?;
+                outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));
+            }
+            History::CloseSession(p) => {
+                self.close_session(&p, now, outlet)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            History::ClearSession(p) => {
+                self.clear_session(&p, now, outlet)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            History::Replay(p) => {
+                let page = self.replay(&p)?;
+                outlet.reply(token, Ok(Reply::Replay(page)));
+            }
+            History::ListMessages(p) => {
+                let page = self.list_messages(&p)?;
+                outlet.reply(token, Ok(Reply::Messages(page)));
+            }
+            History::LastMessage(p) => {
+                let last = self.last_message(&p)?;
+                outlet.reply(token, Ok(Reply::Message(last)));
+            }
+            History::AddMessage(p) => {
+                let added = self.add_message(p, now)?;
+                outlet.reply(token, Ok(Reply::Message(added)));
+            }
+            History::UpdateMessage(p) => {
+                let updated = self.update_message(p, now)?;
+                outlet.reply(token, Ok(Reply::Message(updated)));
+            }
+            History::ClearMessages(p) => {
+                self.clear_messages(&p, now)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+        }
+        Ok(())
+    }
+
     /// The session that a call names, with all that was said so far in its log.
     fn history(&mut self, id: Option<&str>) -> Result<&mut Session, Error> {
         let session = self.session(id.unwrap_or(DEFAULT_SESSION))?;
@@ -25,7 +75,7 @@ impl Bridge {
         Ok(session)
     }
 
-    pub(super) fn replay(&mut self, p: &wire::ReplayParams) -> Result<wire::ReplayResult, Error> {
+    fn replay(&mut self, p: &wire::ReplayParams) -> Result<wire::ReplayResult, Error> {
         let limit = limit(p.limit, CHUNKS)?;
         let session = self.history(p.session_id.as_deref())?;
         let profile = session.view.profile;
@@ -48,7 +98,7 @@ impl Bridge {
         Ok(wire::ReplayResult { entries, next })
     }
 
-    pub(super) fn list_messages(
+    fn list_messages(
         &mut self,
         p: &wire::ListMessagesParams,
     ) -> Result<wire::ListMessagesResult, Error> {
@@ -89,16 +139,13 @@ impl Bridge {
         })
     }
 
-    pub(super) fn last_message(
-        &mut self,
-        p: &wire::SessionParams,
-    ) -> Result<wire::MessageResult, Error> {
+    fn last_message(&mut self, p: &wire::SessionParams) -> Result<wire::MessageResult, Error> {
         let session = self.history(p.session_id.as_deref())?;
         let message = session.last_message("assistant")?;
         Ok(wire::MessageResult { message })
     }
 
-    pub(super) fn add_message(
+    fn add_message(
         &mut self,
         p: wire::AddMessageParams,
         now: Instant,
@@ -117,7 +164,7 @@ impl Bridge {
         })
     }
 
-    pub(super) fn update_message(
+    fn update_message(
         &mut self,
         p: wire::UpdateMessageParams,
         now: Instant,
@@ -145,11 +192,7 @@ impl Bridge {
         })
     }
 
-    pub(super) fn clear_messages(
-        &mut self,
-        p: &wire::ClearParams,
-        now: Instant,
-    ) -> Result<(), Error> {
+    fn clear_messages(&mut self, p: &wire::ClearParams, now: Instant) -> Result<(), Error> {
         let at = self.time(now);
         let session = self.history(p.session_id.as_deref())?;
         session.must_be_idle()?;

@@ -289,6 +289,7 @@ impl Bridge {
             session.receipt = Some(recovery.clone());
         }
         let stored = self.identify(id, now);
+        self.brought_back(id, stored.as_ref().map(|()| &recovery));
         for token in waiters {
             match &stored {
                 Ok(()) => self.reply_session(token, id, recovery.clone(), outlet),
@@ -414,6 +415,7 @@ impl Bridge {
             let _ = session.log.remove(false);
             self.sessions.remove(id);
         }
+        self.brought_back(id, Err(error));
         self.routes.retain(|_, session| session != id);
     }
 }

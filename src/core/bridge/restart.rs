@@ -307,4 +307,20 @@ mod tests {
         assert_eq!(t.seen.states, [AgentState::Starting]);
         assert_eq!(t.seen.errors, []);
     }
+
+    #[test]
+    fn an_environment_that_is_changed_in_a_pause_is_that_of_the_next_start() {
+        let (mut t, _) = in_a_pause();
+        let update = serde_json::from_str(r#"{"set":{"A":"b"},"whenBusy":"reject"}"#).unwrap();
+        t.ask(Command::UpdateEnvironment(update));
+        assert_eq!(t.seen.errors, []);
+        t.now += Duration::from_secs(1);
+        t.bridge.tick(t.now, &mut t.seen);
+        let effects = t.bridge.effects();
+        let Some(Effect::Spawn(_, spec)) = effects.first() else {
+            panic!("{effects:?}");
+        };
+        assert_eq!(spec.env.0["A"].as_deref(), Some("b"));
+        assert!(!format!("{effects:?}").contains("\"b\""), "{effects:?}");
+    }
 }

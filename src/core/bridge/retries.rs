@@ -1,7 +1,7 @@
 //! Prompts that are sent again within their turn: after an error that may pass by itself, and to a new session
 //! in the place of one that was brought back but that the agent does not have after all.
 
-use super::commands::stopping;
+use super::commands::{STOPPING, out_of_order};
 use super::recovery::PAGES;
 use super::turns::with_history;
 use super::{Bridge, Call, Phase};
@@ -95,7 +95,7 @@ impl Bridge {
         let (Some(running), Some(agent), Some(agent_session)) =
             (&mut session.running, &mut self.agent, agent_session)
         else {
-            self.end_turn(id, Ending::Failed(stopping()), now, outlet);
+            self.end_turn(id, Ending::Failed(out_of_order(STOPPING)), now, outlet);
             return;
         };
         let call = CallId(self.last_call + 1);
@@ -231,7 +231,7 @@ impl Bridge {
             ladder.note(rung, &error);
         }
         session.known = None;
-        session.begin_opening(new, None);
+        session.begin_opening(new, Vec::new());
         if let Stage::Opening { climb, .. } = &mut session.stage {
             climb.ladder = Some(ladder);
         }

@@ -1,6 +1,6 @@
 //! Modes, models and options: set by the client, and set again in a session that was brought back.
 
-use super::commands::stopping;
+use super::commands::{STOPPING, out_of_order};
 use super::{Agent, Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
@@ -48,7 +48,7 @@ impl Bridge {
             .as_ref()
             .map(|_| setting.clone().resolve(&session.state));
         if self.agent.as_ref().is_some_and(Agent::is_stopping) {
-            return Err(stopping());
+            return Err(out_of_order(STOPPING));
         }
         if let (Some(agent_session), Some(setting)) = (agent_session, resolved) {
             let setting = setting?;
@@ -64,7 +64,7 @@ impl Bridge {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.settings.queue(token, setting);
             if resting {
-                session.begin_opening(Strategy::Auto, None);
+                session.begin_opening(Strategy::Auto, Vec::new());
                 self.climb(&id, now, outlet);
             }
         }

@@ -1,7 +1,7 @@
 //! Turns: prompts, cancels, and how they end.
 
-use super::commands::{invalid, no_session, out_of_order, stopping};
-use super::{Agent, Bridge, CANCEL_LIMIT, Call};
+use super::commands::{STOPPING, invalid, no_session, out_of_order};
+use super::{Bridge, CANCEL_LIMIT, Call};
 use crate::core::client::{Outlet, Place, Reply, Token};
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
@@ -45,7 +45,7 @@ impl Bridge {
         let user = p
             .message
             .to_ui_message(|| message_id.replacen("msg", "user", 1));
-        let stopping_now = self.agent.as_ref().is_some_and(Agent::is_stopping);
+        let (held, stopping) = (self.is_held(token), self.is_stopping());
         let session = self.session(&id)?;
         if let Some(running) = &session.running {
             let message = format!(
@@ -62,10 +62,10 @@ impl Bridge {
             );
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        if stopping_now {
-            return Err(stopping());
+        if stopping && !held {
+            return Err(out_of_order(STOPPING));
         }
-        if session.agent_session().is_none() {
+        if held || session.agent_session().is_none() {
             let queued = Queued {
                 token,
                 prompt: wire::PromptParams {
@@ -193,7 +193,7 @@ impl Bridge {
         if let Some(session) = self.sessions.get_mut(id) {
             session.queued = Some(queued);
             if resting {
-                session.begin_opening(Strategy::Auto, None);
+                session.begin_opening(Strategy::Auto, Vec::new());
                 self.climb(id, now, outlet);
             }
         }
@@ -205,7 +205,10 @@ impl Bridge {
         if self.reopened(id, now, outlet) {
             return;
         }
-        let queued = self.sessions.get_mut(id).and_then(|s| s.queued.take());
+        let renewal = self.renewal.as_ref();
+        let goes = |queued: &mut Queued| !renewal.is_some_and(|r| r.holds(queued.token));
+        let session = self.sessions.get_mut(id);
+        let queued = session.and_then(|s| s.queued.take_if(goes));
         if let Some(Queued { token, prompt }) = queued
             && let Err(error) = self.prompt(token, prompt, now, outlet)
         {
@@ -302,6 +305,7 @@ impl Bridge {
                 self.end_turn(&id, ending, now, outlet);
             }
         }
+        self.renew(now, outlet);
     }
 
     /// Ends a turn whose cancel the agent does not answer; the session waits for that answer.

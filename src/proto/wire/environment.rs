@@ -1,5 +1,7 @@
-//! Environment variables on the wire: what an agent gets on top of acpipe's own.
+//! Environment variables on the wire: what an agent gets on top of acpipe's own, and its changes.
 
+use super::session::Recovery;
+use super::turn::TurnError;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -59,11 +61,76 @@ impl Variables {
             nul.then(|| format!("the value of {name:?} has a NUL in it"))
         })
     }
+
+    /// Whether all of `others` hold here as they are there.
+    #[must_use]
+    pub fn include(&self, others: &Self) -> bool {
+        let same = |(name, value)| self.0.get(name) == Some(value);
+        others.0.iter().all(same)
+    }
 }
 
 /// A name as it may be shown: what stands behind `=` was meant as a value.
 fn shown(name: &str) -> &str {
     name.split('=').next().unwrap_or_default()
+}
+
+/// `agent/updateEnvironment`: changes the agent's environment, and with it that of the agent to come.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateEnvironmentParams {
+    /// Environment variables to set, or with `null` to unset.
+    #[serde(default)]
+    pub set: Variables,
+    /// Names of variables to unset.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    /// What is done where the agent has to be started again, but is in a turn.
+    #[serde(default)]
+    pub when_busy: WhenBusy,
+}
+
+/// What is done while an agent is in a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenBusy {
+    /// The turn's end is waited for; prompts that come meanwhile wait for the new agent.
+    #[default]
+    Wait,
+    /// The call is refused, and nothing is changed.
+    Reject,
+}
+
+/// The answer to `agent/getEnvironment`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentResult {
+    /// Environment variables that are set, or with `null` unset, on top of acpipe's own.
+    pub env: Variables,
+}
+
+/// The answer to `agent/updateEnvironment`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateEnvironmentResult {
+    /// Whether anything is other than before.
+    pub changed: bool,
+    /// Whether the agent was started again.
+    pub restarted: bool,
+    /// The sessions that were live before, and what became of them.
+    pub sessions: Vec<BroughtBack>,
+}
+
+/// A session that was to be brought back.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroughtBack {
+    /// The client's id.
+    pub session_id: String,
+    /// How it was brought back.
+    pub recovery: Option<Recovery>,
+    /// Why it was not; the next prompt or `session/ensure` tries again.
+    pub error: Option<TurnError>,
 }
 
 #[cfg(test)]
@@ -98,5 +165,13 @@ mod tests {
             let fault = Variables::from_iter([(name, Some(value))]).fault().unwrap();
             assert!(fault.contains(why) && !fault.contains(SECRET), "{fault}");
         }
+    }
+
+    #[test]
+    fn unset_is_not_absent() {
+        let none = Variables::default();
+        let unset = Variables::from_iter([("A".to_owned(), None)]);
+        assert!(unset.include(&none) && unset.include(&unset));
+        assert!(!none.include(&unset));
     }
 }

@@ -1,0 +1,252 @@
+//! The agent's environment, and its renewal: an agent whose environment was changed is started again.
+//!
+//! No turn is broken off: a renewal waits for the turns that run and for the prompts that came before it.
+//! Those that come later wait for the new agent. Its sessions are brought back, then everyone is answered.
+
+use super::commands::invalid;
+use super::restart::Crashed;
+use super::{Agent, AgentSpec, Bridge, Phase};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::session::Stage;
+use crate::core::stop::Stop;
+use crate::proto::wire::{
+    AgentState, BroughtBack, EnvironmentResult, Recovery, UpdateEnvironmentParams,
+    UpdateEnvironmentResult, Variables, WhenBusy,
+};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// An agent on its way to be started again with another environment.
+#[derive(Default)]
+pub(super) struct Renewal {
+    /// Who is answered when it is done, and whether their call changed anything.
+    waiters: Vec<(Token, bool)>,
+    /// The prompts that came before: the old agent gets them.
+    ahead: Vec<Token>,
+    /// Whether the old agent has ended and the new one was started.
+    started: bool,
+    /// The sessions to bring back, and what became of them.
+    sessions: BTreeMap<String, Option<Result<Recovery, Error>>>,
+}
+
+impl Bridge {
+    /// What is laid over acpipe's own environment for the agent.
+    pub(super) fn environment(&self) -> EnvironmentResult {
+        let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
+            Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec),
+            Phase::Starting { .. } | Phase::Ready(_) => Some(&agent.spec),
+        });
+        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
+        let spec = agent.or(crashed).unwrap_or(&self.settings.default_agent);
+        EnvironmentResult {
+            env: spec.env.clone(),
+        }
+    }
+
+    /// Changes the environment of every agent there may be, and renews the one that runs with another.
+    pub(super) fn update_environment(
+        &mut self,
+        token: Token,
+        p: UpdateEnvironmentParams,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let when_busy = p.when_busy;
+        let update = changes(p)?;
+        let stale = |agent: &Agent| !agent.is_stopping() && !agent.spec.env.include(&update);
+        let stale = self.agent.as_ref().is_some_and(stale);
+        let mut sessions = self.sessions.values();
+        let busy = sessions.any(|s| s.running.is_some() || s.queued.is_some());
+        if when_busy == WhenBusy::Reject && busy && (stale || self.renewal.is_some()) {
+            let message = "a session is in a turn: update the environment when that has ended, or with whenBusy \
+                           \"wait\"";
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let mut changed = false;
+        for spec in self.specs() {
+            changed |= !spec.env.include(&update);
+            spec.env.0.extend(update.0.clone());
+        }
+        if !stale && self.renewal.is_none() {
+            let result = UpdateEnvironmentResult {
+                changed,
+                restarted: false,
+                sessions: Vec::new(),
+            };
+            outlet.reply(token, Ok(Reply::UpdateEnvironment(result)));
+            return Ok(());
+        }
+        let queued = self.sessions.values().filter_map(|s| s.queued.as_ref());
+        let ahead = queued.map(|queued| queued.token).collect();
+        let renewal = self.renewal.get_or_insert_default();
+        renewal.waiters.push((token, changed));
+        // The first of several that wait says what came before.
+        if renewal.waiters.len() == 1 || (stale && renewal.started) {
+            renewal.started = false;
+            renewal.ahead = ahead;
+        }
+        Ok(())
+    }
+
+    /// The command lines of all agents that there are or may be.
+    fn specs(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
+        let (own, next) = match &mut self.agent {
+            Some(Agent {
+                spec,
+                phase: Phase::Stopping { next, .. },
+                ..
+            }) => (Some(spec), next.as_mut().map(|(spec, _)| spec)),
+            Some(agent) => (Some(&mut agent.spec), None),
+            None => (None, None),
+        };
+        let crashed = self.crashed.as_mut().map(|crashed| &mut crashed.spec);
+        let default = std::iter::once(&mut self.settings.default_agent);
+        default.chain(own).chain(next).chain(crashed)
+    }
+
+    /// Whether the agent that runs is to be replaced.
+    pub(super) fn is_renewing(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|r| !r.started)
+    }
+
+    /// Whether a prompt has to wait for the new agent.
+    pub(super) fn is_held(&self, prompt: Token) -> bool {
+        self.renewal.as_ref().is_some_and(|r| r.holds(prompt))
+    }
+
+    /// Goes on with a renewal: stops the old agent as soon as nothing is left for it to do, answers everyone
+    /// once the new one has what it had.
+    pub(super) fn renew(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let Some(renewal) = &self.renewal else { return };
+        if renewal.started {
+            self.answer_renewal(outlet);
+            return;
+        }
+        let mut sessions = self.sessions.values();
+        let ahead = |token| renewal.ahead.contains(&token);
+        if sessions
+            .any(|s| s.running.is_some() || s.queued.as_ref().is_some_and(|q| ahead(q.token)))
+        {
+            return;
+        }
+        self.replace_agent(now, outlet);
+    }
+
+    /// Stops the agent; when it has ended it is started with its new environment.
+    pub(super) fn replace_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let Some(agent) = &mut self.agent else { return };
+        let waiters = match &mut agent.phase {
+            Phase::Stopping { .. } => return,
+            Phase::Starting { waiters, .. } => std::mem::take(waiters),
+            Phase::Ready(_) => Vec::new(),
+        };
+        let (stop, first) = Stop::begin(now);
+        agent.phase = Phase::Stopping {
+            stop,
+            waiters: Vec::new(),
+            next: Some((agent.spec.clone(), waiters)),
+        };
+        self.do_step(first);
+        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+    }
+
+    /// The old agent is no more: notes which sessions it had, and sends them on their way to the new one.
+    pub(super) fn keep_sessions(&mut self) {
+        let Some(renewal) = &mut self.renewal else {
+            return;
+        };
+        for (id, session) in &mut self.sessions {
+            match session.stage {
+                Stage::Resting => continue,
+                Stage::Live { .. } => {
+                    renewal.sessions.insert(id.clone(), None);
+                }
+                Stage::Opening { .. } => {}
+            }
+            session.reopen();
+        }
+    }
+
+    /// The new agent was started.
+    pub(super) fn renewal_started(&mut self, now: Instant) {
+        if let (Some(renewal), Some(agent)) = (&mut self.renewal, &self.agent) {
+            renewal.started = true;
+            // Should it fail, the next prompt tries again.
+            self.crashed = Some(Crashed {
+                spec: agent.spec.clone(),
+                at: now,
+            });
+        }
+    }
+
+    /// What became of a session that was brought back.
+    pub(super) fn brought_back(&mut self, id: &str, outcome: Result<&Recovery, &Error>) {
+        let sessions = self.renewal.as_mut().map(|renewal| &mut renewal.sessions);
+        if let Some(known) = sessions.and_then(|sessions| sessions.get_mut(id)) {
+            *known = Some(outcome.cloned().map_err(Error::clone));
+        }
+    }
+
+    /// Answers everyone once the agent is ready and each of its sessions is brought back, or cannot be.
+    pub(super) fn answer_renewal(&mut self, outlet: &mut impl Outlet) {
+        let opening = |id: &String| {
+            let session = self.sessions.get(id);
+            session.is_some_and(|s| matches!(s.stage, Stage::Opening { .. }))
+        };
+        let done = |renewal: &mut Renewal| !renewal.sessions.keys().any(opening);
+        if let Some(Phase::Ready(_)) = self.agent.as_ref().map(|agent| &agent.phase)
+            && let Some(renewal) = self.renewal.take_if(done)
+        {
+            for (token, changed) in &renewal.waiters {
+                let result = UpdateEnvironmentResult {
+                    changed: *changed,
+                    restarted: true,
+                    sessions: renewal.outcomes(),
+                };
+                outlet.reply(*token, Ok(Reply::UpdateEnvironment(result)));
+            }
+        }
+    }
+
+    /// There will be no new agent: everyone is told why. The environment stays changed.
+    pub(super) fn renewal_failed(&mut self, error: &Error, outlet: &mut impl Outlet) {
+        let waiters = self.renewal.take().map(|renewal| renewal.waiters);
+        for (token, _) in waiters.unwrap_or_default() {
+            outlet.reply(token, Err(error.clone()));
+        }
+    }
+}
+
+impl Renewal {
+    /// Whether a prompt has to wait for the new agent.
+    pub(super) fn holds(&self, prompt: Token) -> bool {
+        !self.started && !self.ahead.contains(&prompt)
+    }
+
+    fn outcomes(&self) -> Vec<BroughtBack> {
+        let told = self.sessions.iter().filter_map(|(id, outcome)| {
+            let outcome = outcome.as_ref()?;
+            Some(BroughtBack {
+                session_id: id.clone(),
+                recovery: outcome.as_ref().ok().cloned(),
+                error: outcome.as_ref().err().map(Into::into),
+            })
+        });
+        told.collect()
+    }
+}
+
+/// All that is to be changed, checked.
+fn changes(p: UpdateEnvironmentParams) -> Result<Variables, Error> {
+    let UpdateEnvironmentParams { set, unset, .. } = p;
+    let unset: Variables = unset.into_iter().map(|name| (name, None)).collect();
+    for (field, variables) in [("set", &set), ("unset", &unset)] {
+        if let Some(why) = variables.fault() {
+            return Err(invalid(field, &why));
+        }
+    }
+    if let Some((name, _)) = set.0.iter().find(|(name, _)| unset.0.contains_key(*name)) {
+        return Err(invalid("unset", &format!("{name:?} is in set too")));
+    }
+    Ok(set.0.into_iter().chain(unset.0).collect())
+}

@@ -1,0 +1,415 @@
+//! The agent's environment: told, changed, and what a change does to the agent that runs.
+
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, LIMIT, calls};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+const SECRET: &str = "5eCr3t-t0k3n";
+
+/// An agent that notes the variables TOKEN and MORE when it starts, and ends at once where BROKEN is set.
+fn agent(s: &Server, script: &Value) -> Value {
+    let mut all = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+    });
+    for (method, runs) in script.as_object().unwrap() {
+        all[method] = runs.clone();
+    }
+    let script = s.world.script(&all);
+    let seen = s.world.dir.join("seen");
+    let text = format!(
+        "#!/bin/sh\necho \"${{TOKEN-none}} ${{MORE-none}}\" >> '{}'\n[ -z \"$BROKEN\" ] || exit 7\nexec '{FAKE_AGENT}' '{script}'\n",
+        seen.display()
+    );
+    json!({"command": s.world.executable("agent.sh", &text)})
+}
+
+/// What the agents saw so far, one a start.
+fn seen(s: &Server) -> Vec<String> {
+    let text = fs::read_to_string(s.world.dir.join("seen")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Connected, with these sessions.
+fn ready(mut s: Server, script: &Value, sessions: &[&str]) -> Server {
+    let agent = agent(&s, script);
+    s.call("agent/connect", &agent);
+    s.agent_states(&["starting", "ready"]);
+    for session in sessions {
+        s.ensure(session);
+    }
+    s
+}
+
+const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
+
+/// A turn that runs until it is cancelled, only once; later ones end at once.
+fn waits_once(s: &Server) -> Value {
+    let once =
+        json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}]}});
+    json!({"session/prompt": [[say("x"), once, end("end_turn")]]})
+}
+
+/// Waits until the agent has left this mark.
+fn hangs(s: &Server, mark: &str) {
+    let since = Instant::now();
+    while !s.world.dir.join(mark).exists() {
+        assert!(since.elapsed() < LIMIT, "the agent never left {mark}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn update(s: &mut Server, params: &Value) -> Value {
+    s.call("agent/updateEnvironment", params)
+}
+
+fn env(s: &mut Server) -> Value {
+    s.call("agent/getEnvironment", &json!({}))["env"].clone()
+}
+
+#[test]
+fn without_an_agent_the_next_one_gets_it() {
+    let mut s = Server::initialized(&["-e", "TOKEN=first"]);
+    assert_eq!(env(&mut s), json!({"TOKEN": "first"}));
+    let changed = update(
+        &mut s,
+        &json!({"set": {"TOKEN": "second"}, "unset": ["GONE"]}),
+    );
+    assert_eq!(
+        changed,
+        json!({"changed": true, "restarted": false, "sessions": []})
+    );
+    // Again, and with no wish at all.
+    for same in [json!({"set": {"TOKEN": "second", "GONE": null}}), json!({})] {
+        assert_eq!(update(&mut s, &same)["changed"], false);
+    }
+    let mut agent = agent(&s, &json!({}));
+    agent["env"] = json!({"MORE": "own"});
+    s.call("agent/connect", &agent);
+    s.agent_states(&["starting", "ready"]);
+    assert_eq!(seen(&s), ["second own"]);
+    assert_eq!(
+        env(&mut s),
+        json!({"TOKEN": "second", "GONE": null, "MORE": "own"})
+    );
+    // What was given to that agent alone goes with it.
+    s.call("agent/disconnect", &json!({}));
+    assert_eq!(env(&mut s), json!({"TOKEN": "second", "GONE": null}));
+    s.agent_states(&["stopping", "disconnected"]);
+}
+
+#[test]
+fn a_change_starts_the_agent_again_and_brings_its_sessions_back() {
+    let mut s = ready(Server::initialized(&[]), &json!({}), &["default", "fresh"]);
+    assert_eq!(s.prompt("one").summary["text"], "one");
+    let before = s.call("agent/status", &json!({}))["pid"].clone();
+    let changed = update(&mut s, &json!({"set": {"TOKEN": "new"}}));
+    assert_eq!(
+        (&changed["changed"], &changed["restarted"]),
+        (&json!(true), &json!(true))
+    );
+    let sessions = changed["sessions"].as_array().unwrap();
+    let came = |n: usize| {
+        (
+            &sessions[n]["sessionId"],
+            &sessions[n]["recovery"]["rung"],
+            &sessions[n]["error"],
+        )
+    };
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(came(0), (&json!("default"), &json!("resume"), &Value::Null));
+    assert_eq!(came(1), (&json!("fresh"), &json!("resume"), &Value::Null));
+    s.agent_states(&RESTART);
+    assert_ne!(s.call("agent/status", &json!({}))["pid"], before);
+    assert_eq!(seen(&s), ["none none", "new none"]);
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["text"], "two");
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+
+    // Nothing changes, nothing is started.
+    let same = update(
+        &mut s,
+        &json!({"set": {"TOKEN": "new"}, "whenBusy": "reject"}),
+    );
+    assert_eq!(
+        same,
+        json!({"changed": false, "restarted": false, "sessions": []})
+    );
+    update(&mut s, &json!({"unset": ["TOKEN"]}));
+    s.agent_states(&RESTART);
+    assert_eq!(seen(&s).last().unwrap(), "none none");
+}
+
+#[test]
+fn a_turn_is_not_broken_off() {
+    let s = Server::initialized(&[]);
+    let script = waits_once(&s);
+    let mut s = ready(s, &script, &["a", "b"]);
+    let running = s.send_prompt("a", "long");
+    s.await_chunk("a", |c| c["type"] == "text-delta");
+
+    let error = s.call_error(
+        "agent/updateEnvironment",
+        &json!({"set": {"TOKEN": "no"}, "whenBusy": "reject"}),
+    );
+    assert_eq!(error["data"]["kind"], "busy");
+    assert_eq!(env(&mut s), json!({}));
+
+    let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
+    let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
+    let same = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
+    let held = s.send_prompt("b", "for the new one");
+    let refused = s.call_error("session/prompt", &json!({"sessionId": "b", "message": "x"}));
+    assert_eq!(refused["data"]["kind"], "busy");
+    assert_eq!(s.ensure("a")["recovery"]["rung"], "live");
+    assert_eq!(calls(&s.world.log(), "session/prompt").len(), 1);
+    assert_eq!(seen(&s), ["none none"]);
+
+    s.call("session/cancel", &json!({"sessionId": "a"}));
+    assert_eq!(s.turn(&running).summary["text"], "x");
+    let turn = s.turn(&held);
+    assert_eq!(turn.summary["isError"], false);
+    for (call, changed) in [(first, true), (second, true), (same, false)] {
+        let done = s.result(&call);
+        assert_eq!(
+            (&done["changed"], &done["restarted"]),
+            (&json!(changed), &json!(true))
+        );
+        assert_eq!(done["sessions"].as_array().unwrap().len(), 2, "{done}");
+    }
+    s.agent_states(&RESTART);
+    assert_eq!(seen(&s), ["none none", "t m"]);
+    let log = s.world.log();
+    let methods: Vec<_> = log.iter().filter_map(|m| m["method"].as_str()).collect();
+    let of_new = methods.iter().rposition(|m| *m == "initialize").unwrap();
+    let prompts = methods.iter().filter(|m| **m == "session/prompt").count();
+    assert_eq!(prompts, 2);
+    assert!(methods[of_new..].contains(&"session/prompt"), "{methods:?}");
+}
+
+#[test]
+fn a_prompt_that_came_before_goes_to_the_old_agent() {
+    let s = Server::initialized(&[]);
+    let opening =
+        json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/new"}]}});
+    let script = json!({"session/new": [[opening, {"default": true}]]});
+    let mut s = ready(s, &script, &[]);
+    let ensured = s.send("session/ensure", &json!({}));
+    hangs(&s, "mark");
+    let prompted = s.send_prompt("default", "early");
+    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
+    // Lets the first go on. It may be opened by either agent, and the new one gives ids anew: that may fail.
+    let other = s.send("session/ensure", &json!({"sessionId": "other"}));
+    assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
+    assert_eq!(s.turn(&prompted).summary["text"], "early");
+    assert_eq!(s.result(&update)["restarted"], true);
+    s.answer(&other);
+    s.agent_states(&RESTART);
+    let log = s.world.log();
+    let methods: Vec<_> = log.iter().filter_map(|m| m["method"].as_str()).collect();
+    let prompted = methods
+        .iter()
+        .rposition(|m| *m == "session/prompt")
+        .unwrap();
+    let of_new = methods.iter().rposition(|m| *m == "initialize").unwrap();
+    assert!(prompted < of_new, "{methods:?}");
+}
+
+#[test]
+fn what_is_on_its_way_goes_on_with_the_new_agent() {
+    let s = Server::initialized(&[]);
+    let hangs_once = |mark: &str| json!({"once": {"mark": s.world.dir.join(mark), "steps": [{"wait": "never"}]}});
+    let script = json!({
+        "initialize": [[hangs_once("1"), hangs_once("2"), {"reply": {"protocolVersion": 1}}]],
+        "session/new": [[hangs_once("3"), {"default": true}]],
+    });
+    let mut s = s;
+    let agent = agent(&s, &script);
+    // While it starts, and again while the new one does.
+    let connected = s.send("agent/connect", &agent);
+    hangs(&s, "1");
+    let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "1"}}));
+    s.agent_states(&["starting", "stopping", "disconnected", "starting"]);
+    hangs(&s, "2");
+    let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "2"}}));
+    assert_eq!(s.result(&first)["restarted"], true);
+    assert_eq!(s.result(&second)["restarted"], true);
+    assert_eq!(s.result(&connected)["state"], "ready");
+    // While it opens a session.
+    let ensured = s.send("session/ensure", &json!({}));
+    hangs(&s, "3");
+    let third = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "3"}}));
+    let prompted = s.send_prompt("default", "hello");
+    assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
+    assert_eq!(s.result(&third)["sessions"], json!([]));
+    assert_eq!(s.turn(&prompted).summary["text"], "hello");
+    s.agent_states(&RESTART);
+    s.agent_states(&RESTART);
+    assert_eq!(seen(&s), ["none none", "1 none", "1 2", "3 2"]);
+}
+
+#[test]
+fn what_comes_while_the_old_agent_stops_waits_for_the_new_one() {
+    let s = Server::initialized(&[]);
+    let reply = |id: &str| json!({"reply": {"sessionId": id}});
+    let once = json!({"mark": s.world.dir.join("mark"), "steps": [reply("first"), {"hang": true}]});
+    let script = json!({
+        "session/new": [[{"once": once}, reply("fresh")], [{"default": true}]],
+        // It does not mind the end of its stdin.
+        "eof": [{"hang": true}],
+    });
+    let mut s = ready(s, &script, &["a", "b", "c"]);
+    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
+    s.agent_states(&["stopping"]);
+    let ensured = s.send("session/ensure", &json!({"sessionId": "a"}));
+    let fresh = s.send("session/ensure", &json!({"sessionId": "fresh"}));
+    let prompted = s.send_prompt("b", "hello");
+    let cancelled = s.send_prompt("c", "never mind");
+    s.call("session/cancel", &json!({"sessionId": "c"}));
+    assert_eq!(s.error(&cancelled)["data"]["kind"], "cancelled");
+    s.call("agent/status", &json!({}));
+    assert_eq!(s.result(&ensured)["recovery"]["rung"], "resume");
+    assert_eq!(s.result(&fresh)["recovery"]["rung"], "new");
+    assert_eq!(s.turn(&prompted).summary["text"], "hello");
+    assert_eq!(s.result(&update)["restarted"], true);
+    s.agent_states(&["disconnected", "starting", "ready"]);
+    assert_eq!(calls(&s.world.log(), "session/prompt").len(), 1);
+}
+
+#[test]
+fn who_ends_the_agent_ends_the_wait() {
+    for how in ["agent/disconnect", "shutdown"] {
+        let s = Server::initialized(&[]);
+        let script = waits_once(&s);
+        let mut s = ready(s, &script, &["a", "b"]);
+        let running = s.send_prompt("a", "long");
+        s.await_chunk("a", |c| c["type"] == "text-delta");
+        let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
+        let held = s.send_prompt("b", "held");
+        s.call(how, &json!({}));
+        assert_eq!(s.error(&update)["data"]["kind"], "cancelled");
+        assert_eq!(s.error(&held)["data"]["kind"], "cancelled");
+        s.turn(&running);
+        s.agent_states(&["stopping", "disconnected"]);
+        assert_eq!(seen(&s), ["none none"]);
+    }
+}
+
+#[test]
+fn a_crash_on_the_way_is_no_end() {
+    let s = Server::initialized(&[]);
+    let crash = json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}, {"exit": 9}]}});
+    let script = json!({"session/prompt": [[say("x"), crash, end("end_turn")]]});
+    let mut s = ready(s, &script, &["a", "b"]);
+    let running = s.send_prompt("a", "long");
+    s.await_chunk("a", |c| c["type"] == "text-delta");
+    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
+    let held = s.send_prompt("b", "held");
+    s.call("session/cancel", &json!({"sessionId": "a"}));
+    s.turn(&running);
+    assert_eq!(s.turn(&held).summary["text"], "x");
+    let done = s.result(&update);
+    assert_eq!(done["restarted"], true);
+    assert_eq!(done["sessions"].as_array().unwrap().len(), 2, "{done}");
+    s.agent_states(&["disconnected", "starting", "ready"]);
+    assert_eq!(seen(&s), ["none none", "t none"]);
+}
+
+#[test]
+fn an_environment_that_breaks_the_agent_can_be_mended() {
+    let mut s = ready(Server::initialized(&[]), &json!({}), &["default"]);
+    s.prompt("one");
+    let error = s.call_error(
+        "agent/updateEnvironment",
+        &json!({"set": {"BROKEN": "yes"}}),
+    );
+    assert_eq!(error["data"]["kind"], "agentStart");
+    s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
+    assert_eq!(env(&mut s), json!({"BROKEN": "yes"}));
+    let mended = update(&mut s, &json!({"unset": ["BROKEN"]}));
+    assert_eq!(mended["restarted"], false);
+    // The same agent, not the default one, and its session.
+    let turn = s.prompt("two");
+    assert_eq!(turn.one("data-recovery")["data"]["memory"], "kept");
+    s.agent_states(&["starting", "ready"]);
+}
+
+#[test]
+fn a_session_that_does_not_come_back_is_told() {
+    let sign_in = json!([[{"error": {"code": -32000, "message": "sign in"}}]]);
+    let mut s = ready(
+        Server::initialized(&[]),
+        &json!({"session/resume": sign_in}),
+        &["default"],
+    );
+    s.prompt("one");
+    let done = update(&mut s, &json!({"set": {"TOKEN": "t"}}));
+    s.agent_states(&RESTART);
+    assert_eq!(done["restarted"], true);
+    assert_eq!(done["sessions"][0]["error"]["kind"], "authRequired");
+    assert_eq!(done["sessions"][0]["recovery"], Value::Null);
+}
+
+#[test]
+fn what_is_no_environment_is_refused_without_its_values() {
+    let mut s = ready(Server::initialized(&["-vvv"]), &json!({}), &["default"]);
+    let bad = [
+        (
+            json!({"set": {format!("A={SECRET}"): SECRET}}),
+            "set: \"A\" is no name",
+        ),
+        (json!({"set": {"": SECRET}}), "set: \"\" is no name"),
+        (json!({"set": {"A": format!("{SECRET}\0")}}), "has a NUL"),
+        (json!({"set": {"A": [SECRET]}}), "must be a string or null"),
+        (json!({"set": SECRET}), "an object of variables"),
+        (
+            json!({"unset": [format!("A={SECRET}")]}),
+            "unset: \"A\" is no name",
+        ),
+        (
+            json!({"set": {"A": SECRET}, "unset": ["A"]}),
+            "\"A\" is in set too",
+        ),
+        (
+            json!({"set": {"A": SECRET}, "whenBusy": "never"}),
+            "whenBusy",
+        ),
+    ];
+    for (params, why) in &bad {
+        let error = s.call_error("agent/updateEnvironment", params);
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+        assert!(!error.to_string().contains(SECRET), "{error}");
+    }
+    for bad in [
+        json!({"A": [SECRET]}),
+        json!({format!("A={SECRET}"): ""}),
+        json!(SECRET),
+    ] {
+        let error = s.call_error("agent/connect", &json!({"env": bad}));
+        assert!(!error.to_string().contains(SECRET), "{error}");
+    }
+    assert_eq!(env(&mut s), json!({}));
+
+    // Nor does a log or a status show one that is in use, or an error of the agent that it breaks.
+    update(&mut s, &json!({"set": {"TOKEN": SECRET}}));
+    s.agent_states(&RESTART);
+    s.prompt("one");
+    assert_eq!(env(&mut s), json!({"TOKEN": SECRET}));
+    let status = s.call("agent/status", &json!({}));
+    assert!(!status.to_string().contains(SECRET), "{status}");
+    let error = s.call_error(
+        "agent/updateEnvironment",
+        &json!({"set": {"BROKEN": SECRET}}),
+    );
+    assert!(!error.to_string().contains(SECRET), "{error}");
+    s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
+    let stderr = s.finish().stderr;
+    assert!(
+        stderr.contains("DEBUG") && !stderr.contains(SECRET),
+        "{stderr}"
+    );
+}
