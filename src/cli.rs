@@ -5,9 +5,10 @@ mod rpc;
 mod run;
 mod schema;
 mod serve;
+mod sessions;
 
 use crate::core::bridge::{AgentSpec, OnLost, Settings};
-use crate::core::error::ErrorKind;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Store, Volatile};
 use crate::proto::wire::AgentSource;
 use crate::shell::{Durability, Events, Files};
@@ -31,11 +32,12 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&format!("{error:#}"));
-            let code = match error.downcast_ref::<Mistake>() {
-                Some(_) => ErrorKind::InvalidParams.exit_code(),
-                None => ErrorKind::Internal.exit_code(),
+            let kind = match error.downcast_ref::<Error>() {
+                Some(error) => error.kind,
+                None if error.is::<Mistake>() => ErrorKind::InvalidParams,
+                None => ErrorKind::Internal,
             };
-            ExitCode::from(code)
+            ExitCode::from(kind.exit_code())
         }
     }
 }
@@ -138,9 +140,11 @@ fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
         args::Durability::Turn => Durability::Turn,
         args::Durability::None => Durability::None,
     };
-    let (files, events) = Files::open(&dir, durability).with_context(|| {
+    let (files, events) = Files::open(&dir, durability).map_err(|e| {
         let dir = dir.display();
-        format!("sessions cannot be kept in {dir}: see --state-dir, or --persist never")
+        let message =
+            format!("sessions cannot be kept in {dir}: {e}; see --state-dir and --persist never");
+        Error::new(ErrorKind::Storage, message)
     })?;
     Ok((Box::new(files), events))
 }

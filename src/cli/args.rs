@@ -48,7 +48,8 @@ pub enum Verb {
         acpipe run \"hello\"                                    the demo agent answers\n  \
         acpipe run \"what is this project?\" -- opencode acp     an agent of your own\n  \
         git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
-        acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n\n\
+        acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
+        acpipe run -c \"and now the tests\" -- opencode acp      go on where the last run here ended\n\n\
         Ctrl-C cancels the turn; a second one kills the agent.\n\n\
         Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
         126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]
@@ -58,6 +59,12 @@ pub struct RunArgs {
     /// What goes to stdout
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub output: Format,
+    /// Go on with this stored session; it is made if it is not there
+    #[arg(long, value_name = "ID", conflicts_with = "continue")]
+    pub session: Option<String>,
+    /// Go on with the newest session of this directory and agent
+    #[arg(short, long)]
+    pub r#continue: bool,
     /// Say nothing on stderr but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,

@@ -1,5 +1,6 @@
 //! `acpipe run`: one turn, a prompt in, the answer out.
 
+mod place;
 mod view;
 
 use super::args::RunArgs;
@@ -12,7 +13,7 @@ use crate::proto::wire::{self, AgentSource};
 use crate::shell::{Client, ClientInput, Interrupt, Wish, drive};
 use anyhow::Context as _;
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::Duration;
 use tracing::debug;
 use view::View;
@@ -20,7 +21,7 @@ use view::View;
 pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     let prompt = prompt(&args.prompt)?;
     let settings = super::settings(&args.agent)?;
-    let view = View::new(args.output, args.quiet);
+    let mut view = View::new(args.output, args.quiet);
     if settings.default_agent.source == AgentSource::Demo && !args.quiet {
         view.note(
             "no agent was named: the built-in demo agent answers. \
@@ -28,9 +29,20 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
         );
     }
     let max_line = args.agent.max_line;
-    let (store, stored) = super::store(&args.agent.store)?;
+    let (session, store, stored) = match place::find(&args, &settings, &view) {
+        Ok(found) => found,
+        Err(error) => {
+            // In the format that was wished for, too.
+            let error = error.downcast::<Error>()?;
+            view.error(&error);
+            view.done();
+            let mut out = Vec::new();
+            view.take_output(&mut out);
+            std::io::stdout().write_all(&out)?;
+            return Ok(error.kind.exit_code());
+        }
+    };
     let turn = format!("turn-{}", settings.id_prefix);
-    let session = format!("run-{}", settings.id_prefix);
     let retry = !args.no_retry;
     let mut client = RunClient::new(prompt, session, turn, retry, view);
     let bridge = Bridge::new(settings, store);
@@ -165,7 +177,12 @@ impl Outlet for RunClient {
             }
             (Step::Initialize, Ok(_)) => self.go(Step::Connect),
             (Step::Connect, Ok(_)) => self.go(Step::Ensure),
-            (Step::Ensure, Ok(_)) => self.go(Step::Prompt),
+            (Step::Ensure, Ok(reply)) => {
+                if let Reply::Session(session) = &reply {
+                    self.view.session(session);
+                }
+                self.go(Step::Prompt);
+            }
             (Step::Prompt, Ok(Reply::Turn(summary))) => {
                 self.view.summary(&summary);
                 self.finish(view::exit_code(&summary));

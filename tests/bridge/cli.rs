@@ -269,6 +269,8 @@ fn help_tells_what_is_needed() {
                 "Exit codes",
                 "127",
                 "Ctrl-C",
+                "--session",
+                "--continue",
             ],
         ),
         (

@@ -27,6 +27,7 @@ mod recovery;
 mod retries;
 mod rpc;
 mod session;
+mod sessions;
 mod settings;
 mod signals;
 mod store;

@@ -5,7 +5,7 @@ use crate::cli::complain;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, value};
-use crate::proto::wire::{Activity, TurnSummary};
+use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
 use crate::shell::{FULL, hand_over};
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
@@ -40,6 +40,32 @@ impl View {
     pub fn note(&self, text: &str) {
         if !self.quiet {
             complain(text);
+        }
+    }
+
+    /// How the session came back, if there was one.
+    pub fn session(&self, session: &SessionResult) {
+        let (id, recovery) = (&session.session_id, &session.recovery);
+        match recovery.memory {
+            Memory::None => {}
+            Memory::Kept | Memory::Replayed => self.note(&format!(
+                "session {id:?} goes on in {}: {} messages so far",
+                session.cwd, recovery.messages
+            )),
+            Memory::Lost => {
+                let why: Vec<&str> = recovery.failed.iter().map(|f| f.message.as_str()).collect();
+                let why = match why.as_slice() {
+                    [] => "it never had it".to_owned(),
+                    why => why.join("; "),
+                };
+                let help = match recovery.reinjected {
+                    0 => "--reinject N gives it the end of what was said".to_owned(),
+                    n => format!("it is given the last {n} characters of what was said"),
+                };
+                self.note(&format!(
+                    "the agent remembers nothing of session {id:?} ({why}): {help}"
+                ));
+            }
         }
     }
 
