@@ -57,6 +57,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<u8> {
     match cli.verb {
         Verb::Run(args) => on_runtime(run::run(args)),
         Verb::Serve(args) => on_runtime(serve::serve(args)),
+        Verb::Sessions(args) => sessions::sessions(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }

@@ -14,4 +14,6 @@ pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
 pub use output::{FULL, hand_over};
 pub use signals::Interrupt;
-pub use store::{Durability, Events, Files, ReadOnly, cards, state_dir};
+pub use store::{
+    Durability, Events, Files, ReadOnly, archived, cards, read_only, state_dir, sweep,
+};

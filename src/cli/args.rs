@@ -1,5 +1,6 @@
 //! The command line.
 
+use super::sessions::args::SessionsArgs;
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
@@ -33,6 +34,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Serve an editor or app: JSON-RPC on stdin and stdout
     Serve(ServeArgs),
+    /// List, read, export and remove stored sessions
+    Sessions(SessionsArgs),
     /// Be the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
         long_about = "Be the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\
@@ -133,7 +136,7 @@ pub struct StoreArgs {
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
     /// Where sessions are kept [default: acpipe in the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR")]
+    #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR", global = true)]
     pub state_dir: Option<PathBuf>,
 }
 

@@ -1,12 +1,43 @@
-//! What is stored, seen without a bridge.
+//! `acpipe sessions`: what is stored, for people and scripts. No agent is started, and reading disturbs nobody.
 
+mod age;
+pub mod args;
+mod export;
 mod newest;
+mod remove;
+mod show;
+mod table;
 
+use super::complain;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Log;
 use crate::core::store::Card;
 use crate::shell;
+use anyhow::Context as _;
+use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use newest::newest;
+use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
+
+/// Does what is asked for and gives the exit code.
+pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
+    let state = super::state_dir(&args.place)?;
+    match &args.verb {
+        SessionsVerb::List(args) => list(&state, args)?,
+        SessionsVerb::Show { id } => {
+            let log = read(shell::read_only(&state, id)?)?;
+            to_stdout(|out| show::show(&log, out))?;
+        }
+        SessionsVerb::Export(args) => {
+            let file = shell::read_only(&state, &args.id)?;
+            let profile = args.chunk_profile.into();
+            to_stdout(|out| export::export(file, args.output, profile, out))?;
+        }
+        SessionsVerb::Delete(args) => return remove::delete(&state, args),
+        SessionsVerb::Gc(args) => return remove::gc(&state, args),
+    }
+    Ok(0)
+}
 
 /// The cards of all sessions, those that changed last first.
 pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
@@ -16,4 +47,60 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     })?;
     cards.sort_by(|a, b| (&b.updated_at, &b.session_id).cmp(&(&a.updated_at, &a.session_id)));
     Ok(cards)
+}
+
+fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
+    let mut cards = cards(state)?;
+    if let Some(cwd) = &args.cwd {
+        let cwd = std::path::absolute(cwd).context("the working directory cannot be read")?;
+        cards.retain(|card| newest::same_dir(&card.cwd, &cwd.to_string_lossy()));
+    }
+    if cards.is_empty() {
+        let whose = args
+            .cwd
+            .as_ref()
+            .map_or_else(String::new, |cwd| format!(" of {}", cwd.display()));
+        complain(&format!(
+            "no session{whose} is stored in {}",
+            state.display()
+        ));
+    }
+    to_stdout(|out| {
+        if !args.json {
+            let text = table::table(&cards, io::stdout().is_terminal() && !cards.is_empty());
+            return Ok(out.write_all(text.as_bytes())?);
+        }
+        for card in &cards {
+            serde_json::to_writer(&mut *out, card).map_err(io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
+/// Reads a log; what of it cannot be read is told.
+fn read(file: shell::ReadOnly) -> Result<Log, Error> {
+    let log = Log::open(Box::new(file))?;
+    if log.corrupt() > 0 {
+        complain(&format!(
+            "{} lines of the log cannot be read",
+            log.corrupt()
+        ));
+    }
+    Ok(log)
+}
+
+/// Writes to stdout. A reader that leaves has what it wanted, as with any filter.
+fn to_stdout(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    let Err(error) = written else { return Ok(()) };
+    match error.downcast::<io::Error>() {
+        Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Ok(e) => {
+            let message = format!("stdout cannot be written: {e}");
+            Err(Error::new(ErrorKind::Streaming, message).into())
+        }
+        Err(error) => Err(error),
+    }
 }

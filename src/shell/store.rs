@@ -7,6 +7,7 @@
 //! ```
 
 mod file;
+mod leftovers;
 mod names;
 mod worker;
 
@@ -16,6 +17,7 @@ use crate::core::store::{Card, LogFile, Store};
 use anyhow::Context as _;
 use file::File;
 pub use file::ReadOnly;
+pub use leftovers::{archived, sweep};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -115,6 +117,25 @@ impl Store for Files {
         self.worker.list(self.sessions.clone(), ticket);
         true
     }
+}
+
+/// The log of a session, to be read whoever has it.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
+    let log = names::log(&state.join(SESSIONS), id)?;
+    ReadOnly::open(&log).map_err(|e| {
+        if e.kind() == io::ErrorKind::NotFound {
+            let message = format!(
+                "there is no session {id:?} in {}: acpipe sessions list shows what there is",
+                state.display()
+            );
+            return Error::new(ErrorKind::SessionNotFound, message);
+        }
+        let message = format!("session {id:?} cannot be read from {}: {e}", log.display());
+        Error::new(ErrorKind::Storage, message)
+    })
 }
 
 /// The cards of all sessions in a state directory, in no order.

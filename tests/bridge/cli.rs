@@ -252,7 +252,15 @@ fn help_tells_what_is_needed() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--help"],
-            &["run", "serve", "demo-agent", "schema", "ACPIPE_AGENT", "--"],
+            &[
+                "run",
+                "serve",
+                "sessions",
+                "demo-agent",
+                "schema",
+                "ACPIPE_AGENT",
+                "--",
+            ],
         ),
         (
             &["run", "--help"],
@@ -276,6 +284,10 @@ fn help_tells_what_is_needed() {
         (
             &["serve", "--help"],
             &["JSON-RPC", "--max-line", "initialize"],
+        ),
+        (
+            &["sessions", "--help"],
+            &["list", "show", "export", "delete", "gc", "--state-dir"],
         ),
         (&["schema", "--help"], &["--dir"]),
         (&["demo-agent", "--help"], &["ACP"]),

@@ -1,8 +1,9 @@
-//! Runs that go on with a session.
+//! `acpipe sessions`, and runs that go on with a session.
 
-use crate::harness::run::Run;
-use crate::harness::steps::{end, say};
+use crate::harness::run::{Outcome, Run, Running};
+use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
 use crate::harness::{FAKE_AGENT, World, calls};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -48,12 +49,52 @@ impl Home {
         Run::new(args).env("ACPIPE_STATE_DIR", state.to_str().unwrap())
     }
 
+    fn sessions(&self, args: &[&str]) -> Outcome {
+        let args = [&["sessions"], args].concat();
+        self.acpipe(&args).go()
+    }
+
     /// A run with the agent.
     fn run(&self, args: &[&str]) -> Run {
         let args = [&["run"], args].concat();
         self.acpipe(&args).agent(&[FAKE_AGENT, &self.script])
     }
+
+    /// A run that has a session until it is interrupted.
+    fn busy(&self, id: &str) -> Running {
+        let [wait, stop] = until_cancelled();
+        let script = json!({"session/prompt": [[say("begun"), wait, stop]]});
+        let script = self.world.script(&script);
+        let run = self.acpipe(&["run", "--session", id, "go"]);
+        let mut running = run.agent(&[FAKE_AGENT, &script]).start();
+        running.await_stdout("begun");
+        running
+    }
+
+    /// A stored session that last changed at this time.
+    fn store(&self, id: &str, at: &str) {
+        fs::create_dir_all(self.state().join("sessions")).unwrap();
+        let first = json!({"record": "session", "at": at, "format": 1, "sessionId": id, "createdAt": at,
+            "cwd": "/p", "agent": "agent acp", "title": "A title"});
+        let message = json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]});
+        let second = json!({"record": "message", "at": at, "message": message});
+        fs::write(self.log(id), format!("{first}\n{second}\n")).unwrap();
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let listed = self.sessions(&["list", "--json"]).expect(0).text();
+        let card = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        let id = |line: &str| card(line)["sessionId"].as_str().unwrap().to_owned();
+        listed.lines().map(id).collect()
+    }
 }
+
+fn stop(running: Running) {
+    running.signal(Signal::INT);
+    running.end().expect(130);
+}
+
+const OLD: &str = "2020-01-01T10:00:00.000Z";
 
 #[test]
 fn a_named_session_is_made_and_gone_on_with() {
@@ -165,5 +206,228 @@ fn only_a_run_that_is_to_go_on_needs_the_store() {
         let named = home.run(&named).go().expect(74);
         assert!(named.stderr.contains(state), "{}", named.stderr);
         assert!(calls(&named.log, "session/prompt").is_empty());
+    }
+}
+
+#[test]
+fn sessions_are_listed_newest_first() {
+    let home = Home::answering();
+    let none = home.sessions(&["list"]).expect(0);
+    assert_eq!(none.text(), "");
+    assert!(none.stderr.contains("no session"), "{}", none.stderr);
+    assert!(!home.state().exists(), "reading makes nothing");
+    home.store("B", OLD);
+    home.store("a", "2021-01-01T10:00:00.000Z");
+    home.run(&["--session", "mine", "one"]).go().expect(0);
+    assert_eq!(home.ids(), ["mine", "a", "B"]);
+    let listed = home.sessions(&["list"]).expect(0);
+    assert_eq!(listed.stderr, "");
+    let text = listed.text();
+    let old: Vec<&str> = text.lines().collect();
+    assert_eq!(old.len(), 3);
+    assert!(
+        old[2].starts_with("B     1  2020-01-01 10:00  agent acp "),
+        "{text}"
+    );
+    assert!(old[2].ends_with("  A title"), "{text}");
+    let here = home.sessions(&["list", "--cwd", "."]).expect(0).text();
+    assert!(
+        here.lines().count() == 1 && here.starts_with("mine "),
+        "{here}"
+    );
+    let nowhere = home.sessions(&["list", "--cwd", "/nowhere", "--json"]);
+    assert_eq!(nowhere.expect(0).text(), "");
+}
+
+#[test]
+fn a_conversation_is_shown_while_it_goes_on() {
+    let home = Home::new(&json!([[
+        tool(
+            "t",
+            &json!({"name": "bash", "title": "List files", "status": "in_progress", "rawInput": {}})
+        ),
+        tool_change("t", &json!({"status": "failed", "rawOutput": "no disk"})),
+        say("line one\nline two"),
+        end("end_turn"),
+    ]]));
+    home.run(&["--session", "mine", "what?\nnow"])
+        .go()
+        .expect(0);
+    let running = home.busy("mine");
+    let shown = home.sessions(&["show", "mine"]).expect(0).text();
+    let parts = [
+        "session    mine\n",
+        "\n> what?\n> now\n",
+        "\n[bash] List files: failed: ",
+        "\nline one\nline two\n",
+        "\n> go\n",
+        "\n--- the agent lost its memory",
+        "\nbegun\n",
+    ];
+    let mut rest = shown.as_str();
+    for part in parts {
+        let (_, after) = rest
+            .split_once(part)
+            .unwrap_or_else(|| panic!("{part:?}: {shown}"));
+        rest = after;
+    }
+    stop(running);
+    let missing = home.sessions(&["show", "other"]).expect(1);
+    assert!(
+        missing.stderr.contains("sessions list"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn a_session_is_exported_as_messages_chunks_and_log() {
+    let home = Home::answering();
+    let told = home.run(&["--session", "mine", "-o", "chunks", "one"]);
+    let told = told.go().expect(0).chunks();
+    home.run(&["--session", "mine", "two"]).go().expect(0);
+    let log = home.sessions(&["export", "mine", "-o", "log"]).expect(0);
+    assert_eq!(log.stdout, fs::read(home.log("mine")).unwrap());
+    let messages = home.sessions(&["export", "mine"]).expect(0).json_text();
+    let roles: Vec<&Value> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| &m["role"])
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+    assert_eq!(messages[0]["parts"][0]["text"], "one");
+    let entries = home.sessions(&["export", "mine", "-o", "chunks"]).expect(0);
+    let entries: Vec<Value> = entries
+        .text()
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let seqs: Vec<u64> = entries.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    let chunks: Vec<Value> = entries.iter().map(|e| e["chunk"].clone()).collect();
+    assert_eq!(chunks[..told.len()], told[..]);
+
+    // A line that is not whole yet is nobody's; the lines after a long session's are all there.
+    let mut grown = fs::read(home.log("mine")).unwrap();
+    let line = json!({"record": "note", "text": "x".repeat(600_000)}).to_string() + "\n";
+    grown.extend_from_slice(line.repeat(3).as_bytes());
+    fs::write(home.log("mine"), [&grown[..], b"{\"record\":\"ch"].concat()).unwrap();
+    let log = home.sessions(&["export", "mine", "-o", "log"]).expect(0);
+    assert!(log.stdout == grown);
+    home.store("empty", OLD);
+    let chunks = home.sessions(&["export", "empty", "-o", "chunks"]);
+    assert_eq!(chunks.expect(0).text(), "");
+    home.sessions(&["export", "missing"]).expect(1);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure_of_export() {
+    let home = Home::answering();
+    home.store("mine", OLD);
+    let log = fs::read_to_string(home.log("mine")).unwrap();
+    let line = json!({"record": "note", "text": "x".repeat(600_000)});
+    fs::write(home.log("mine"), format!("{log}{line}\n")).unwrap();
+    let run = home.acpipe(&["sessions", "export", "mine", "-o", "log"]);
+    let mut running = run.start();
+    drop(running.stdout.take());
+    assert_eq!(running.end().expect(0).stderr, "");
+}
+
+#[test]
+fn sessions_are_deleted_but_for_those_in_use() {
+    let home = Home::answering();
+    for id in ["a", "b", "c"] {
+        home.store(id, OLD);
+    }
+    let running = home.busy("mine");
+    let locked = home.sessions(&["delete", "mine", "a"]).expect(75);
+    assert!(
+        locked.stderr.contains("another process"),
+        "{}",
+        locked.stderr
+    );
+    assert_eq!(home.ids(), ["mine", "c", "b"]);
+    let unknown = home.sessions(&["delete", "unknown", "b"]).expect(1);
+    assert!(unknown.stderr.contains("unknown"), "{}", unknown.stderr);
+    home.sessions(&["delete", "--archive", "c"]).expect(0);
+    assert_eq!(home.ids(), ["mine"]);
+    assert_eq!(
+        fs::read_dir(home.state().join("archive")).unwrap().count(),
+        1
+    );
+    stop(running);
+    home.sessions(&["delete", "mine"]).expect(0);
+    assert_eq!(
+        fs::read_dir(home.state().join("sessions")).unwrap().count(),
+        0
+    );
+    home.sessions(&["delete"]).expect(2);
+}
+
+#[test]
+fn gc_removes_what_is_old_and_what_crashes_left() {
+    let home = Home::answering();
+    home.run(&["--session", "new", "one"]).go().expect(0);
+    home.store("old", OLD);
+    home.store("used", OLD);
+    // As a program that has it and said nothing since.
+    let used = fs::File::open(home.log("used")).unwrap();
+    used.try_lock().unwrap();
+    fs::write(home.state().join("sessions/used.new"), "").unwrap();
+    let file = |name: &str| {
+        let path = home.state().join(name);
+        fs::write(&path, "").unwrap();
+        path
+    };
+    let left = [
+        "sessions/gone.json",
+        "sessions/new.card",
+        "sessions/old.new",
+        "sessions/empty.jsonl",
+        "archive/a.1577872800000.jsonl",
+    ]
+    .map(file);
+    let kept = [
+        "archive/a.9577872800000.jsonl",
+        "archive/mine.jsonl",
+        "sessions/note.txt",
+    ]
+    .map(file);
+    let dry = home.sessions(&["gc", "--dry-run"]).expect(0).text();
+    assert!(
+        dry.lines().count() == 6 && dry.starts_with("would remove old,"),
+        "{dry}"
+    );
+    assert!(left.iter().all(|path| path.exists()), "{dry}");
+    let done = home.sessions(&["gc"]).expect(0);
+    assert_eq!(done.text(), dry.replace("would remove", "removed"));
+    assert!(done.stderr.contains("\"used\""), "{}", done.stderr);
+    assert!(!left.iter().any(|path| path.exists()), "{left:?}");
+    assert!(kept.iter().all(|path| path.exists()), "{kept:?}");
+    assert!(home.state().join("sessions/used.new").exists());
+    used.unlock().unwrap();
+    let rest = home.sessions(&["gc"]).expect(0).text();
+    assert!(
+        rest.starts_with("removed used,") && rest.lines().count() == 2,
+        "{rest}"
+    );
+    assert_eq!(home.ids(), ["new"]);
+    let all = home.sessions(&["gc", "--older-than", "0s"]).expect(0);
+    assert_eq!(all.text().lines().count(), 1);
+    assert!(home.ids().is_empty());
+    let nothing = home.sessions(&["gc"]).expect(0);
+    assert!(nothing.stderr.contains("nothing"), "{}", nothing.stderr);
+    home.sessions(&["gc", "--older-than", "30"]).expect(2);
+}
+
+trait JsonText {
+    /// Output of JSON in several lines.
+    fn json_text(&self) -> Value;
+}
+
+impl JsonText for Outcome {
+    fn json_text(&self) -> Value {
+        serde_json::from_str(&self.text()).unwrap_or_else(|e| panic!("{e}: {}", self.show()))
     }
 }

@@ -1,0 +1,96 @@
+//! Ages: how they are written on the command line, and what is older.
+
+use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+/// Reads `30d`, `12h` and the like.
+pub fn age(text: &str) -> Result<Duration, String> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        "w" => 7 * 24 * 60 * 60,
+        _ => return Err("a number and one of s, m, h, d, w is needed, as in 30d".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("a number is needed before {unit}"))?;
+    let seconds = number.checked_mul(seconds).ok_or("that is too long")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// The time so long ago; the earliest there is where that is longer.
+pub fn ago(now: Timestamp, age: Duration) -> Timestamp {
+    let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+    now.checked_sub(age).unwrap_or(Timestamp::MIN)
+}
+
+/// Whether a time, RFC 3339, was before another. One that cannot be read is not known to be.
+pub fn is_before(time: &str, limit: Timestamp) -> bool {
+    time.parse::<Timestamp>().is_ok_and(|time| time < limit)
+}
+
+/// A time, RFC 3339, as lists show it: to the minute, UTC.
+pub fn short(time: &str) -> String {
+    match time.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_units() {
+        let cases = [
+            ("45s", 45),
+            ("90m", 5400),
+            ("12h", 43_200),
+            ("30d", 2_592_000),
+            ("2w", 1_209_600),
+            ("0d", 0),
+        ];
+        for (text, want) in cases {
+            assert_eq!(age(text), Ok(Duration::from_secs(want)), "{text}");
+        }
+        for bad in [
+            "",
+            "30",
+            "d",
+            "3y",
+            "-1d",
+            "1.5d",
+            "30 d",
+            "99999999999999999999d",
+            "18446744073709551615w",
+        ] {
+            assert!(age(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_older_is_told_by_the_time() {
+        let now: Timestamp = "2026-03-31T12:00:00Z".parse().unwrap();
+        let limit = ago(now, age("30d").unwrap());
+        assert!(is_before("2026-03-01T11:59:59.999Z", limit));
+        assert!(!is_before("2026-03-01T12:00:00Z", limit));
+        // What is not known is not removed.
+        assert!(!is_before("", limit));
+        assert!(!is_before("long ago", limit));
+        assert_eq!(ago(now, Duration::MAX), Timestamp::MIN);
+        assert_eq!(ago(now, Duration::from_secs(u64::MAX / 2)), Timestamp::MIN);
+    }
+
+    #[test]
+    fn times_are_shown_to_the_minute() {
+        assert_eq!(short("2026-03-01T09:05:59.123Z"), "2026-03-01 09:05");
+        assert_eq!(short(""), "?");
+    }
+}

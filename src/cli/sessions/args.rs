@@ -1,0 +1,100 @@
+//! The command line of `acpipe sessions`.
+
+use super::age::age;
+use crate::cli::args::{ChunkProfile, PlaceArgs};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+        acpipe sessions list                         what there is, newest first\n  \
+        acpipe sessions list --cwd . --json          of this directory, for programs\n  \
+        acpipe sessions show fix-tests | less        read a conversation\n  \
+        acpipe sessions export fix-tests > it.json   keep one as UIMessages\n  \
+        acpipe sessions gc --older-than 2w           remove what nobody went back to\n\n\
+        acpipe run --session ID \"…\" goes on with one, acpipe run --continue \"…\" with the newest here.")]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    pub verb: SessionsVerb,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SessionsVerb {
+    /// List the sessions, those that changed last first
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show a conversation, for people
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Write a session to stdout, for programs
+    Export(ExportArgs),
+    /// Remove sessions
+    #[command(visible_alias = "rm")]
+    Delete(DeleteArgs),
+    /// Remove sessions that have not changed for long, and what crashes left behind
+    Gc(GcArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The columns: id, messages, last change (UTC), agent, directory and title, where there are any."
+)]
+pub struct ListArgs {
+    /// Only those of this working directory
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The session
+    pub id: String,
+    /// What of it
+    #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
+    pub output: Content,
+    /// Major of the AI SDK for which messages and chunks are written
+    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
+    pub chunk_profile: ChunkProfile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Its messages: a JSON array of `UIMessage`s
+    Messages,
+    /// Its chunks with their numbers and turns, one JSON object a line, as session/replay has them
+    Chunks,
+    /// Its log as it is stored: a copy
+    Log,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A session that another process has is left alone (exit code 75); of one that is not there \
+    the others are removed all the same (exit code 1)."
+)]
+pub struct DeleteArgs {
+    /// The sessions
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Keep their logs in the archive, from where gc removes them
+    #[arg(long)]
+    pub archive: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GcArgs {
+    /// Remove sessions and archived logs that have not changed for so long: 90s, 30m, 12h, 30d, 2w
+    #[arg(long, value_name = "AGE", default_value = "30d", value_parser = age)]
+    pub older_than: Duration,
+    /// Only say what would be removed
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}

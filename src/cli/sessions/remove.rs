@@ -1,0 +1,163 @@
+//! The end of stored sessions: those that are named, and those that are old.
+
+use super::age::{ago, is_before, short};
+use super::args::{DeleteArgs, GcArgs};
+use super::cards;
+use super::table::visible;
+use crate::cli::complain;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Log;
+use crate::core::store::Store as _;
+use crate::shell::{Durability, Files, archived, read_only, sweep};
+use jiff::Timestamp;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Removes the sessions that are named; gives the exit code of the first that could not be.
+pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
+    let mut files = open(state)?;
+    let mut code = 0;
+    for id in &args.ids {
+        match remove(&mut files, state, id, args.archive) {
+            Ok(()) if args.archive => say(&format!("archived {}", visible(id))),
+            Ok(()) => say(&format!("deleted {}", visible(id))),
+            Err(error) => {
+                complain(&error.message);
+                if code == 0 {
+                    code = error.kind.exit_code();
+                }
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn open(state: &Path) -> Result<Files, Error> {
+    let opened = Files::open(state, Durability::None);
+    opened
+        .map(|(files, _)| files)
+        .map_err(|e| failed("be opened", state, &e))
+}
+
+/// A session whose log cannot be understood is removed too: nothing but its name is needed.
+fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
+    read_only(state, id)?;
+    let removed = files.open(id)?.remove(archive);
+    removed.map_err(|e| {
+        let message = format!("session {id:?} cannot be removed: {e}");
+        Error::new(ErrorKind::Storage, message)
+    })
+}
+
+/// Removes what is old, and what crashes left behind.
+pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
+    let limit = ago(Timestamp::now(), args.older_than);
+    let mut gc = Gc {
+        dry: args.dry_run,
+        done: 0,
+        code: 0,
+    };
+    if state.exists() {
+        gc.sessions(state, limit)?;
+        gc.archive(state, limit)?;
+        gc.leftovers(state)?;
+    }
+    if gc.done == 0 {
+        complain("there is nothing to remove");
+    }
+    Ok(gc.code)
+}
+
+struct Gc {
+    dry: bool,
+    done: u32,
+    code: u8,
+}
+
+impl Gc {
+    fn sessions(&mut self, state: &Path, limit: Timestamp) -> Result<(), Error> {
+        let old = cards(state)?.into_iter();
+        let old = old.filter(|card| is_before(&card.updated_at, limit));
+        let mut files = open(state)?;
+        for card in old {
+            let (id, changed) = (&card.session_id, short(&card.updated_at));
+            match self.session(&mut files, id, limit) {
+                Ok(true) => self.tell(&format!("{}, last changed {changed} UTC", visible(id))),
+                Ok(false) => {}
+                Err(error) if error.kind == ErrorKind::SessionLocked => {
+                    complain(&format!(
+                        "session {id:?} is old, but another process has it: it stays"
+                    ));
+                }
+                Err(error) => self.fail(&error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a session, unless somebody went on with it meanwhile.
+    fn session(&self, files: &mut Files, id: &str, limit: Timestamp) -> Result<bool, Error> {
+        let file = files.open(id)?;
+        if self.dry {
+            return Ok(true);
+        }
+        let mut log = Log::open(file)?;
+        let old = is_before(&log.card().updated_at, limit);
+        if old {
+            log.remove(false)?;
+        }
+        Ok(old)
+    }
+
+    fn archive(&mut self, state: &Path, limit: Timestamp) -> Result<(), Error> {
+        let logs = archived(state).map_err(|e| failed("be read", state, &e))?;
+        for (log, since) in logs {
+            let since = Timestamp::from_millisecond(since);
+            if !since.is_ok_and(|since| since < limit) {
+                continue;
+            }
+            if !self.dry
+                && let Err(e) = std::fs::remove_file(&log)
+            {
+                self.fail(&failed("be removed", &log, &e));
+                continue;
+            }
+            self.tell(&format!("{}, archived", name(&log)));
+        }
+        Ok(())
+    }
+
+    fn leftovers(&mut self, state: &Path) -> Result<(), Error> {
+        let swept = sweep(state, self.dry).map_err(|e| failed("be read", state, &e))?;
+        for file in swept {
+            self.tell(&format!("{}, left behind by a crash", name(&file)));
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, what: &str) {
+        self.done += 1;
+        let verb = if self.dry { "would remove" } else { "removed" };
+        say(&format!("{verb} {what}"));
+    }
+
+    /// What cannot be removed stops nothing else.
+    fn fail(&mut self, error: &Error) {
+        complain(&error.message);
+        self.code = error.kind.exit_code();
+    }
+}
+
+fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
+    let message = format!("{} cannot {what}: {why}", path.display());
+    Error::new(ErrorKind::Storage, message)
+}
+
+fn name(path: &Path) -> String {
+    visible(&path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// A line on stdout. What is to be removed is, though nobody reads of it.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}

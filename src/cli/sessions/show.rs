@@ -1,0 +1,139 @@
+//! A conversation, for people.
+
+use super::age::short;
+use super::table::{clip, one_line, visible};
+use crate::core::log::Log;
+use crate::core::profile::Profile;
+use crate::core::store::Card;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// How much is shown of what went wrong with a tool, in characters.
+const REASON: usize = 200;
+
+/// Writes what was said in a session: the user's words marked with `>`, tools in brackets.
+pub fn show(log: &Log, out: &mut dyn Write) -> anyhow::Result<()> {
+    head(&log.card(), out)?;
+    for place in 0..usize::try_from(log.count())? {
+        if let Some(message) = log.message(place, Profile::V7)? {
+            write_message(&message, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
+    let agent = card.agent.as_deref().unwrap_or("no agent yet");
+    writeln!(out, "session    {}", visible(&card.session_id))?;
+    if let Some(title) = &card.title {
+        writeln!(out, "title      {}", one_line(title))?;
+    }
+    writeln!(out, "agent      {}", one_line(agent))?;
+    writeln!(out, "directory  {}", visible(&card.cwd))?;
+    let (made, changed) = (short(&card.created_at), short(&card.updated_at));
+    writeln!(out, "made       {made}, changed {changed} UTC")?;
+    writeln!(out, "messages   {}", card.messages)
+}
+
+fn write_message(message: &Value, out: &mut dyn Write) -> io::Result<()> {
+    let role = message["role"].as_str().unwrap_or_default();
+    for part in message["parts"].as_array().into_iter().flatten() {
+        let Some(text) = told(part) else { continue };
+        writeln!(out)?;
+        for line in text.trim_end().lines() {
+            match role {
+                "assistant" => writeln!(out, "{line}")?,
+                "user" => writeln!(out, "{}", format!("> {line}").trim_end())?,
+                _ => writeln!(out, "{}", format!("{role}: {line}").trim_end())?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A part in words; `None` where there is nothing to be told.
+fn told(part: &Value) -> Option<String> {
+    let text = |field: &str| part[field].as_str().unwrap_or_default();
+    match text("type") {
+        "text" => Some(text("text").to_owned()).filter(|text| !text.trim().is_empty()),
+        "file" => {
+            let name = [text("filename"), text("mediaType"), "without a name"];
+            let name = name.into_iter().find(|name| !name.is_empty());
+            Some(format!("[file: {}]", one_line(name.unwrap_or_default())))
+        }
+        "dynamic-tool" => Some(tool(part)),
+        "data-recovery" if part["data"]["memory"] == "lost" => {
+            Some("--- the agent lost its memory of what stands above ---".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A tool call in one line: its name, what it is about and what came of it.
+fn tool(part: &Value) -> String {
+    let text = |field: &str| one_line(part[field].as_str().unwrap_or_default());
+    let (name, title) = (text("toolName"), text("title"));
+    let title = if title.is_empty() || title == name {
+        String::new()
+    } else {
+        format!(" {title}")
+    };
+    let outcome = match part["state"].as_str() {
+        Some("output-available") if part["preliminary"] != true => "done".to_owned(),
+        Some("output-error") => format!("failed: {}", clip(&text("errorText"), REASON)),
+        Some("output-denied") => "refused".to_owned(),
+        _ => "not finished".to_owned(),
+    };
+    format!("[{name}]{title}: {outcome}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parts_are_told_in_words() {
+        let cases = [
+            (json!({"type": "text", "text": "hi"}), Some("hi")),
+            (json!({"type": "text", "text": " \n"}), None),
+            (json!({"type": "reasoning", "text": "hm"}), None),
+            (
+                json!({"type": "file", "filename": "a.png", "mediaType": "image/png"}),
+                Some("[file: a.png]"),
+            ),
+            (
+                json!({"type": "file", "mediaType": "image/png"}),
+                Some("[file: image/png]"),
+            ),
+            (
+                json!({"type": "dynamic-tool", "toolName": "bash", "title": "List\nfiles", "state": "output-available"}),
+                Some("[bash] List files: done"),
+            ),
+            (
+                json!({"type": "dynamic-tool", "toolName": "bash", "title": "bash", "state": "output-error", "errorText": "no\nway"}),
+                Some("[bash]: failed: no way"),
+            ),
+            (
+                json!({"type": "dynamic-tool", "toolName": "x", "state": "output-denied"}),
+                Some("[x]: refused"),
+            ),
+            (
+                json!({"type": "dynamic-tool", "toolName": "x", "state": "output-available", "preliminary": true}),
+                Some("[x]: not finished"),
+            ),
+            (
+                json!({"type": "data-recovery", "data": {"memory": "kept"}}),
+                None,
+            ),
+            (
+                json!({"type": "data-recovery", "data": {"memory": "lost"}}),
+                Some("--- the agent lost its memory of what stands above ---"),
+            ),
+            (json!(7), None),
+        ];
+        for (part, want) in cases {
+            assert_eq!(told(&part).as_deref(), want, "{part}");
+        }
+    }
+}

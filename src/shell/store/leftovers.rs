@@ -1,0 +1,65 @@
+//! What nobody needs any more: what crashes left beside the logs, and the archive.
+
+use super::{ARCHIVE, SESSIONS, names};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Removes cards of no log, files that were to take the place of others, and logs with nothing in them; with
+/// `dry` only tells which.
+///
+/// # Errors
+/// The directory cannot be read, or a file not removed.
+pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
+    let mut swept = Vec::new();
+    for path in files(&state.join(SESSIONS))? {
+        let log = match fs::File::open(path.with_extension(names::LOG)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            log => Some(log?),
+        };
+        // Whoever has the session may need them; it cannot be opened while they are looked at.
+        if log.as_ref().is_some_and(|log| log.try_lock().is_err()) {
+            continue;
+        }
+        let left = match path.extension().and_then(|e| e.to_str()) {
+            Some(names::LOG) => log.is_some_and(|log| log.metadata().is_ok_and(|m| m.len() == 0)),
+            Some(names::CARD) => log.is_none(),
+            Some("card" | "new") => true,
+            _ => false,
+        };
+        if left {
+            if !dry {
+                fs::remove_file(&path)?;
+            }
+            swept.push(path);
+        }
+    }
+    Ok(swept)
+}
+
+/// The logs in the archive, and when each came there: milliseconds since 1970.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn archived(state: &Path) -> io::Result<Vec<(PathBuf, i64)>> {
+    let since = |path: PathBuf| {
+        let (_, stamp) = path.file_stem()?.to_str()?.rsplit_once('.')?;
+        let stamp = stamp.parse().ok()?;
+        Some((path, stamp))
+    };
+    let files = files(&state.join(ARCHIVE))?.into_iter();
+    let logs = files.filter(|path| path.extension().is_some_and(|e| e == names::LOG));
+    Ok(logs.filter_map(since).collect())
+}
+
+/// The files of a directory, by name; none where it is not there.
+fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    let mut paths: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
+    paths.sort();
+    Ok(paths)
+}
