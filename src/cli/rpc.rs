@@ -18,7 +18,6 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
-use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 use tracing::debug;
@@ -228,7 +227,8 @@ impl RpcClient {
         write_framed(&mut self.out, self.framing, |out| {
             out.extend_from_slice(bytes);
             // Writing into memory cannot fail.
-            let _ = write!(out, "{},\"chunk\":", place.seq);
+            let _ = serde_json::to_writer(&mut *out, &place.seq);
+            out.extend_from_slice(b",\"chunk\":");
             write_chunk(out);
             out.extend_from_slice(b"}}");
         });

@@ -14,7 +14,6 @@ use index::{Index, Part};
 pub use read::{Page, Stored};
 pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;
-use std::io::Write as _;
 use std::ops::Range;
 
 /// The log of one session.
@@ -124,7 +123,8 @@ impl Log {
         let before = self.pending.len();
         self.pending.extend_from_slice(&self.prefix.1);
         // Writing into memory cannot fail.
-        let _ = write!(self.pending, "{seq},\"chunk\":");
+        let _ = serde_json::to_writer(&mut self.pending, &seq);
+        self.pending.extend_from_slice(b",\"chunk\":");
         let begin = self.pending.len();
         chunk.write(&mut self.pending);
         let json = begin..self.pending.len();

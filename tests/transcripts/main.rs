@@ -103,6 +103,26 @@ fn recordings_become_the_expected_chunks() {
     assert_eq!(names("expected"), recordings, "a list for each recording");
 }
 
+/// What is replayed to a client of an older profile is what it would have got live.
+#[test]
+fn stored_chunks_are_adapted_as_live_ones() {
+    for name in names("recordings") {
+        let path = folder().join("recordings").join(format!("{name}.ndjson"));
+        let recording = std::fs::read_to_string(path).unwrap();
+        let play = |profile| replay::replay(&recording, policy(&name), profile).turns;
+        let stored = play(Profile::V7);
+        for profile in [Profile::V6, Profile::V5] {
+            for (stored, live) in stored.iter().zip(play(profile)) {
+                let mut adapted = Vec::new();
+                for chunk in stored.chunks.clone() {
+                    profile.adapt_stored(chunk, |chunk| adapted.push(chunk));
+                }
+                assert_eq!(adapted, live.chunks, "{name}, {profile:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn recordings_are_excluded_for_a_reason() {
     let table = std::fs::read_to_string(folder().join("excluded.md")).unwrap();
