@@ -270,9 +270,9 @@ impl Dialect for Acp {
         self.call(pending, &params, out);
     }
 
-    fn list(&mut self, call: CallId, cwd: &str, cursor: Option<&str>, out: &mut Vec<u8>) {
+    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Vec<u8>) {
         let params = schema::ListSessionsRequest::new()
-            .cwd(std::path::PathBuf::from(cwd))
+            .cwd(cwd.map(std::path::PathBuf::from))
             .cursor(cursor.map(str::to_owned));
         self.call(Pending::List(call), &params, out);
     }

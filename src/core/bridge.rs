@@ -8,6 +8,7 @@ mod agents;
 mod commands;
 mod environment;
 mod history;
+mod listing;
 mod news;
 mod recovery;
 mod restart;
@@ -29,6 +30,7 @@ use super::stop::Stop;
 use super::store::Store;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done, Variables};
+use listing::Listing;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -178,6 +180,8 @@ enum Call {
     Look {
         session: String,
     },
+    /// As `List`, for a client that wants to see them.
+    ListAll,
     Set(settings::Asked),
     Prompt {
         session: String,
@@ -191,6 +195,8 @@ pub struct Bridge {
     /// Answers that wait for the store, by the number that it was given.
     awaited: HashMap<u64, Awaited>,
     last_ticket: u64,
+    /// Lists that wait for the agent's own.
+    listings: Vec<Listing>,
     initialized: bool,
     view: View,
     agent: Option<Agent>,
@@ -235,6 +241,7 @@ impl Bridge {
             store,
             awaited: HashMap::new(),
             last_ticket: 0,
+            listings: Vec::new(),
             initialized: false,
             view: View {
                 chunks: true,
@@ -311,7 +318,9 @@ impl Bridge {
         });
         let sessions = self.sessions.values().filter_map(Session::deadline);
         let restart = self.restart_at.map(|at| (at, "restart"));
+        let listings = self.listings.iter().map(|l| (l.until, "session/list"));
         let times = agent.into_iter().chain(restart).chain(sessions);
+        let times = times.chain(listings);
         times.min_by_key(|(at, _)| *at)
     }
 
@@ -320,6 +329,7 @@ impl Bridge {
         self.tick_agent(now, outlet);
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
+        self.tick_listings(now, outlet);
         self.renew(now, outlet);
     }
 

@@ -28,8 +28,8 @@ pub trait Dialect {
         out: &mut Vec<u8>,
     );
 
-    /// Appends a call for the next page of the sessions that the agent has in `cwd`.
-    fn list(&mut self, call: CallId, cwd: &str, cursor: Option<&str>, out: &mut Vec<u8>);
+    /// Appends a call for the next page of the sessions that the agent has, of those in `cwd` if there is one.
+    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Vec<u8>);
 
     /// Appends the word that a session is not needed any more; its answer says nothing that anybody needs.
     fn close(&mut self, session: &str, out: &mut Vec<u8>);

@@ -31,8 +31,8 @@ pub enum AgentEvent<'a> {
     /// The answer to a call for the agent's sessions.
     Listed {
         call: CallId,
-        /// The agent's ids.
-        sessions: Vec<String>,
+        /// A page of them.
+        sessions: Vec<ListedSession>,
         /// Where the next page begins, if there is one.
         next: Option<String>,
     },
@@ -54,6 +54,17 @@ pub enum AgentEvent<'a> {
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
     Failed { call: CallId, error: Error },
+}
+
+/// A session, as the agent lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedSession {
+    /// The agent's id.
+    pub id: String,
+    pub cwd: Option<String>,
+    pub title: Option<String>,
+    /// When it last changed, in the agent's words: ISO 8601, as ACP has it.
+    pub updated_at: Option<String>,
 }
 
 /// An update as it came, cut out of its line only where somebody needs it.

@@ -114,7 +114,7 @@ pub async fn drive(
                 }
                 client.input(input);
             }
-            Happened::Stored(event) => shell.bridge.stored(event, client),
+            Happened::Stored(event) => shell.bridge.stored(event, now, client),
             Happened::Written => {}
             Happened::Due => {
                 // What is answered already is not given up.

@@ -357,3 +357,54 @@ fn nobody_else_can_read_what_is_stored() {
     assert_eq!(mode(&log(&s, "default")), 0o600);
     s.finish();
 }
+
+#[test]
+fn what_the_agent_has_is_listed_and_adopted() {
+    let piece = |kind: &str, text: &str| {
+        json!({"notify": {"method": "session/update", "params": {"sessionId": "theirs", "update":
+            {"sessionUpdate": kind, "content": {"type": "text", "text": text}}}}})
+    };
+    let listed = |id: &str| json!({"sessionId": id, "cwd": "/x", "title": "T", "updatedAt": "2030-01-01T00:00:00Z"});
+    let script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "loadSession": true, "sessionCapabilities": {"list": {}}}}}]],
+        "session/list": [
+            [{"reply": {"sessions": [listed("fake-1")], "nextCursor": "2"}}],
+            [{"reply": {"sessions": [listed("theirs")]}}],
+            [{"hang": true}],
+        ],
+        "session/load": [[
+            piece("user_message_chunk", "old question"),
+            piece("agent_message_chunk", "old answer"),
+            {"reply": {}},
+        ]],
+        "session/prompt": [[say("one"), end("end_turn")]],
+    });
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("mine");
+    let list = s.call("session/list", &json!({"agent": true}));
+    let sessions = list["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2, "its own is not listed twice: {list}");
+    assert_eq!(sessions[0]["sessionId"], Value::Null);
+    assert_eq!(sessions[0]["agentSessionId"], "theirs");
+    assert_eq!(sessions[0]["state"], "foreign");
+    assert_eq!(sessions[0]["title"], "T");
+    assert_eq!(sessions[1]["sessionId"], "mine");
+    let adopt = json!({"sessionId": "default", "agentSessionId": "theirs"});
+    let adopted = s.call("session/ensure", &adopt);
+    assert_eq!(adopted["recovery"]["rung"], "load");
+    assert_eq!(adopted["recovery"]["adopted"], 2);
+    assert_eq!(
+        texts(&mut s),
+        ["user: old question", "assistant: old answer"]
+    );
+    let twice = s.call_error("session/ensure", &adopt);
+    assert_eq!(twice["data"]["kind"], "sessionExists");
+    // An agent that does not answer keeps nobody from the list for ever: its end is enough here.
+    let waiting = s.send("session/list", &json!({"agent": true}));
+    s.await_agent_call("session/list");
+    s.call("agent/disconnect", &json!({}));
+    let list = s.result(&waiting);
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
+    s.finish();
+}

@@ -2,7 +2,7 @@
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
-    AgentEvent, AgentInfo, CallId, OptionKind, PermissionOption, StopReason, TurnEnd,
+    AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
 use crate::proto::acp::{
     Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
@@ -117,12 +117,23 @@ pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     crate::proto::json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }
     }
+    crate::proto::json::raw_object! {
+        struct Listed { id = "sessionId", cwd = "cwd", title = "title", updated_at = "updatedAt" }
+    }
     let page: Page<'_> = read(Some(result));
     let sessions: Vec<&RawValue> = read(page.sessions);
-    let id = |session: &&RawValue| owned(read::<NewSessionResult<'_>>(Some(session)).session_id);
+    let session = |session: &&RawValue| {
+        let s: Listed<'_> = read(Some(session));
+        Some(ListedSession {
+            id: owned(s.id)?,
+            cwd: owned(s.cwd),
+            title: owned(s.title),
+            updated_at: owned(s.updated_at),
+        })
+    };
     AgentEvent::Listed {
         call,
-        sessions: sessions.iter().filter_map(id).collect(),
+        sessions: sessions.iter().filter_map(session).collect(),
         next: owned(page.next),
     }
 }

@@ -168,6 +168,7 @@ impl Bridge {
         } else {
             self.answer_renewal(outlet);
         }
+        self.end_listings(outlet);
         self.routes.clear();
         self.subagents.clear();
         self.ended.clear();

@@ -27,7 +27,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         match asked {
-            History::ListSessions(p) => self.ask_for_sessions(token, p, outlet)?,
+            History::ListSessions(p) => self.ask_for_sessions(token, p, now, outlet)?,
             History::GetSession(p) => {
                 let info = self.session_info(&p)?;
                 outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));

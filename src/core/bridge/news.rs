@@ -102,8 +102,14 @@ impl Bridge {
                 sessions,
                 next,
             } => {
-                let page = Some((sessions.as_slice(), next.as_deref()));
-                match self.calls.remove(&call) {
+                let asked = self.calls.remove(&call);
+                if let Some(Call::ListAll) = asked {
+                    self.agent_listed(call, Some((sessions, next)), now, outlet);
+                    return;
+                }
+                let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
+                let page = Some((ids.as_slice(), next.as_deref()));
+                match asked {
                     Some(Call::List { session }) => self.listed(&session, page, now, outlet),
                     Some(Call::Look { session }) => self.looked(&session, page, now, outlet),
                     _ => {}
@@ -224,6 +230,7 @@ impl Bridge {
             Some(Call::Set(asked)) => self.was_set(call, asked, Err(error), now, outlet),
             Some(Call::List { session }) => self.listed(&session, None, now, outlet),
             Some(Call::Look { session }) => self.looked(&session, None, now, outlet),
+            Some(Call::ListAll) => self.agent_listed(call, None, now, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }

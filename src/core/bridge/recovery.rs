@@ -350,7 +350,7 @@ impl Bridge {
         });
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
             let cwd = &session.cwd;
-            agent.dialect.list(call, cwd, cursor, &mut agent.out);
+            agent.dialect.list(call, Some(cwd), cursor, &mut agent.out);
             session.opening(call, now + OPEN_LIMIT);
         }
     }

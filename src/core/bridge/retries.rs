@@ -168,7 +168,7 @@ impl Bridge {
         let (pages, cursor) = page;
         agent
             .dialect
-            .list(call, &session.cwd, cursor, &mut agent.out);
+            .list(call, Some(&session.cwd), cursor, &mut agent.out);
         if let Some(running) = &mut session.running {
             running.call = call;
             running.attempts.pause = Some(Pause::Doubt {

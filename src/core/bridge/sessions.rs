@@ -1,81 +1,19 @@
 //! What the client asks of sessions as a whole: lists, the end of one.
 
 use super::commands::no_session;
-use super::history::limit;
-use super::storage::Awaited;
 use super::{Bridge, Phase};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
 use crate::proto::wire::{
-    ClearParams, DEFAULT_SESSION, ListSessionsParams, ListSessionsResult, Recovery, SessionInfo,
-    SessionParams, SessionResult, SessionStage, SubscribeParams,
+    ClearParams, DEFAULT_SESSION, Recovery, SessionInfo, SessionParams, SessionResult,
+    SessionStage, SubscribeParams,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// How many sessions a page has at most, and where nothing is said.
-const LIMIT: (u32, u32) = (1000, 100);
-
 impl Bridge {
-    pub(super) fn ask_for_sessions(
-        &mut self,
-        token: Token,
-        p: ListSessionsParams,
-        outlet: &mut impl Outlet,
-    ) -> Result<(), Error> {
-        limit(p.limit, LIMIT)?;
-        let ticket = self.ticket();
-        if self.store.list(ticket) {
-            self.awaited.insert(ticket, Awaited::List(token, p));
-        } else {
-            self.list_sessions(token, &p, Vec::new(), outlet);
-        }
-        Ok(())
-    }
-
-    /// All stored sessions are known: those that are open know more.
-    pub(super) fn list_sessions(
-        &mut self,
-        token: Token,
-        p: &ListSessionsParams,
-        cards: Vec<Card>,
-        outlet: &mut impl Outlet,
-    ) {
-        let stored = cards
-            .into_iter()
-            .map(|card| (card.session_id.clone(), stored(card)));
-        let mut all: BTreeMap<String, SessionInfo> = stored.collect();
-        let open = self
-            .sessions
-            .values()
-            .filter(|session| !session.log.is_empty());
-        all.extend(open.map(|session| (session.id.clone(), session.info())));
-        let mut infos: Vec<SessionInfo> = all.into_values().collect();
-        infos.retain(|info| p.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd));
-        infos.sort_by(|a, b| order(b).cmp(&order(a)));
-        let after = p
-            .cursor
-            .as_deref()
-            .and_then(|cursor| cursor.split_once(' '));
-        if let Some((time, id)) = after {
-            infos.retain(|info| order(info) < (time, id));
-        }
-        let limit = limit(p.limit, LIMIT).unwrap_or(1);
-        let next_cursor = (infos.len() > limit).then(|| {
-            let (time, id) = order(&infos[limit - 1]);
-            format!("{time} {id}")
-        });
-        infos.truncate(limit);
-        let page = ListSessionsResult {
-            sessions: infos,
-            next_cursor,
-        };
-        outlet.reply(token, Ok(Reply::Sessions(page)));
-    }
-
     pub(super) fn session_info(&mut self, p: &SessionParams) -> Result<SessionInfo, Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
         Ok(self.session(id)?.info())
@@ -160,7 +98,7 @@ impl Session {
     }
 
     /// What lists show of it.
-    fn info(&self) -> SessionInfo {
+    pub(super) fn info(&self) -> SessionInfo {
         SessionInfo {
             state: match self.stage {
                 Stage::Live { .. } => SessionStage::Live,
@@ -175,7 +113,7 @@ impl Session {
 }
 
 /// A stored session that is not open.
-fn stored(card: Card) -> SessionInfo {
+pub(super) fn stored(card: Card) -> SessionInfo {
     SessionInfo {
         session_id: Some(card.session_id),
         agent_session_id: card.agent_session_id,
@@ -192,12 +130,4 @@ fn stored(card: Card) -> SessionInfo {
         seq: Some(card.seq),
         corrupt_lines: None,
     }
-}
-
-/// What sessions are ordered by: the time, then the id.
-fn order(info: &SessionInfo) -> (&str, &str) {
-    (
-        info.updated_at.as_deref().unwrap_or_default(),
-        info.session_id.as_deref().unwrap_or_default(),
-    )
 }

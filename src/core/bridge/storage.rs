@@ -204,7 +204,7 @@ impl Bridge {
     }
 
     /// The store answered.
-    pub fn stored(&mut self, event: StoreEvent, outlet: &mut impl Outlet) {
+    pub fn stored(&mut self, event: StoreEvent, now: Instant, outlet: &mut impl Outlet) {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
                 if let Err(error) = &outcome {
@@ -217,7 +217,7 @@ impl Bridge {
             StoreEvent::Listed { ticket, outcome } => {
                 if let Some(Awaited::List(token, params)) = self.awaited.remove(&ticket) {
                     match outcome {
-                        Ok(cards) => self.list_sessions(token, &params, cards, outlet),
+                        Ok(cards) => self.list_sessions(token, params, cards, now, outlet),
                         Err(error) => outlet.reply(token, Err(error)),
                     }
                 }
