@@ -16,8 +16,10 @@ pub struct File {
     archive: PathBuf,
     handle: Arc<fs::File>,
     len: u64,
-    /// Why nothing may be written any more: what is on the disk is not known.
-    broken: Option<String>,
+    /// Whether a part of what could not be written is still there, after `len`.
+    torn: bool,
+    /// What is still said then goes nowhere.
+    removed: bool,
     durability: Durability,
     worker: Worker,
 }
@@ -37,7 +39,8 @@ impl File {
             archive,
             handle: Arc::new(file),
             len,
-            broken: None,
+            torn: false,
+            removed: false,
             durability,
             worker,
         })
@@ -94,24 +97,31 @@ fn is_same(_: &fs::File, _: &Path) -> bool {
     true
 }
 
+impl Drop for File {
+    /// Others may have it at once, even while it still reaches the disk.
+    fn drop(&mut self) {
+        let _ = self.handle.unlock();
+    }
+}
+
 impl LogFile for File {
     fn end(&self) -> u64 {
         self.len
     }
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        if let Some(why) = &self.broken {
-            return Err(io::Error::other(why.clone()));
+        if self.removed {
+            return Err(io::Error::other("the session was removed"));
+        }
+        if self.torn {
+            self.handle.set_len(self.len)?;
+            self.torn = false;
         }
         let Err(e) = (&*self.handle).write_all(lines) else {
             self.len += lines.len() as u64;
             return Ok(());
         };
-        if let Err(also) = self.handle.set_len(self.len) {
-            self.broken = Some(format!(
-                "{e}, and what was begun cannot be taken back: {also}"
-            ));
-        }
+        self.torn = self.handle.set_len(self.len).is_err();
         Err(e)
     }
 
@@ -151,7 +161,7 @@ impl LogFile for File {
         fs::rename(&new, &self.path)?;
         self.handle = Arc::new(file);
         self.len = lines.len() as u64;
-        self.broken = None;
+        self.torn = false;
         Ok(())
     }
 
@@ -162,8 +172,7 @@ impl LogFile for File {
             fs::remove_file(&self.path)?;
         }
         self.worker.remove(self.card());
-        // What is still said goes nowhere.
-        self.broken = Some("the session was removed".to_owned());
+        self.removed = true;
         Ok(())
     }
 }
@@ -248,4 +257,25 @@ fn read(file: &fs::File, range: Range<u64>) -> io::Result<Vec<u8>> {
     file.take(range.end.saturating_sub(range.start))
         .read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_let_go_while_it_is_synced_can_be_had() {
+        let dir = std::env::temp_dir().join(format!("acpipe-let-go-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (worker, _events) = Worker::start().unwrap();
+        let path = dir.join("a.jsonl");
+        let open = || File::open(path.clone(), dir.clone(), Durability::Turn, worker.clone());
+        let first = open().unwrap();
+        let synced = Arc::clone(&first.handle);
+        assert!(open().is_err());
+        drop(first);
+        assert!(open().is_ok());
+        drop(synced);
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }
