@@ -18,7 +18,6 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::time::Duration;
 use tracing::debug;
 
@@ -42,7 +41,9 @@ pub struct RpcClient {
 /// Neighbouring chunks of one session in what is to be written.
 struct ChunkPlace {
     session: String,
-    range: Range<usize>,
+    /// Their numbers, and where each begins.
+    begins: Vec<(u64, usize)>,
+    end: usize,
 }
 
 /// Who waits for an answer.
@@ -234,12 +235,14 @@ impl RpcClient {
         });
         let end = self.out.len();
         match self.chunks.last_mut() {
-            Some(last) if last.range.end == begin && last.session == place.session => {
-                last.range.end = end;
+            Some(last) if last.end == begin && last.session == place.session => {
+                last.begins.push((place.seq, begin));
+                last.end = end;
             }
             _ => self.chunks.push(ChunkPlace {
                 session: place.session.to_owned(),
-                range: begin..end,
+                begins: vec![(place.seq, begin)],
+                end,
             }),
         }
     }
@@ -280,10 +283,11 @@ impl Outlet for RpcClient {
         self.write_chunk(place, |out| _ = serde_json::to_writer(out, chunk));
     }
 
-    fn retract(&mut self, session: &str) {
-        for chunk in std::mem::take(&mut self.chunks).into_iter().rev() {
-            if chunk.session == session {
-                self.out.drain(chunk.range);
+    fn retract(&mut self, session: &str, after: u64) {
+        for chunks in std::mem::take(&mut self.chunks).into_iter().rev() {
+            let first = chunks.begins.iter().find(|(seq, _)| *seq > after);
+            if let Some((_, begin)) = first.filter(|_| chunks.session == session) {
+                self.out.drain(begin..&chunks.end);
             }
         }
     }
@@ -368,4 +372,34 @@ fn usable_id(id: &RawValue) -> Result<(), Error> {
 
 fn parse_error(e: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Parse, format!("parse error: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_not_be_stored_is_taken_back() {
+        let mut client = RpcClient::new();
+        for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
+            let turn = None;
+            let place = Place { session, turn, seq };
+            client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
+        }
+        client.retract("a", 1);
+        let mut out = Vec::new();
+        client.take_output(&mut out);
+        let lines = out.split(|byte| *byte == b'\n').filter(|l| !l.is_empty());
+        let left: Vec<(Value, Value)> = lines
+            .map(|line| serde_json::from_slice::<Value>(line).unwrap())
+            .map(|line| {
+                (
+                    line["params"]["sessionId"].clone(),
+                    line["params"]["seq"].clone(),
+                )
+            })
+            .collect();
+        let want = [("a", 1), ("b", 1), ("b", 2)];
+        assert_eq!(left, want.map(|(id, seq)| (id.into(), seq.into())));
+    }
 }

@@ -93,6 +93,8 @@ struct RunClient {
     turn: String,
     /// Whether the prompt is sent again after an error that may pass.
     retry: bool,
+    /// The number of its last chunk.
+    shown: u64,
     view: View,
     step: Step,
     wishes: VecDeque<Wish>,
@@ -107,6 +109,7 @@ impl RunClient {
             session,
             turn,
             retry,
+            shown: 0,
             view,
             step: Step::Initialize,
             wishes: VecDeque::new(),
@@ -194,6 +197,7 @@ impl Outlet for RunClient {
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         // What the agent says unasked is no part of the answer.
         if place.turn == Some(&*self.turn) {
+            self.shown = place.seq;
             self.view.chunk(chunk, json);
         } else {
             debug!(?place, ?chunk, "said outside of the turn");
@@ -203,8 +207,10 @@ impl Outlet for RunClient {
     /// A turn of a run is never an earlier one.
     fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
 
-    fn retract(&mut self, _: &str) {
-        self.view.retract();
+    fn retract(&mut self, _: &str, after: u64) {
+        if self.shown > after {
+            self.view.retract();
+        }
     }
 
     fn is_full(&self) -> bool {

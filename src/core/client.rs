@@ -117,8 +117,8 @@ pub trait Outlet {
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]);
     /// A chunk of an earlier turn, once more.
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
-    /// The chunks of a session that were not written out yet could not be stored: nobody must see them.
-    fn retract(&mut self, session: &str);
+    /// The chunks of a session after this number could not be stored: nobody must see them.
+    fn retract(&mut self, session: &str, after: u64);
     /// Something the client did not ask for.
     fn notify(&mut self, notice: Notice);
 }

@@ -178,12 +178,12 @@ impl Log {
         self.pending.len() > self.owed
     }
 
-    /// Writes what was taken down since the last time: all of it or nothing.
+    /// Writes what was taken down since the last time: all of it or nothing. What is owed may wait.
     ///
     /// # Errors
     /// The disk is full or fails: what was taken down is forgotten, with its numbers.
     pub fn commit(&mut self) -> Result<(), Error> {
-        if !self.is_dirty() {
+        if self.pending.is_empty() {
             return Ok(());
         }
         match self.file.append(&self.pending) {
@@ -195,6 +195,7 @@ impl Log {
                 }
                 Ok(())
             }
+            Err(_) if !self.is_dirty() => Ok(()),
             Err(e) => {
                 self.pending.truncate(self.owed);
                 // Where it cannot be read either, that is told when it is to be read.

@@ -7,7 +7,7 @@ use super::client::{Notice, Outlet, Token};
 use super::error::Error;
 use super::event::{CallId, Original, Update};
 use super::ladder::Ladder;
-use super::log::Log;
+use super::log::{Identity, Log};
 use super::replay::Replay;
 use super::retry::Attempts;
 use super::setting::{Wanted, merge_state};
@@ -67,6 +67,15 @@ pub struct Known {
     /// The command of the agent that gave it.
     pub agent: String,
     pub id: String,
+}
+
+impl Known {
+    /// The agent's id, as it is stored.
+    #[must_use]
+    pub fn of(identity: &Identity) -> Option<Self> {
+        let (agent, id) = (identity.agent.clone()?, identity.agent_session_id.clone()?);
+        Some(Self { agent, id })
+    }
 }
 
 /// A prompt that waits for its session.

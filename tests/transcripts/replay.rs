@@ -108,7 +108,7 @@ impl Outlet for Seen {
     }
 
     fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-    fn retract(&mut self, _: &str) {}
+    fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, _: Notice) {}
 }
 

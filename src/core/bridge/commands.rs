@@ -24,6 +24,8 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        // What it reads or adds comes after all that was said before it.
+        self.commit(now, outlet);
         if let Err(error) = self.try_command(token, command, now, outlet) {
             outlet.reply(token, Err(error));
         }
@@ -59,9 +61,7 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Environment(self.environment())));
             }
             Command::UpdateEnvironment(p) => self.update_environment(token, p, outlet)?,
-            Command::Ensure(p) => {
-                self.ensure(token, p, now, outlet)?;
-            }
+            Command::Ensure(p) => self.ensure(token, p, now, outlet)?,
             Command::Create(p) => {
                 if self.session(&p.session_id).is_ok() {
                     let message = format!(

@@ -241,13 +241,14 @@ impl Bridge {
             _ if history => session.cost,
             _ => None,
         };
-        session.known = Some(Known {
+        let before = session.known.replace(Known {
             agent: key,
             id: agent_session.clone(),
         });
         match session.recovered(rung, failed, replayed, on_lost, &at) {
             Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
             Err(error) => {
+                session.known = before;
                 self.opening_failed(id, &error, now, outlet);
                 return;
             }
@@ -263,7 +264,7 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Stage::Opening { climb, waiters, .. } = &mut session.stage else {
+        let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
         };
         let Some(Restoring {
@@ -275,26 +276,37 @@ impl Bridge {
             return;
         };
         let told = !climb.told.is_empty();
-        let waiters = std::mem::take(waiters);
-        session.stage = Stage::Live { agent_session };
-        if told && waiters.is_empty() {
-            // No answer tells it: a prompt brought the session back.
-            session.tell_state(outlet);
-        }
         if recovery.memory != Memory::None {
             session.log.append(&Record::Recovery {
                 at: &at,
                 recovery: &recovery,
             });
+        }
+        let stored = self.identify(id, now, outlet);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        if let Err(error) = stored {
+            // Else the next try would take the agent's new session for the old one.
+            session.known = session.log.identity().and_then(Known::of);
+            self.opening_failed(id, &error, now, outlet);
+            return;
+        }
+        let live = Stage::Live { agent_session };
+        let waiters = match std::mem::replace(&mut session.stage, live) {
+            Stage::Opening { waiters, .. } => waiters,
+            Stage::Live { .. } | Stage::Resting => Vec::new(),
+        };
+        if recovery.memory != Memory::None {
             session.receipt = Some(recovery.clone());
         }
-        let stored = self.identify(id, now);
-        self.brought_back(id, stored.as_ref().map(|()| &recovery));
+        if told && waiters.is_empty() {
+            // No answer tells it: a prompt brought the session back.
+            session.tell_state(outlet);
+        }
+        self.brought_back(id, Ok(&recovery));
         for token in waiters {
-            match &stored {
-                Ok(()) => self.reply_session(token, id, recovery.clone(), outlet),
-                Err(error) => outlet.reply(token, Err(error.clone())),
-            }
+            self.reply_session(token, id, recovery.clone(), outlet);
         }
         self.set_queued(id, now, outlet);
         self.prompt_queued(id, now, outlet);

@@ -126,7 +126,7 @@ mod tests {
         }
         fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
         fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-        fn retract(&mut self, _: &str) {}
+        fn retract(&mut self, _: &str, _: u64) {}
         fn notify(&mut self, notice: Notice) {
             if let Notice::AgentState(params) = notice {
                 self.states.push(params.state);

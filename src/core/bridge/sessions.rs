@@ -30,8 +30,8 @@ impl Bridge {
         let session = self.session(id)?;
         session.must_be_idle()?;
         session.end_unprompted(None, outlet);
-        session.log.commit()?;
-        session.log.describe();
+        self.write(id, now, outlet)?;
+        self.session(id)?.log.describe();
         let message = "the session was closed before it was open";
         self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), now, outlet);
         self.let_go(id);

@@ -125,7 +125,7 @@ impl Bridge {
             Ok(news) => {
                 session.take_over(asked.setting, news, outlet);
                 let state = Value::Object(session.state.clone());
-                self.identify(&id, now)
+                self.identify(&id, now, outlet)
                     .map(|()| Reply::Setting(SettingResult { state }))
             }
             Err(error) => Err(error),
@@ -198,7 +198,7 @@ mod tests {
         }
         fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
         fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
-        fn retract(&mut self, _: &str) {}
+        fn retract(&mut self, _: &str, _: u64) {}
         fn notify(&mut self, notice: Notice) {
             self.states += usize::from(matches!(notice, Notice::SessionState(_)));
         }

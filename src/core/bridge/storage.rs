@@ -9,6 +9,7 @@ use crate::core::log::{FORMAT, Identity, Log, Record};
 use crate::core::session::{Known, Session};
 use crate::core::store::StoreEvent;
 use crate::core::summary::Ending;
+use crate::core::turn::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{to_raw, value};
 use crate::proto::wire::{ListSessionsParams, TurnSummary};
@@ -66,12 +67,11 @@ impl Bridge {
                 "acpipe ended before this turn did: what the agent did then is not known";
             log.chunk(Some(&turn), &Chunk::Error { error_text });
         }
+        // A full disk is no reason not to read what is there.
+        log.owe();
         log.commit()?;
-        let mut session = Session::new(id.to_owned(), identity.cwd, log, self.view);
-        session.known = identity
-            .agent
-            .zip(identity.agent_session_id)
-            .map(|(agent, id)| Known { agent, id });
+        let mut session = Session::new(id.to_owned(), identity.cwd.clone(), log, self.view);
+        session.known = Known::of(&identity);
         session.wanted = identity.wanted;
         session.cost = identity.cost;
         self.sessions.insert(id.to_owned(), session);
@@ -79,10 +79,15 @@ impl Bridge {
     }
 
     /// Writes who a session is, where that changed, and what was taken down before.
-    pub(super) fn identify(&mut self, id: &str, now: Instant) -> Result<(), Error> {
+    pub(super) fn identify(
+        &mut self,
+        id: &str,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
         self.take_down_identity(id, now);
+        self.write(id, now, outlet)?;
         if let Some(session) = self.sessions.get_mut(id) {
-            session.log.commit()?;
             session.log.describe();
             session.log.sync(0);
         }
@@ -120,7 +125,6 @@ impl Bridge {
         let mut failed = Vec::new();
         for session in dirty {
             if let Err(error) = session.log.commit() {
-                outlet.retract(&session.id);
                 failed.push((session.id.clone(), error));
             }
         }
@@ -129,26 +133,42 @@ impl Bridge {
         }
     }
 
-    /// What a session says cannot be stored: its turn ends here, since nobody may see what would be lost.
-    pub(super) fn not_stored(
+    /// The same for one session, where more depends on it.
+    pub(super) fn write(
         &mut self,
         id: &str,
-        error: Error,
         now: Instant,
         outlet: &mut impl Outlet,
-    ) {
+    ) -> Result<(), Error> {
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
+        let written = session.log.commit();
+        if let Err(error) = &written {
+            self.not_stored(id, error.clone(), now, outlet);
+        }
+        written
+    }
+
+    /// What a session says cannot be stored: nobody may see what would be lost, and what was begun ends here.
+    fn not_stored(&mut self, id: &str, error: Error, now: Instant, outlet: &mut impl Outlet) {
         warn!(session = id, %error, "a session is not stored");
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        // What nobody saw is no message.
+        outlet.retract(id, session.log.seq());
         session.unprompted = None;
         let agent_session = session.agent_session().map(str::to_owned);
-        let Some(call) = session.running.as_ref().map(|running| running.call) else {
+        let call = session.running.as_ref().map(|running| running.call);
+        session.with_turn(outlet, |turn, sink| turn.cut_off(&error, sink));
+        // What nobody asked for ends too, where its beginning was seen.
+        for turn in session.log.open_turns() {
+            let error_text = &error.message;
+            let mut sink = session.sink(Some(&turn), outlet);
+            sink.chunk(&Chunk::Error { error_text });
+        }
+        session.log.owe();
+        let Some(call) = call else {
             return;
         };
-        session.with_turn(outlet, |turn, sink| turn.cut_off(&error, sink));
-        session.log.owe();
         if self.calls.contains_key(&call) {
             session.abandoned = Some(call);
             if let (Some(agent), Some(agent_session)) = (&mut self.agent, agent_session) {

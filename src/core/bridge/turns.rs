@@ -93,7 +93,12 @@ impl Bridge {
             turn_id: &turn_id,
             message: &user,
         });
-        session.log.commit()?;
+        self.write(&id, now, outlet)?;
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
+        let agent = self
+            .agent
+            .as_mut()
+            .ok_or_else(|| out_of_order("there is no agent"))?;
         session.log.sync(0);
         agent.out.append(&mut lines);
         session.reinject = None;
@@ -383,12 +388,9 @@ impl Bridge {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),
         });
-        if let Err(error) = session.log.commit() {
-            outlet.retract(id);
-            self.not_stored(id, error, now, outlet);
-            return;
+        if self.write(id, now, outlet).is_ok() {
+            self.close_turn(id, &ending, now, outlet);
         }
-        self.close_turn(id, &ending, now, outlet);
     }
 
     /// The last chunk of a turn was given: now its summary is.

@@ -214,7 +214,7 @@ mod tests {
             self.0.push(chunk["type"].as_str().unwrap().to_owned());
         }
         fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-        fn retract(&mut self, _: &str) {}
+        fn retract(&mut self, _: &str, _: u64) {}
         fn notify(&mut self, _: Notice) {}
     }
 

@@ -1,0 +1,193 @@
+//! A disk that fails on purpose, and what is left of it after a crash.
+
+use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::store::{Card, LogFile, Store, StoreEvent};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A generator that repeats itself: a run is known by its seed.
+#[derive(Debug, Clone)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.roll() % n as u64).unwrap()
+    }
+
+    pub fn percent(&mut self, p: usize) -> bool {
+        self.below(100) < p
+    }
+}
+
+/// What is on the disk of one log.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    pub bytes: Vec<u8>,
+    /// How much of it outlasts a crash of the machine for sure.
+    pub synced: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    logs: BTreeMap<String, Kept>,
+    dice: Dice,
+    /// How often of a hundred a write or a sync fails.
+    failing: usize,
+    /// What was asked to be synced: the answer's number, the log, and how long that was then.
+    asked: VecDeque<(u64, String, usize)>,
+    failures: u32,
+}
+
+/// The disk; every copy is the same one.
+#[derive(Debug, Clone)]
+pub struct Disk(Rc<RefCell<State>>);
+
+impl Disk {
+    pub fn new(seed: u64, logs: BTreeMap<String, Kept>) -> Self {
+        Self(Rc::new(RefCell::new(State {
+            logs,
+            dice: Dice(seed),
+            failing: 0,
+            asked: VecDeque::new(),
+            failures: 0,
+        })))
+    }
+
+    pub fn fail(&self, percent: usize) {
+        self.0.borrow_mut().failing = percent;
+    }
+
+    /// How often something failed.
+    pub fn failures(&self) -> u32 {
+        self.0.borrow().failures
+    }
+
+    pub fn logs(&self) -> BTreeMap<String, Kept> {
+        self.0.borrow().logs.clone()
+    }
+
+    /// Does the oldest sync that was asked for, or fails to.
+    pub fn sync_next(&self) -> Option<StoreEvent> {
+        let mut state = self.0.borrow_mut();
+        let (ticket, id, len) = state.asked.pop_front()?;
+        if state.fails() {
+            let outcome = Err(Error::new(ErrorKind::Storage, "the sync failed"));
+            return Some(StoreEvent::Synced { ticket, outcome });
+        }
+        if let Some(kept) = state.logs.get_mut(&id) {
+            kept.synced = kept.synced.max(len);
+        }
+        let outcome = Ok(());
+        Some(StoreEvent::Synced { ticket, outcome })
+    }
+
+    /// What a crash of the machine leaves: anything between what was synced and all.
+    pub fn after_lost_tail(&self, dice: &mut Dice) -> BTreeMap<String, Kept> {
+        let mut logs = self.logs();
+        for kept in logs.values_mut() {
+            let unsure = kept.bytes.len().saturating_sub(kept.synced);
+            kept.bytes.truncate(kept.synced + dice.below(unsure + 1));
+        }
+        logs
+    }
+}
+
+impl State {
+    fn fails(&mut self) -> bool {
+        let fails = self.failing > 0 && self.dice.percent(self.failing);
+        self.failures += u32::from(fails);
+        fails
+    }
+}
+
+impl Store for Disk {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.0.borrow().logs.contains_key(id))
+    }
+
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        let mut state = self.0.borrow_mut();
+        let end = state.logs.entry(id.to_owned()).or_default().bytes.len();
+        Ok(Box::new(File {
+            disk: self.clone(),
+            id: id.to_owned(),
+            end,
+        }))
+    }
+
+    fn list(&mut self, _: u64) -> bool {
+        false
+    }
+}
+
+/// A log on it, by the contract of [`LogFile`]: all of a write is there or nothing.
+#[derive(Debug)]
+struct File {
+    disk: Disk,
+    id: String,
+    end: usize,
+}
+
+impl File {
+    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        let mut state = self.disk.0.borrow_mut();
+        act(state.logs.entry(self.id.clone()).or_default())
+    }
+}
+
+impl LogFile for File {
+    fn end(&self) -> u64 {
+        self.end as u64
+    }
+
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.disk.0.borrow_mut().fails() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.kept(|kept| kept.bytes.extend_from_slice(lines));
+        self.end += lines.len();
+        Ok(())
+    }
+
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let place = |at: u64| usize::try_from(at).unwrap().min(self.end);
+        let range = place(range.start)..place(range.end);
+        Ok(self.kept(|kept| kept.bytes[range].to_vec()))
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.end = usize::try_from(len).unwrap();
+        let end = self.end;
+        self.kept(|kept| kept.bytes.truncate(end));
+        Ok(())
+    }
+
+    fn sync(&mut self, ticket: u64) -> bool {
+        let asked = (ticket, self.id.clone(), self.end);
+        self.disk.0.borrow_mut().asked.push_back(asked);
+        true
+    }
+
+    fn describe(&mut self, _: &Card) {}
+
+    fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn remove(&mut self, _: bool) -> io::Result<()> {
+        self.disk.0.borrow_mut().logs.remove(&self.id);
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! Drives a bridge as the loop does, with an agent that says whatever the dice tell.
+
+use super::disk::{Dice, Disk};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
+use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::error::Error;
+use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
+use acpipe::proto::chunk::Chunk;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::{AgentSource, Variables};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// A chunk that the client got.
+#[derive(Debug, Clone)]
+pub struct Given {
+    pub session: String,
+    pub turn: Option<String>,
+    pub seq: u64,
+    pub chunk: Value,
+}
+
+/// What the client got and is about to get.
+#[derive(Debug, Default)]
+pub struct Client {
+    staged: Vec<Given>,
+    pub given: Vec<Given>,
+    pub replies: BTreeMap<u64, Result<Value, Error>>,
+}
+
+impl Outlet for Client {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+        let twice = self.replies.insert(token.0, answer);
+        assert!(twice.is_none(), "{token:?} was answered twice");
+    }
+
+    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.staged.push(Given {
+            session: place.session.to_owned(),
+            turn: place.turn.map(str::to_owned),
+            seq: place.seq,
+            chunk: serde_json::from_slice(json).unwrap(),
+        });
+    }
+
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+
+    fn retract(&mut self, session: &str, after: u64) {
+        self.staged
+            .retain(|g| g.session != session || g.seq <= after);
+    }
+
+    fn notify(&mut self, _: Notice) {}
+}
+
+/// A prompt and what became of it.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    pub session: String,
+    pub turn: String,
+    pub token: u64,
+}
+
+pub struct World {
+    bridge: Bridge,
+    pub disk: Disk,
+    pub client: Client,
+    agent: Option<AgentId>,
+    now: Instant,
+    last_token: u64,
+    last_session: u64,
+    /// Tells the sessions that agents make apart over runs.
+    prefix: &'static str,
+    pub prompts: Vec<Prompt>,
+    /// Prompts that the agent has not answered: its session, the call's id, whether it was cancelled.
+    open: BTreeMap<String, (Value, bool)>,
+    /// The agent's sessions.
+    sessions: BTreeSet<String>,
+    /// Every turn that the agent was prompted for.
+    pub sent: Vec<String>,
+    last_tool: u64,
+}
+
+fn params<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).unwrap()
+}
+
+impl World {
+    pub fn new(disk: Disk, prefix: &'static str) -> Self {
+        let now = Instant::now();
+        let settings = Settings {
+            default_agent: AgentSpec {
+                command: "agent".into(),
+                args: Vec::new(),
+                cwd: "/".into(),
+                env: Variables::default(),
+                source: AgentSource::CommandLine,
+            },
+            policy: Policy::Approve,
+            profile: Profile::V7,
+            cwd: "/".into(),
+            id_prefix: prefix.into(),
+            clock: (now, 0),
+            on_lost: OnLost::default(),
+        };
+        let mut world = Self {
+            bridge: Bridge::new(settings, Box::new(disk.clone())),
+            disk,
+            client: Client::default(),
+            agent: None,
+            now,
+            last_token: 0,
+            last_session: 0,
+            prefix,
+            prompts: Vec::new(),
+            open: BTreeMap::new(),
+            sessions: BTreeSet::new(),
+            sent: Vec::new(),
+            last_tool: 0,
+        };
+        world.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
+        world.settle();
+        world
+    }
+
+    /// Gives a command, and nothing more: the loop takes all that wait before it writes.
+    fn command(&mut self, command: Command) -> u64 {
+        self.last_token += 1;
+        let token = Token(self.last_token);
+        self.bridge
+            .command(token, command, self.now, &mut self.client);
+        self.last_token
+    }
+
+    pub fn ensure(&mut self, session: &str) -> u64 {
+        self.command(Command::Ensure(params(json!({ "sessionId": session }))))
+    }
+
+    pub fn prompt(&mut self, session: &str, turn: &str) -> u64 {
+        let wish = json!({ "sessionId": session, "turnId": turn, "message": turn });
+        let token = self.command(Command::Prompt(params(wish)));
+        self.prompts.push(Prompt {
+            session: session.to_owned(),
+            turn: turn.to_owned(),
+            token,
+        });
+        token
+    }
+
+    pub fn list(&mut self, session: &str) -> u64 {
+        let wish = json!({ "sessionId": session });
+        self.command(Command::History(History::ListMessages(params(wish))))
+    }
+
+    pub fn add(&mut self, session: &str, id: &str) -> u64 {
+        let message = json!({ "id": id, "role": "user", "parts": [] });
+        let wish = json!({ "sessionId": session, "message": message });
+        self.command(Command::History(History::AddMessage(params(wish))))
+    }
+
+    pub fn close(&mut self, session: &str) -> u64 {
+        let wish = json!({ "sessionId": session });
+        self.command(Command::History(History::CloseSession(params(wish))))
+    }
+
+    /// What the loop does after whatever happened: effects, then what must be written, then output.
+    pub fn settle(&mut self) {
+        loop {
+            let effects = self.bridge.effects();
+            if effects.is_empty() {
+                break;
+            }
+            let mut answers = Vec::new();
+            for effect in effects {
+                match effect {
+                    Effect::Spawn(id, _) => self.agent = Some(id),
+                    Effect::Send(_, lines) => {
+                        for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+                            answers.extend(self.hear(&serde_json::from_slice(line).unwrap()));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.hand_over();
+            self.say(&answers);
+        }
+        self.hand_over();
+    }
+
+    fn hand_over(&mut self) {
+        self.bridge.commit(self.now, &mut self.client);
+        self.client.given.append(&mut self.client.staged);
+    }
+
+    /// The agent gets a message: its answers.
+    fn hear(&mut self, message: &Value) -> Vec<Value> {
+        let session = &message["params"]["sessionId"];
+        let agent_session = session.as_str().unwrap_or_default().to_owned();
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({
+                "protocolVersion": 1,
+                "agentCapabilities": { "sessionCapabilities": { "resume": {}, "close": {} } },
+            }),
+            "session/new" => {
+                self.last_session += 1;
+                let id = format!("{}-{}", self.prefix, self.last_session);
+                self.sessions.insert(id.clone());
+                json!({ "sessionId": id })
+            }
+            "session/resume" => {
+                self.sessions.insert(agent_session);
+                json!({})
+            }
+            "session/close" => {
+                self.sessions.remove(&agent_session);
+                json!({})
+            }
+            "session/prompt" => {
+                let turn = message["params"]["prompt"][0]["text"].as_str().unwrap();
+                let record = r#"{"record":"prompt","at":"#;
+                let written = self.disk.logs().values().any(|kept| {
+                    let text = String::from_utf8_lossy(&kept.bytes).into_owned();
+                    let id = format!(r#""turnId":"{turn}""#);
+                    text.lines()
+                        .any(|l| l.starts_with(record) && l.contains(&id))
+                });
+                assert!(written, "{turn} was sent, and is not in the log");
+                self.sent.push(turn.to_owned());
+                let open = (message["id"].clone(), false);
+                let twice = self.open.insert(agent_session, open);
+                assert!(twice.is_none(), "two prompts at once");
+                return Vec::new();
+            }
+            "session/cancel" => {
+                if let Some((_, cancelled)) = self.open.get_mut(&agent_session) {
+                    *cancelled = true;
+                }
+                return Vec::new();
+            }
+            _ => return Vec::new(),
+        };
+        vec![json!({ "id": message["id"], "result": result })]
+    }
+
+    /// The agent writes these lines at once.
+    fn say(&mut self, lines: &[Value]) {
+        let Some(agent) = self.agent.filter(|_| !lines.is_empty()) else {
+            return;
+        };
+        let mut text = String::new();
+        for line in lines {
+            let mut line = line.clone();
+            line["jsonrpc"] = "2.0".into();
+            text += &line.to_string();
+            text.push('\n');
+        }
+        let input = AgentInput::Batch(Batch::Lines(text.into()));
+        let rest = self.bridge.agent(agent, input, self.now, &mut self.client);
+        assert!(rest.is_none());
+        self.hand_over();
+        self.bridge.drained(true, self.now, &mut self.client);
+        self.hand_over();
+    }
+
+    /// The agent says something, in a turn or unasked; now and then it ends a turn with it.
+    pub fn agent_speaks(&mut self, dice: &mut Dice) {
+        let sessions: Vec<String> = self.sessions.iter().cloned().collect();
+        if sessions.is_empty() {
+            return;
+        }
+        let session = &sessions[dice.below(sessions.len())];
+        let mut lines = Vec::new();
+        for _ in 0..=dice.below(6) {
+            let update = self.update(dice);
+            lines.push(json!({
+                "method": "session/update",
+                "params": { "sessionId": session, "update": update },
+            }));
+            if dice.percent(25)
+                && let Some((id, cancelled)) = self.open.remove(session)
+            {
+                let reason = if cancelled { "cancelled" } else { "end_turn" };
+                lines.push(json!({ "id": id, "result": { "stopReason": reason } }));
+            }
+        }
+        self.say(&lines);
+        self.settle();
+    }
+
+    fn update(&mut self, dice: &mut Dice) -> Value {
+        let said = "a word or two ".repeat(1 + dice.below(20));
+        let content = json!({ "type": "text", "text": said });
+        match dice.below(5) {
+            0 => json!({ "sessionUpdate": "agent_thought_chunk", "content": content }),
+            1 => {
+                self.last_tool += 1;
+                let id = format!("t{}", self.last_tool);
+                json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": "Look",
+                        "status": "in_progress", "rawInput": { "at": said } })
+            }
+            2 => {
+                let id = format!("t{}", self.last_tool);
+                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id,
+                        "status": "completed", "rawOutput": said })
+            }
+            _ => json!({ "sessionUpdate": "agent_message_chunk", "content": content }),
+        }
+    }
+
+    /// The agent answers every prompt that is open.
+    pub fn agent_ends_all(&mut self) {
+        let mut lines = Vec::new();
+        for (_, (id, cancelled)) in std::mem::take(&mut self.open) {
+            let reason = if cancelled { "cancelled" } else { "end_turn" };
+            lines.push(json!({ "id": id, "result": { "stopReason": reason } }));
+        }
+        self.say(&lines);
+        self.settle();
+    }
+
+    /// One sync comes to its end; false when none was asked for.
+    pub fn sync(&mut self) -> bool {
+        let Some(event) = self.disk.sync_next() else {
+            return false;
+        };
+        self.bridge.stored(event, self.now, &mut self.client);
+        self.settle();
+        true
+    }
+
+    /// It is later: what nobody asked for ends.
+    pub fn later(&mut self) {
+        self.now += Duration::from_secs(11);
+        self.bridge.tick(self.now, &mut self.client);
+        self.settle();
+    }
+}

@@ -1,0 +1,306 @@
+//! The bridge on a disk that fails: whatever it does and whenever it crashes, what the client was given is
+//! there, and nothing is done twice.
+//!
+//! A run is made of a seed: `SEED=n cargo test --test store` repeats one, `RUNS=1000` makes more of them.
+
+#![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
+
+mod disk;
+mod drive;
+
+use acpipe::core::error::{Error, ErrorKind};
+use disk::{Dice, Disk, Kept};
+use drive::{Given, World};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many runs there are where nothing is said.
+const RUNS: u64 = 100;
+const SESSIONS: [&str; 2] = ["a", "b"];
+
+/// What is in a log, checked: numbers without a gap, no turn twice.
+struct Contents {
+    chunks: BTreeMap<u64, (Option<String>, Value)>,
+    prompts: BTreeSet<String>,
+    ends: BTreeMap<String, Value>,
+}
+
+fn contents(kept: &Kept) -> Contents {
+    let text = String::from_utf8(kept.bytes.clone()).unwrap();
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut contents = Contents {
+        chunks: BTreeMap::new(),
+        prompts: BTreeSet::new(),
+        ends: BTreeMap::new(),
+    };
+    for line in text[..whole].lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let turn = line["turnId"].as_str().map(str::to_owned);
+        match line["record"].as_str().unwrap() {
+            "chunk" => {
+                let seq = line["seq"].as_u64().unwrap();
+                assert_eq!(seq, contents.chunks.len() as u64 + 1, "{line}");
+                contents.chunks.insert(seq, (turn, line["chunk"].clone()));
+            }
+            "prompt" => assert!(contents.prompts.insert(turn.unwrap()), "{line}"),
+            "end" => {
+                let twice = contents.ends.insert(turn.unwrap(), line["summary"].clone());
+                assert!(twice.is_none(), "{line}");
+            }
+            _ => {}
+        }
+    }
+    contents
+}
+
+fn is_last(chunk: &Value) -> bool {
+    ["finish", "abort", "error"].contains(&chunk["type"].as_str().unwrap())
+}
+
+/// Whether it says that storing failed.
+fn tells_failure(chunk: &Value) -> bool {
+    let text = chunk["errorText"].as_str().unwrap_or_default();
+    chunk["type"] == "error" && text.contains("log cannot be")
+}
+
+/// Whether a chunk is the one that was given. The news that storing failed may be lost with acpipe: then
+/// another error ends the message in its place.
+fn is_same(given: &Given, chunk: &Value) -> bool {
+    given.chunk == *chunk || (tells_failure(&given.chunk) && chunk["type"] == "error")
+}
+
+/// Whether a summary says so.
+fn of_storage(summary: &Value) -> bool {
+    let errors = summary["errors"].as_array().unwrap();
+    errors.iter().any(|e| e["kind"] == "storage")
+}
+
+fn of<'a>(given: &'a [Given], session: &str) -> impl Iterator<Item = &'a Given> {
+    given.iter().filter(move |g| g.session == session)
+}
+
+/// What the client was given is well-formed by itself.
+fn check_given(world: &World) {
+    for session in SESSIONS {
+        let mut over = BTreeSet::new();
+        for (n, given) in of(&world.client.given, session).enumerate() {
+            assert_eq!(given.seq, n as u64 + 1, "{given:?}");
+            let Some(turn) = &given.turn else { continue };
+            assert!(!over.contains(turn), "after its end: {given:?}");
+            if is_last(&given.chunk) {
+                over.insert(turn.clone());
+            }
+        }
+    }
+    for prompt in &world.prompts {
+        let Some(Ok(summary)) = world.client.replies.get(&prompt.token) else {
+            continue;
+        };
+        let own: Vec<&Given> = of(&world.client.given, &prompt.session)
+            .filter(|g| g.turn.as_ref() == Some(&prompt.turn))
+            .collect();
+        let last = own.last().unwrap();
+        assert!(is_last(&last.chunk), "{last:?}");
+        let failures = own.iter().filter(|g| tells_failure(&g.chunk)).count();
+        assert_eq!(failures, usize::from(of_storage(summary)), "{own:?}");
+    }
+}
+
+/// What the client was given is in the log, but for the news that storing failed.
+fn check_process_crash(world: &World, logs: &BTreeMap<String, Kept>) {
+    for session in SESSIONS {
+        let contents = contents(&logs.get(session).cloned().unwrap_or_default());
+        for given in of(&world.client.given, session) {
+            match contents.chunks.get(&given.seq) {
+                Some((turn, chunk)) => {
+                    assert_eq!(turn, &given.turn);
+                    assert!(is_same(given, chunk), "{given:?} {chunk}");
+                }
+                None => assert!(tells_failure(&given.chunk), "{given:?} is not in the log"),
+            }
+        }
+    }
+}
+
+/// What was acknowledged is in the log, with all of its turn.
+fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
+    for prompt in &world.prompts {
+        let Some(Ok(summary)) = world.client.replies.get(&prompt.token) else {
+            continue;
+        };
+        if of_storage(summary) {
+            continue;
+        }
+        let contents = contents(&logs[&prompt.session]);
+        assert_eq!(contents.ends.get(&prompt.turn), Some(summary));
+        for given in of(&world.client.given, &prompt.session) {
+            if given.turn.as_ref() == Some(&prompt.turn) {
+                assert_eq!(contents.chunks[&given.seq].1, given.chunk);
+            }
+        }
+    }
+}
+
+/// A new bridge knows what became of each turn, ends what was open, and runs nothing twice.
+fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, seed: u64) {
+    let disk = Disk::new(seed, logs);
+    let mut world = World::new(disk, "later");
+    // What is there can be read while nothing can be written.
+    world.disk.fail(100);
+    for session in SESSIONS {
+        let token = world.list(session);
+        match &world.client.replies[&token] {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind, ErrorKind::SessionNotFound, "{error:?}"),
+        }
+    }
+    world.disk.fail(0);
+    for prompt in &before.prompts {
+        let kept = world.disk.logs().get(&prompt.session).cloned();
+        let contents = contents(&kept.unwrap_or_default());
+        if !contents.prompts.contains(&prompt.turn) {
+            let sent = before.sent.contains(&prompt.turn);
+            assert!(machine || !sent, "{} was sent and is unknown", prompt.turn);
+            continue;
+        }
+        let token = world.prompt(&prompt.session, &prompt.turn);
+        world.settle();
+        let answer = world.client.replies.get(&token);
+        match (contents.ends.get(&prompt.turn), answer) {
+            (Some(end), Some(Ok(summary))) => {
+                assert_eq!(end, summary);
+                if let Some(Ok(told)) = before.client.replies.get(&prompt.token) {
+                    assert_eq!(told, summary);
+                }
+            }
+            (
+                None,
+                Some(Err(Error {
+                    kind: ErrorKind::TurnUnfinished,
+                    ..
+                })),
+            ) => {
+                let told = before.client.replies.get(&prompt.token);
+                let acknowledged = matches!(told, Some(Ok(s)) if !of_storage(s));
+                assert!(machine || !acknowledged, "{prompt:?}");
+            }
+            other => panic!("{prompt:?}: {other:?}"),
+        }
+    }
+    assert!(world.sent.is_empty(), "{:?}", world.sent);
+    for session in SESSIONS {
+        works(&mut world, session);
+        let contents = contents(&world.disk.logs()[session]);
+        let mut open = BTreeSet::new();
+        for (turn, chunk) in contents.chunks.values() {
+            match turn {
+                Some(turn) if is_last(chunk) => _ = open.remove(turn),
+                Some(turn) => _ = open.insert(turn),
+                None => {}
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+        if !machine {
+            for given in of(&before.client.given, session) {
+                let (turn, chunk) = &contents.chunks[&given.seq];
+                assert_eq!(turn, &given.turn);
+                assert!(is_same(given, chunk), "{given:?} {chunk}");
+            }
+        }
+    }
+}
+
+/// A session can be ensured and prompted.
+fn works(world: &mut World, session: &str) {
+    let token = world.ensure(session);
+    world.settle();
+    let answer = &world.client.replies[&token];
+    assert!(answer.is_ok(), "{answer:?}");
+    let turn = format!("works-{session}");
+    let token = world.prompt(session, &turn);
+    world.settle();
+    world.agent_ends_all();
+    while world.sync() {}
+    let summary = world.client.replies[&token].as_ref().unwrap();
+    assert_eq!(summary["stopReason"], "end_turn");
+}
+
+fn run(seed: u64) -> u32 {
+    let mut dice = Dice(seed);
+    let disk = Disk::new(seed ^ 0xd15c, BTreeMap::new());
+    let mut world = World::new(disk.clone(), "first");
+    let failing = [0, 2, 10, 40][dice.below(4)];
+    let (mut turns, mut added) = (0, Vec::new());
+    for step in 0..20 + dice.below(60) {
+        // Disks fail for a while, as a rule.
+        if dice.percent(15) {
+            disk.fail(if dice.percent(60) { failing } else { 0 });
+        }
+        let session = SESSIONS[dice.below(2)];
+        match dice.below(12) {
+            0 | 1 => _ = world.ensure(session),
+            2 | 3 => {
+                turns += 1;
+                world.prompt(session, &format!("turn{turns}"));
+                match dice.below(4) {
+                    0 => _ = world.list(session),
+                    1 => _ = world.add(session, &format!("note{step}")),
+                    _ => {}
+                }
+            }
+            4 => added.push((session, world.add(session, &format!("note{step}")))),
+            5 => _ = world.close(session),
+            6 => _ = world.sync(),
+            7 => world.later(),
+            _ => world.agent_speaks(&mut dice),
+        }
+        if dice.percent(80) {
+            world.settle();
+        }
+    }
+    world.settle();
+    check_given(&world);
+    check_process_crash(&world, &disk.logs());
+    for (session, token) in added {
+        if let Some(Ok(answer)) = world.client.replies.get(&token) {
+            let text = String::from_utf8_lossy(&disk.logs()[session].bytes).into_owned();
+            let line = format!(r#""message":{}}}"#, answer["message"]);
+            assert!(text.contains(&line), "{line} is not in the log");
+        }
+    }
+    let lost = disk.after_lost_tail(&mut dice);
+    check_lost_tail(&world, &lost);
+    check_reopened(&world, disk.logs(), false, seed);
+    check_reopened(&world, lost, true, seed);
+
+    // It goes on, once the disk works.
+    disk.fail(0);
+    world.agent_ends_all();
+    world.later();
+    while world.sync() {}
+    for prompt in &world.prompts {
+        let answered = world.client.replies.contains_key(&prompt.token);
+        assert!(answered, "{prompt:?} was never answered");
+    }
+    for session in SESSIONS {
+        works(&mut world, session);
+    }
+    check_given(&world);
+    check_process_crash(&world, &disk.logs());
+    disk.failures()
+}
+
+#[test]
+fn what_the_client_was_given_outlasts_every_failure() {
+    let given = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    if let Some(seed) = given("SEED") {
+        run(seed);
+        return;
+    }
+    let mut failures = 0;
+    for seed in 0..given("RUNS").unwrap_or(RUNS) {
+        let run = std::panic::catch_unwind(|| run(seed));
+        failures += run.unwrap_or_else(|_| panic!("SEED={seed}"));
+    }
+    assert!(failures > 0, "the disk failed {failures} times only");
+}
