@@ -22,6 +22,9 @@ pub struct Signals {
 impl Signals {
     /// Listens to all that were not ignored when acpipe was started, as `nohup` does with SIGHUP.
     pub fn new() -> io::Result<Self> {
+        // Caught, it does nothing: a file that may not grow is an error of the write, not the end of acpipe.
+        let too_large = rustix::process::Signal::XFSZ;
+        let _ = signal(SignalKind::from_raw(too_large.as_raw()))?;
         let ignored = ignored_at_start();
         let listen = |kind: SignalKind| {
             let bit = 1_u64.checked_shl(kind.as_raw_value().unsigned_abs() - 1);

@@ -28,6 +28,8 @@ const MARK: &str = "ACPIPE_BRIDGE_TEST";
 pub struct World {
     /// A directory of its own.
     pub dir: PathBuf,
+    /// How large the files of acpipe may become, in blocks of 512 bytes.
+    pub room: Option<u32>,
     mark: String,
 }
 
@@ -42,13 +44,22 @@ impl World {
         fs::create_dir_all(&dir).unwrap();
         Self {
             dir: dir.canonicalize().unwrap(),
+            room: None,
             mark,
         }
     }
 
     /// acpipe with these arguments, marked, its agents logging to [`World::log`].
     pub fn acpipe<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = Command::new(ACPIPE);
+        let mut command = match self.room {
+            None => Command::new(ACPIPE),
+            Some(room) => {
+                let mut limited = Command::new("sh");
+                let limit = format!(r#"ulimit -f {room}; exec "$0" "$@""#);
+                limited.args(["-c", &limit, ACPIPE]);
+                limited
+            }
+        };
         command
             .args(args)
             .env_remove("ACPIPE_AGENT")

@@ -1,0 +1,63 @@
+//! What acpipe does when the world fails it.
+
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+
+#[test]
+fn a_full_disk_ends_the_turn_and_harms_nothing() {
+    let [wait, stop] = until_cancelled();
+    let long = "x".repeat(20 << 10);
+    let script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [[say("one"), end("end_turn")], [say(&long), say(&long), wait, stop]],
+    });
+    let mut world = World::new();
+    world.room = Some(64);
+    let path = world.script(&script);
+    let args = ["--", FAKE_AGENT, &path];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s.ensure("default");
+    let first = s.prompt("first");
+    let prompt = json!({"message": "second", "turnId": "second"});
+    let id = s.send("session/prompt", &prompt);
+    let summary = s.result(&id);
+    assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
+    let message = summary["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("make room"), "{message}");
+    // What the client saw of it is stored, but for the news.
+    let mut seen = s.numbered("default");
+    let (_, last) = seen.pop_last().unwrap();
+    assert_eq!(last["type"], "error");
+    assert_eq!(last["errorText"], message);
+    let after = first.chunks.len();
+    let page = s.call("session/replay", &json!({"afterSeq": after}));
+    let stored = page["entries"].as_array().unwrap().iter();
+    let stored: Vec<(u64, &Value)> = stored
+        .map(|e| (e["seq"].as_u64().unwrap(), &e["chunk"]))
+        .collect();
+    for (seq, chunk) in &seen {
+        assert!(stored.contains(&(*seq, chunk)), "{seq} {chunk}");
+    }
+
+    // With more room the session goes on where it was.
+    s.world.room = None;
+    let mut s = s.restart(&args);
+    s.initialize();
+    s.waive("agent/state");
+    let page = s.call("session/replay", &json!({"afterSeq": 0}));
+    let entries = page["entries"].as_array().unwrap();
+    let begin: Vec<&Value> = entries[..after].iter().map(|e| &e["chunk"]).collect();
+    assert_eq!(begin, first.chunks.iter().collect::<Vec<_>>());
+    assert_eq!(entries.last().unwrap()["chunk"]["type"], "error");
+    let third = s.prompt("third");
+    assert_eq!(third.one("data-recovery")["data"]["rung"], "resume");
+    assert_eq!(third.summary["stopReason"], "end_turn");
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/prompt").len(), 3);
+}
