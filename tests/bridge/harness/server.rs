@@ -53,18 +53,21 @@ pub struct Server {
     /// Its output has ended.
     over: bool,
     audited: bool,
+    /// It was killed: its last line may be a torn one.
+    killed: bool,
 }
 
 #[derive(Default)]
 struct Stream {
     seq: u64,
     gap_allowed: bool,
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<Given>,
     /// Turns whose answer is there: nothing may follow.
     closed: BTreeSet<String>,
 }
 
-struct Chunk {
+struct Given {
+    seq: u64,
     turn: Option<String>,
     chunk: Value,
 }
@@ -142,6 +145,7 @@ impl Server {
             waived: BTreeSet::new(),
             over: false,
             audited: false,
+            killed: false,
         }
     }
 
@@ -330,9 +334,9 @@ impl Server {
     pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
         let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
             let stream = s.stream(session);
-            let unasked = |c: &&Chunk| c.chunk["messageMetadata"]["acp"]["unprompted"] == true;
+            let unasked = |c: &&Given| c.chunk["messageMetadata"]["acp"]["unprompted"] == true;
             let turn = stream.chunks.iter().find(unasked)?.turn.clone();
-            let over = |c: &Chunk| {
+            let over = |c: &Given| {
                 c.turn == turn && ["finish", "error"].contains(&c.chunk["type"].as_str().unwrap())
             };
             if !stream.chunks.iter().any(over) {
@@ -355,6 +359,29 @@ impl Server {
     pub fn take_chunks(&mut self, session: &str) -> Vec<Value> {
         let chunks = std::mem::take(&mut self.stream(session).chunks);
         chunks.into_iter().map(|c| c.chunk).collect()
+    }
+
+    /// All chunks of a session that were not claimed, by their numbers.
+    pub fn numbered(&mut self, session: &str) -> BTreeMap<u64, Value> {
+        let chunks = std::mem::take(&mut self.stream(session).chunks);
+        chunks.into_iter().map(|c| (c.seq, c.chunk)).collect()
+    }
+
+    /// The answer to a call, if it is there before acpipe has written so many messages.
+    pub fn answer_within(&mut self, id: &Id, messages: usize) -> Option<Value> {
+        let since = Instant::now();
+        while !self.answers.contains_key(id) && self.seen < messages && !self.over {
+            if since.elapsed() > LIMIT {
+                self.fail(&format!("hung without the answer to {id:?}"));
+            }
+            self.take_input();
+        }
+        self.answers.remove(id)
+    }
+
+    /// How many messages acpipe has written.
+    pub fn seen(&self) -> usize {
+        self.seen
     }
 
     /// Waits until a chunk of this session is there that `is` it; claims nothing.
@@ -447,13 +474,24 @@ impl Server {
 
     /// Kills acpipe, and what it leaves behind, and starts it again; what was said before need not be claimed.
     pub fn crash(mut self, args: &[&str]) -> Self {
+        self.kill();
+        self.world.kill_all();
+        self.succeed(args)
+    }
+
+    /// Kills acpipe; what it had written is still read.
+    pub fn kill(&mut self) {
         super::signal(self.pid(), rustix::process::Signal::KILL);
+        self.killed = true;
         self.audited = true;
         self.stdin = None;
         self.read_on(true);
         self.drain();
         self.child.wait().unwrap();
-        self.world.kill_all();
+    }
+
+    /// acpipe once more, in the same world.
+    pub fn next(mut self, args: &[&str]) -> Self {
         self.succeed(args)
     }
 
@@ -570,6 +608,7 @@ impl Server {
     fn take_input(&mut self) {
         match self.inputs.recv_timeout(std::time::Duration::from_secs(1)) {
             Ok(Input::Message(text)) => self.message(&text),
+            Ok(Input::Fault(_)) if self.killed => {}
             Ok(Input::Fault(fault)) => self.fail(&fault),
             Ok(Input::Eof) | Err(RecvTimeoutError::Disconnected) => self.over = true,
             Err(RecvTimeoutError::Timeout) => {}
@@ -657,7 +696,8 @@ impl Server {
         let fits = seq == next || (stream.gap_allowed && seq >= stream.seq);
         let late = turn.as_ref().is_some_and(|t| stream.closed.contains(t));
         stream.seq = seq;
-        stream.chunks.push_back(Chunk {
+        stream.chunks.push_back(Given {
+            seq,
             turn,
             chunk: params["chunk"].clone(),
         });
