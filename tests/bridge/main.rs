@@ -32,6 +32,7 @@ mod session;
 mod sessions;
 mod settings;
 mod signals;
+mod sizes;
 mod store;
 mod surroundings;
 mod tidy;

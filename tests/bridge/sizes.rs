@@ -1,0 +1,180 @@
+//! What large histories cost: numbers for `docs/performance.md`, by hand.
+//!
+//! `cargo test --release --test bridge sizes -- --ignored --nocapture --test-threads 1`
+
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::say;
+use crate::harness::{FAKE_AGENT, World};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const AT: &str = "2026-11-01T00:00:00.000Z";
+
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The most memory that acpipe had so far, in MB.
+fn peak(s: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kb = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    kb.unwrap_or(0_u64) / 1000
+}
+
+fn timed(s: &mut Server, what: &str, method: &str, params: &Value) -> Value {
+    let begun = Instant::now();
+    let result = s.call(method, params);
+    let took = begun.elapsed();
+    tell(&format!("{what}: {took:.3?}, peak {} MB", peak(s)));
+    result
+}
+
+fn serve(world: World, args: &[&str]) -> Server {
+    let mut s = Server::launch(world, args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s
+}
+
+fn sessions(world: &World) -> PathBuf {
+    let dir = world.dir.join("state/sessions");
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// The first line of a log.
+fn identity(id: &str) -> String {
+    let line = json!({"record": "session", "at": AT, "format": 1, "sessionId": id,
+        "createdAt": AT, "cwd": "/project", "agent": "agent", "agentSessionId": id});
+    format!("{line}\n")
+}
+
+/// A turn of a log: a prompt, fifty deltas, an end.
+fn turn(n: usize, seq: &mut u64, log: &mut String) {
+    let id = format!("turn{n}");
+    let parts = json!([{"type": "text", "text": "go on"}]);
+    let user = json!({"id": format!("user{n}"), "role": "user", "parts": parts});
+    let prompt = json!({"record": "prompt", "at": AT, "turnId": id, "message": user});
+    let _ = writeln!(log, "{prompt}");
+    let mut chunk = |chunk: Value| {
+        *seq += 1;
+        let _ = writeln!(
+            log,
+            r#"{{"record":"chunk","turnId":"{id}","seq":{seq},"chunk":{chunk}}}"#
+        );
+    };
+    chunk(json!({"type": "start", "messageId": format!("msg{n}")}));
+    chunk(json!({"type": "start-step"}));
+    chunk(json!({"type": "text-start", "id": "1"}));
+    let delta = "the quick brown fox jumps ".repeat(12);
+    for _ in 0..50 {
+        chunk(json!({"type": "text-delta", "id": "1", "delta": delta}));
+    }
+    chunk(json!({"type": "text-end", "id": "1"}));
+    chunk(json!({"type": "finish-step"}));
+    chunk(json!({"type": "finish"}));
+    let end = json!({"record": "end", "at": AT, "turnId": id, "summary": {"turnId": id}});
+    let _ = writeln!(log, "{end}");
+}
+
+#[test]
+#[ignore = "by hand: it measures"]
+fn a_history_of_100_000_updates_is_loaded() {
+    let user = json!({"update": {"sessionUpdate": "user_message_chunk",
+        "content": {"type": "text", "text": "go on"}}});
+    let steps: Vec<Value> = std::iter::once(user)
+        .chain((0..9).map(|_| say("the quick brown fox jumps over the lazy dog")))
+        .collect();
+    let script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1,
+            "agentCapabilities": {"loadSession": true}}}]],
+        "session/load": [[{"repeat": {"times": 10_000, "steps": steps}}, {"reply": {}}]],
+    });
+    let world = World::new();
+    let path = world.script(&script);
+    let mut s = serve(world, &["--", FAKE_AGENT, &path]);
+    let adopt = json!({"sessionId": "a", "agentSessionId": "theirs"});
+    let made = timed(&mut s, "load of 100,000 updates", "session/ensure", &adopt);
+    assert_eq!(made["recovery"]["messages"], 20_000);
+    s.finish();
+}
+
+#[test]
+#[ignore = "by hand: it measures"]
+fn a_session_of_100_mb_is_opened_and_listed() {
+    let world = World::new();
+    let mut log = identity("big");
+    let (mut n, mut seq) = (0, 0);
+    while log.len() < 100_000_000 {
+        n += 1;
+        turn(n, &mut seq, &mut log);
+    }
+    let path = sessions(&world).join("big.jsonl");
+    fs::write(path, &log).unwrap();
+    let mut s = serve(world, &[]);
+    let all = json!({});
+    timed(
+        &mut s,
+        "100 MB: listed without its card",
+        "session/list",
+        &all,
+    );
+    let big = json!({"sessionId": "big"});
+    let info = timed(&mut s, "100 MB: opened", "session/get", &big);
+    assert_eq!(info["messages"], 2 * n);
+    timed(&mut s, "100 MB: session/get again", "session/get", &big);
+    let last = timed(&mut s, "100 MB: last message", "message/last", &big);
+    let page = json!({"sessionId": "big", "before": last["message"]["id"], "limit": 100});
+    let page = timed(
+        &mut s,
+        "100 MB: 100 messages before it",
+        "message/list",
+        &page,
+    );
+    assert_eq!(page["messages"].as_array().unwrap().len(), 100);
+    let page = json!({"sessionId": "big", "afterSeq": seq - 1000});
+    timed(
+        &mut s,
+        "100 MB: its last 1000 chunks",
+        "session/replay",
+        &page,
+    );
+    timed(&mut s, "100 MB: listed while open", "session/list", &all);
+    s.finish();
+}
+
+#[test]
+#[ignore = "by hand: it measures"]
+fn ten_thousand_sessions_are_listed() {
+    let world = World::new();
+    let dir = sessions(&world);
+    for n in 0..10_000 {
+        let id = format!("s{n}");
+        let mut log = identity(&id);
+        turn(1, &mut 0, &mut log);
+        let card = json!({"sessionId": id, "cwd": "/project", "createdAt": AT,
+            "updatedAt": AT, "messages": 2, "seq": 56, "bytes": log.len()});
+        fs::write(dir.join(format!("{id}.jsonl")), &log).unwrap();
+        fs::write(dir.join(format!("{id}.json")), card.to_string()).unwrap();
+    }
+    let mut s = serve(world, &[]);
+    for what in ["10,000 sessions listed", "10,000 sessions listed again"] {
+        let list = timed(&mut s, what, "session/list", &json!({}));
+        assert_eq!(list["sessions"].as_array().unwrap().len(), 100);
+    }
+    for n in 0..10_000 {
+        fs::remove_file(dir.join(format!("s{n}.json"))).unwrap();
+    }
+    timed(
+        &mut s,
+        "10,000 sessions listed without cards",
+        "session/list",
+        &json!({}),
+    );
+    s.finish();
+}
