@@ -194,11 +194,10 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let raw = to_raw(&summary);
         session.log.append(&Record::End {
             at: &at,
             turn_id: &summary.turn_id,
-            summary: &raw,
+            summary: &summary,
         });
         let told = summary
             .errors
@@ -209,7 +208,7 @@ impl Bridge {
         }
         match session.log.commit() {
             Err(error) if !told => {
-                let error = error.with("summary", value(&raw));
+                let error = error.with("summary", value(&to_raw(&summary)));
                 outlet.reply(token, Err(error));
                 return;
             }

@@ -1,7 +1,7 @@
 //! The lines of a log: what each says, as it is written and read.
 
 use crate::core::setting::Wanted;
-use crate::proto::wire::Recovery;
+use crate::proto::wire::{Recovery, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub enum Record<'a> {
     End {
         at: &'a str,
         turn_id: &'a str,
-        summary: &'a RawValue,
+        summary: &'a TurnSummary,
     },
     /// The session was brought back.
     Recovery { at: &'a str, recovery: &'a Recovery },
