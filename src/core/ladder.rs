@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 /// A climb: the rungs that are left, and what failed on the way.
 #[derive(Debug, Default)]
 pub struct Ladder {
-    rungs: VecDeque<Rung>,
+    /// In order, each with the reason why it cannot be tried, if there is one.
+    rungs: VecDeque<(Rung, Option<&'static str>)>,
     failed: Vec<Attempt>,
 }
 
@@ -24,7 +25,7 @@ pub struct Knowledge {
 }
 
 impl Ladder {
-    /// The rungs to try, in order; those that the agent does not offer count as failed.
+    /// The rungs to try, in order.
     #[must_use]
     pub fn plan(strategy: &Strategy, can: AgentCapabilities, knows: Knowledge) -> Self {
         let wanted = match strategy {
@@ -43,27 +44,27 @@ impl Ladder {
                 Rung::Resume => (!can.resume).then_some("the agent does not offer it"),
                 Rung::Load => (!can.load).then_some("the agent does not offer it"),
             };
-            match missing {
-                None => ladder.rungs.push_back(rung),
-                Some(why) => ladder.failed.push(Attempt {
-                    rung,
-                    kind: ErrorKind::SessionNotFound.name().to_owned(),
-                    message: why.to_owned(),
-                }),
-            }
+            ladder.rungs.push_back((rung, missing));
         }
         ladder
     }
 
-    /// The next rung to try.
+    /// The next rung to try; those before it that cannot be tried failed.
     pub fn next_rung(&mut self) -> Option<Rung> {
-        self.rungs.pop_front()
+        while let Some((rung, missing)) = self.rungs.pop_front() {
+            match missing {
+                None => return Some(rung),
+                Some(why) => self.note(rung, &Error::new(ErrorKind::SessionNotFound, why)),
+            }
+        }
+        None
     }
 
-    /// The rung after this one, if there is one.
+    /// The rung after this one, if there is one that can be tried.
     #[must_use]
     pub fn peek(&self) -> Option<Rung> {
-        self.rungs.front().copied()
+        let mut rungs = self.rungs.iter();
+        rungs.find_map(|(rung, missing)| missing.is_none().then_some(*rung))
     }
 
     /// Notes what failed.
@@ -95,65 +96,63 @@ pub fn leads_down(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Of an agent that can resume and load, and of what is known: the id and the history.
-    fn plan(strategy: &Strategy, facts: [bool; 4]) -> (Vec<Rung>, usize) {
+    /// The rungs that an agent is tried on which refuses all, and how many failed before each and after the
+    /// last. The agent: whether it can resume and load, and whether the id and the history are known.
+    fn climbed(strategy: &Strategy, facts: [bool; 4]) -> (Vec<(Rung, usize)>, usize) {
         let [resume, load, id, history] = facts;
         let can = AgentCapabilities {
             load,
             resume,
             ..AgentCapabilities::default()
         };
-        let ladder = Ladder::plan(strategy, can, Knowledge { id, history });
-        (ladder.rungs.iter().copied().collect(), ladder.failed.len())
+        let mut ladder = Ladder::plan(strategy, can, Knowledge { id, history });
+        let mut tried = Vec::new();
+        loop {
+            let next = ladder.peek();
+            assert_eq!(ladder.next_rung(), next);
+            match next {
+                Some(rung) => tried.push((rung, ladder.failed().len())),
+                None => return (tried, ladder.failed().len()),
+            }
+        }
     }
+
+    /// A strategy, an agent; where it was tried with how many failures before, and how many in the end.
+    type Case<'a> = (&'a Strategy, [bool; 4], &'a [(Rung, usize)], usize);
 
     #[test]
     fn rungs_follow_what_is_offered_and_known() {
         use Rung::{Load, New, Resume};
-        let auto = Strategy::Auto;
-        let cases = [
-            (
-                &auto,
-                [true, true, true, true],
-                (vec![Resume, Load, New], 0),
-            ),
-            (
-                &auto,
-                [true, true, true, false],
-                (vec![Load, Resume, New], 0),
-            ),
-            (&auto, [true, false, true, false], (vec![Resume, New], 1)),
-            (&auto, [false, true, true, true], (vec![Load, New], 1)),
-            (&auto, [false, false, true, true], (vec![New], 2)),
-            (&auto, [true, true, false, true], (vec![New], 0)),
-            (
-                &Strategy::Only(Load),
-                [true, true, true, true],
-                (vec![Load], 0),
-            ),
-            (
-                &Strategy::Only(Load),
-                [true, false, true, true],
-                (vec![], 1),
-            ),
-            (
-                &Strategy::Only(Resume),
-                [true, true, false, false],
-                (vec![], 1),
-            ),
-            (
-                &Strategy::Only(New),
-                [true, true, true, true],
-                (vec![New], 0),
-            ),
-            (
-                &Strategy::Order(vec![Load, New]),
-                [true, true, true, true],
-                (vec![Load, New], 0),
-            ),
+        let auto = &Strategy::Auto;
+        let (resume, load, new) = (
+            &Strategy::Only(Resume),
+            &Strategy::Only(Load),
+            &Strategy::Only(New),
+        );
+        let both = &Strategy::Order(vec![Load, Resume]);
+        let (yes, no) = (true, false);
+        #[rustfmt::skip]
+        let cases: &[Case<'_>] = &[
+            (auto, [yes, yes, yes, yes], &[(Resume, 0), (Load, 0), (New, 0)], 0),
+            (auto, [yes, yes, yes, no], &[(Load, 0), (Resume, 0), (New, 0)], 0),
+            (auto, [yes, no, yes, no], &[(Resume, 1), (New, 1)], 1),
+            // What is not reached did not fail.
+            (auto, [yes, no, yes, yes], &[(Resume, 0), (New, 1)], 1),
+            (auto, [no, yes, yes, no], &[(Load, 0), (New, 1)], 1),
+            (auto, [no, yes, yes, yes], &[(Load, 1), (New, 1)], 1),
+            (auto, [no, no, yes, yes], &[(New, 2)], 2),
+            (auto, [yes, yes, no, yes], &[(New, 0)], 0),
+            (load, [yes, yes, yes, yes], &[(Load, 0)], 0),
+            (load, [yes, no, yes, yes], &[], 1),
+            (resume, [yes, yes, no, no], &[], 1),
+            (new, [yes, yes, yes, yes], &[(New, 0)], 0),
+            (both, [yes, yes, yes, yes], &[(Load, 0), (Resume, 0)], 0),
+            (both, [no, yes, yes, yes], &[(Load, 0)], 1),
+            (both, [no, no, yes, yes], &[], 2),
         ];
-        for (strategy, facts, want) in cases {
-            assert_eq!(plan(strategy, facts), want, "{strategy:?} {facts:?}");
+        for (strategy, facts, tried, failed) in cases {
+            let want = (tried.to_vec(), *failed);
+            assert_eq!(climbed(strategy, *facts), want, "{strategy:?} {facts:?}");
         }
     }
 
