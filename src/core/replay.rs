@@ -4,11 +4,13 @@
 //! running turn, so they equal what a client built while it watched, up to ids and what the agent leaves
 //! out. Only the user's messages are made here: live, the client has them already.
 
+mod compare;
 mod user;
 
 use super::event::{MessagePiece, Original, Update, Voice};
 use super::fold::Folding;
 use super::turn::Turn;
+pub use compare::further;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use user::UserMessage;

@@ -7,7 +7,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
 use crate::core::log::Record;
-use crate::core::replay::Replay;
+use crate::core::replay::{Replay, further};
 use crate::core::session::{Known, Restoring, Session, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
@@ -34,13 +34,13 @@ impl Bridge {
         };
         let known = session.known.as_ref().filter(|known| known.agent == key);
         let known = known.map(|known| known.id.clone());
-        let history = session.log.count() > 0;
+        let stored = session.log.count();
         let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
         };
         let knowledge = Knowledge {
             id: known.is_some(),
-            history,
+            history: stored > 0,
         };
         let plan = || Ladder::plan(&climb.strategy, can, knowledge);
         let ladder = climb.ladder.get_or_insert_with(plan);
@@ -72,7 +72,8 @@ impl Bridge {
         self.routes.retain(|_, routed| routed != id);
         if let (Some(known), true) = (&known, way != Opening::New) {
             let dialect = self.agent.as_ref().map_or("", |agent| agent.dialect.name());
-            climb.replay = Some(Replay::new(dialect, format!("{id}-replayed")));
+            // With every message taken over there are more: the ids are new.
+            climb.replay = Some(Replay::new(dialect, format!("{id}-replayed-{stored}")));
             self.routes.insert(known.clone(), id.to_owned());
         }
         let call = self.next_call(Call::Open {
@@ -438,7 +439,7 @@ impl Session {
         self.log.is_empty()
     }
 
-    /// What the receipt tells; what the agent repeated is taken down where nothing is stored.
+    /// What the receipt tells; what the agent repeated beyond the stored messages is taken down.
     fn recovered(
         &mut self,
         rung: Rung,
@@ -449,8 +450,14 @@ impl Session {
     ) -> Result<Recovery, Error> {
         let history = self.log.count() > 0;
         let mut adopted = 0;
-        if !history {
-            for message in replayed.iter().flatten() {
+        if let Some(replayed) = &replayed {
+            let stored = (0..self.log.count()).filter_map(|place| {
+                let message = self
+                    .log
+                    .message(usize::try_from(place).ok()?, self.view.profile);
+                message.transpose()
+            });
+            for message in further(stored, replayed)? {
                 self.log.append(&Record::Message { at, message });
                 adopted += 1;
             }
