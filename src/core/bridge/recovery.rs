@@ -11,7 +11,7 @@ use crate::core::replay::{Replay, further};
 use crate::core::session::{Known, Restoring, Session, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
-use crate::proto::wire::{Attempt, Memory, Recovery, Rung, Strategy};
+use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -348,7 +348,7 @@ impl Bridge {
         ladder.note(rung, &error);
         climb.replay = None;
         // A fresh session in the place of one that the agent still has would hide its history.
-        if ladder.peek() == Some(Rung::New) && can_list && climb.strategy == Strategy::Auto {
+        if ladder.peek() == Some(Rung::New) && can_list {
             climb.doubted = Some(error);
             climb.pages = 0;
             self.ask_for_list(id, None, now);
