@@ -217,15 +217,20 @@ impl Bridge {
             return;
         };
         let mut rung = climb.rung.unwrap_or(Rung::New);
+        let may_be_new = climb.strategy.allows(Rung::New);
         let replay = climb.replay.take().filter(|_| rung == Rung::Load);
-        let replayed = replay.map(Replay::finish);
+        let mut replayed = replay.map(Replay::finish);
         let known = session.known.as_ref().map(|known| known.id.as_str());
         let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
         if rung != Rung::New && known != Some(agent_session.as_str()) {
             let message = "the agent began a new session instead";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
-            rung = Rung::New;
+            if !may_be_new {
+                self.climb(id, now, outlet);
+                return;
+            }
+            (rung, replayed) = (Rung::New, None);
         }
         if rung == Rung::Load && history && replayed.as_ref().is_some_and(Vec::is_empty) {
             let message = "the agent loaded it, but repeated nothing of its history";
@@ -234,7 +239,6 @@ impl Bridge {
             return;
         }
         let failed = ladder.failed().to_vec();
-        let may_be_new = climb.strategy.allows(Rung::New);
         session.revived = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
         session.cost = match rung {
             Rung::New => Some(0.0),
