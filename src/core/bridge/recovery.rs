@@ -15,6 +15,9 @@ use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
+/// What gets a client out, whatever has become of a session.
+const WAY_OUT: &str = "call session/ensure with strategy \"new\" to go on without its memory";
+
 /// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
@@ -52,8 +55,7 @@ impl Bridge {
                 tried
             };
             let message = format!(
-                "session {id:?} cannot be brought back that way: {}; call session/ensure with strategy \"new\" \
-                 to go on without its memory",
+                "session {id:?} cannot be brought back that way: {}; {WAY_OUT}",
                 tried.join("; ")
             );
             let error = Error::new(ErrorKind::SessionNotFound, message);
@@ -328,7 +330,7 @@ impl Bridge {
     pub(super) fn refused(
         &mut self,
         id: &str,
-        error: Error,
+        mut error: Error,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
@@ -346,6 +348,9 @@ impl Bridge {
         let rung = climb.rung.unwrap_or(Rung::New);
         let ladder = climb.ladder.get_or_insert_default();
         if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
+            if rung != Rung::New && leads_down(&error) {
+                error.message = format!("{}; {WAY_OUT}", error.message);
+            }
             self.opening_failed(id, &error, now, outlet);
             return;
         }
@@ -392,8 +397,8 @@ impl Bridge {
         match page {
             Some((ids, _)) if there(ids) => {
                 if let Some(mut error) = climb.doubted.take() {
-                    error.message += "; the agent still lists the session: call session/ensure with strategy \
-                                      \"new\" to go on without its memory";
+                    let said = &error.message;
+                    error.message = format!("{said}; the agent still lists the session: {WAY_OUT}");
                     self.opening_failed(id, &error, now, outlet);
                 }
             }
