@@ -10,6 +10,7 @@ mod environment;
 mod history;
 mod listing;
 mod news;
+mod receipt;
 mod recovery;
 mod restart;
 mod retries;

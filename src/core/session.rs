@@ -132,6 +132,8 @@ pub struct Running {
     pub call: CallId,
     pub attempts: Attempts,
     pub started: Instant,
+    /// How many messages there were when it began.
+    pub messages_before: u64,
     /// How long the bridge had waited for agents when the turn began.
     pub waited_before: Duration,
     /// When a cancel that was sent is given up.
@@ -158,6 +160,7 @@ impl Running {
             call,
             attempts,
             started,
+            messages_before: 0,
             waited_before: Duration::ZERO,
             cancel_deadline: None,
             skipped_parts: Vec::new(),

@@ -241,11 +241,12 @@ impl Session {
         Err(Error::new(ErrorKind::Busy, text))
     }
 
-    /// The last `limit` characters of what was said, as text; `None` where that is nothing.
-    pub(super) fn transcript(&self, limit: usize) -> Result<Option<String>, Error> {
+    /// The last `limit` characters of what was said in the first so many messages, as text; `None` where that
+    /// is nothing.
+    pub(super) fn transcript(&self, total: u64, limit: usize) -> Result<Option<String>, Error> {
         let mut said: Vec<String> = Vec::new();
         let mut left = limit;
-        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
+        let total = usize::try_from(total).unwrap_or(usize::MAX);
         for at in (0..total).rev() {
             if left == 0 {
                 break;

@@ -1,18 +1,17 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
-use super::{Bridge, Call, OPEN_LIMIT, OnLost, Phase};
+use super::{Bridge, Call, OPEN_LIMIT, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::Opening;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
 use crate::core::log::Record;
-use crate::core::replay::{Replay, further};
+use crate::core::replay::Replay;
 use crate::core::session::{Known, Restoring, Session, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
-use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
-use serde_json::Value;
+use crate::proto::wire::{Memory, Recovery, Rung};
 use std::time::{Duration, Instant};
 
 /// What gets a client out, whatever has become of a session.
@@ -283,7 +282,9 @@ impl Bridge {
             return;
         };
         let told = !climb.told.is_empty();
-        if recovery.memory != Memory::None {
+        // A turn that runs was told before that the session was brought back.
+        let tells = recovery.memory != Memory::None || session.running.is_some();
+        if tells {
             session.log.append(&Record::Recovery {
                 at: &at,
                 recovery: &recovery,
@@ -304,7 +305,7 @@ impl Bridge {
             Stage::Opening { waiters, .. } => waiters,
             Stage::Live { .. } | Stage::Resting => Vec::new(),
         };
-        if recovery.memory != Memory::None {
+        if tells {
             session.receipt = Some(recovery.clone());
         }
         if told && waiters.is_empty() {
@@ -446,58 +447,5 @@ impl Session {
     /// Whether nothing would be lost with it.
     fn is_blank(&self) -> bool {
         self.log.is_empty()
-    }
-
-    /// What the receipt tells; what the agent repeated beyond the stored messages is taken down.
-    fn recovered(
-        &mut self,
-        rung: Rung,
-        failed: Vec<Attempt>,
-        replayed: Option<Vec<Value>>,
-        on_lost: OnLost,
-        at: &str,
-    ) -> Result<Recovery, Error> {
-        let history = self.log.count() > 0;
-        let mut adopted = 0;
-        if let Some(replayed) = &replayed {
-            let stored = (0..self.log.count()).filter_map(|place| {
-                let message = self
-                    .log
-                    .message(usize::try_from(place).ok()?, self.view.profile);
-                message.transpose()
-            });
-            for message in further(stored, replayed)? {
-                self.log.append(&Record::Message { at, message });
-                adopted += 1;
-            }
-        }
-        let memory = match rung {
-            Rung::Live | Rung::Resume => Memory::Kept,
-            Rung::Load => Memory::Replayed,
-            Rung::New if history => Memory::Lost,
-            Rung::New => Memory::None,
-        };
-        self.reinject = None;
-        if memory == Memory::Lost {
-            self.reinject = self.transcript(on_lost.reinject)?;
-            // A turn that runs is not cut in two.
-            if on_lost.clear && self.running.is_none() {
-                self.log.clear(at, true)?;
-            }
-        }
-        let reinjected = self
-            .reinject
-            .as_ref()
-            .map_or(0, |text| text.chars().count() as u64);
-        Ok(Recovery {
-            rung,
-            memory,
-            failed,
-            replayed: replayed.map(|messages| messages.len() as u64),
-            messages: self.log.count(),
-            adopted,
-            reinjected,
-            not_restored: Vec::new(),
-        })
     }
 }

@@ -87,6 +87,7 @@ impl Bridge {
         dialect.prompt(call, agent_session, &sent, p.degrade, &mut lines)?;
         let agent_session = agent_session.to_owned();
         session.end_unprompted(None, outlet);
+        let messages_before = session.log.count();
         // After a crash it must be known that this was asked: it is written before it is sent.
         session.log.append(&Record::Prompt {
             at: &at,
@@ -128,6 +129,7 @@ impl Bridge {
         let mut running = Running::new(turn, turn_id, token, call, attempts, now);
         running.skipped_parts = skipped;
         running.waited_before = waited;
+        running.messages_before = messages_before;
         session.running = Some(running);
         Ok(())
     }

@@ -1,0 +1,68 @@
+//! The receipt of a recovery: what the agent remembers, and what becomes of the messages that are stored.
+
+use super::OnLost;
+use crate::core::error::Error;
+use crate::core::log::Record;
+use crate::core::replay::further;
+use crate::core::session::Session;
+use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
+use serde_json::Value;
+
+impl Session {
+    /// What the receipt tells; what the agent repeated beyond the stored messages is taken down.
+    pub(super) fn recovered(
+        &mut self,
+        rung: Rung,
+        failed: Vec<Attempt>,
+        replayed: Option<Vec<Value>>,
+        on_lost: OnLost,
+        at: &str,
+    ) -> Result<Recovery, Error> {
+        // The turn that runs is no history.
+        let before = match &self.running {
+            Some(running) => running.messages_before,
+            None => self.log.count(),
+        };
+        let mut adopted = 0;
+        if let Some(replayed) = &replayed {
+            let stored = (0..self.log.count()).filter_map(|place| {
+                let message = self
+                    .log
+                    .message(usize::try_from(place).ok()?, self.view.profile);
+                message.transpose()
+            });
+            for message in further(stored, replayed)? {
+                self.log.append(&Record::Message { at, message });
+                adopted += 1;
+            }
+        }
+        let memory = match rung {
+            Rung::Live | Rung::Resume => Memory::Kept,
+            Rung::Load => Memory::Replayed,
+            Rung::New if before > 0 => Memory::Lost,
+            Rung::New => Memory::None,
+        };
+        self.reinject = None;
+        if memory == Memory::Lost {
+            self.reinject = self.transcript(before, on_lost.reinject)?;
+            // A turn that runs is not cut in two.
+            if on_lost.clear && self.running.is_none() {
+                self.log.clear(at, true)?;
+            }
+        }
+        let reinjected = self
+            .reinject
+            .as_ref()
+            .map_or(0, |text| text.chars().count() as u64);
+        Ok(Recovery {
+            rung,
+            memory,
+            failed,
+            replayed: replayed.map(|messages| messages.len() as u64),
+            messages: self.log.count(),
+            adopted,
+            reinjected,
+            not_restored: Vec::new(),
+        })
+    }
+}
