@@ -6,8 +6,10 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(os.environ.get("ACPIPE_AGENTS_DIR") or Path.home() / ".cache" / "acpipe-agents")
@@ -55,6 +57,7 @@ class Agent:
     needs = ()          # further packages
     env = {}            # how it finds the model: name -> value, {url} and {home} filled in
     files = {}          # configuration under HOME: path -> text, {url} filled in
+    memory = ()         # where under HOME it keeps its sessions
 
     def packages(self):
         return (self.package, *self.needs)
@@ -70,11 +73,22 @@ class Agent:
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text.replace("{url}", url))
 
+    def ripen(self):
+        """Waits until a session that was just made can be brought back: at once, with most."""
+
+    def forget(self, home):
+        """Its sessions go, its settings stay. True when there was something to forget."""
+        found = [path for pattern in self.memory for path in home.glob(pattern)]
+        for path in found:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return bool(found)
+
 
 class Claude(Agent):
     package = Package("@agentclientprotocol/claude-agent-acp", "0.100.0")
     needs = (NODE,)
     env = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "fake", "CLAUDE_CONFIG_DIR": "{home}/.claude"}
+    memory = (".claude/projects",)
 
     def command(self):
         return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "index.js"]
@@ -83,6 +97,7 @@ class Claude(Agent):
 class Codex(Agent):
     package = Package("@zed-industries/codex-acp", "0.16.0")
     env = {"OPENAI_API_KEY": "fake", "CODEX_HOME": "{home}/.codex"}
+    memory = (".codex/sessions", ".codex/*.sqlite*")
     files = {".codex/config.toml": """\
 model = "gpt-5.5"
 model_provider = "mock"
@@ -105,6 +120,7 @@ env_key = "OPENAI_API_KEY"
 
 class OpenCode(Agent):
     package = Package("opencode-ai", "1.18.33")
+    memory = (".local/share/opencode",)
     files = {".config/opencode/opencode.json": json.dumps({
         "model": "mock/mock", "small_model": "mock/mock", "autoupdate": False, "share": "disabled",
         "permission": {"bash": "ask", "edit": "ask"},
@@ -121,6 +137,7 @@ class Gemini(Agent):
     package = Package("@google/gemini-cli", "0.61.0")
     needs = (NODE,)
     env = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "fake"}
+    memory = (".gemini/tmp", ".gemini/history")
     files = {".gemini/settings.json": json.dumps({
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
@@ -130,6 +147,10 @@ class Gemini(Agent):
     def command(self):
         script = self.package.modules / self.package.name / "bundle" / "gemini.js"
         return [NODE_BIN / "node", script, "--acp", "--model", "gemini-2.5-flash"]
+
+    def ripen(self):
+        """It files a session under the minute: loaded in the minute it was made in, its file is begun anew first."""
+        time.sleep(60 - time.time() % 60)
 
 
 AGENTS = {"claude": Claude(), "codex": Codex(), "opencode": OpenCode(), "gemini": Gemini()}

@@ -140,6 +140,10 @@ def was_left(turn):
         yield f"exit took {turn.exited - turn.cancelled:.0f} s"
 
 
+def lasted(seconds):
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
 class Case:
     def __init__(self, name, prompt, verdict, seconds, permissions="approve", cancel_when=None, abrupt=False):
         self.name, self.prompt, self.permissions = name, prompt, permissions
@@ -153,8 +157,7 @@ class Case:
 
     def outcome(self, turn):
         word = f"exit {turn.code}" if self.name.startswith("exit") else turn.end
-        seconds = self.seconds(turn)
-        return f"{word}, {seconds:.1f} s" if seconds >= 1 else f"{word}, {seconds * 1000:.0f} ms"
+        return f"ok ({word}, {lasted(self.seconds(turn))})"
 
 
 def few_words(turn):

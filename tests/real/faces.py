@@ -23,7 +23,7 @@ class Job:
     """One case with one agent: where it runs and with what."""
 
     def __init__(self, acpipe, agent, case, model, home, log):
-        self.acpipe, self.case = acpipe, case
+        self.acpipe, self.agent, self.case, self.model = acpipe, agent, case, model
         self.command = [str(word) for word in agent.command()]
         self.version = agent.package.installed()
         self.variables = agent.variables(model.url, home)   # handed over by acpipe
@@ -201,6 +201,3 @@ def serve(job):
     if turn.code not in (0, None):
         turn.notes.append(f"exit code {turn.code}")
     return turn
-
-
-FACES = {"run": run, "serve": serve}

@@ -11,6 +11,7 @@ The last user message chooses the answer, by a line that is nothing but a keywor
     slow           a text of 120 pieces in 30 seconds
 
 A request that offers no tools is the agent's own side business (titles, routing) and gets a word or the JSON it wants.
+Marks (zebra-1, zebra-2 …) have no answer of their own: which of them a request holds tells what its agent remembers.
 """
 import json
 import re
@@ -24,6 +25,7 @@ DONE = "The tool is done."
 PROOF = "ran.txt"       # the file a shell command leaves in the agent's working directory
 COMMANDS = {"run bash": f"echo out && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
 SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command")
+MARK = re.compile(r"zebra-(\d)")
 KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow)\W*$", re.M)
 
 
@@ -258,7 +260,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         path = self.path.split("?")[0]
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        raw = self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}"
+        body = json.loads(raw)
         dialect = next((dialect for dialect in DIALECTS if dialect.path.search(path)), None)
         if not dialect:
             if "ount" in path:      # count_tokens, :countTokens
@@ -266,7 +269,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply({"error": {"type": "not_found_error", "message": path}}, 404)
         ask = dialect.read(body)
         blocks = script(ask)
-        self.server.record(path, ask, blocks)
+        self.server.record(path, ask, blocks, {int(number) for number in MARK.findall(raw.decode())})
         streamed = body.get("stream") or ":stream" in path
         if not streamed:
             return self.reply(dialect.whole(self.server.requests, body, blocks))
@@ -294,19 +297,22 @@ class MockModel(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.requests, self.log, self.lock = 0, log, threading.Lock()
+        self.heard = set()          # the marks in the last request that was no side business
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
-    def record(self, path, ask, blocks):
-        """Keyword and tool names only: what else the agent sent is its vendor's prompt and stays out of logs."""
+    def record(self, path, ask, blocks, marks):
+        """Keyword, marks and tool names only: what else the agent sent is its vendor's prompt and stays out of logs."""
         with self.lock:
             self.requests += 1
+            if ask.tools and not ask.schema:
+                self.heard = marks
             if self.log:
                 answer = [block.arguments if isinstance(block, Call) else block.whole[:60] for block in blocks]
                 print(json.dumps({"path": path, "keyword": ask.keyword(), "answered": ask.answered,
-                                  "tools": sorted(ask.tools), "answer": answer}), file=self.log, flush=True)
+                                  "marks": sorted(marks), "tools": sorted(ask.tools), "answer": answer}), file=self.log, flush=True)
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], ConnectionError):      # a cancelled agent hangs up: that is no news

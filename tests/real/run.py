@@ -13,10 +13,13 @@ sys.dont_write_bytecode = True      # this folder stays as it is
 import agents
 import sandbox
 from cases import CASES
-from faces import FACES, Job
+from faces import Job, run, serve
 from mock_model import MockModel
+from recovery import RECOVERIES, recover
 
 HERE = Path(__file__).resolve().parent
+TABLES = (("acpipe run", CASES, run), ("acpipe serve", CASES, serve), ("Sessions that come back", RECOVERIES, recover))
+NAMES = list(dict.fromkeys(case.name for _, cases, _ in TABLES for case in cases))
 
 
 def options():
@@ -24,9 +27,8 @@ def options():
     parser.add_argument("--acpipe", type=Path, metavar="PATH", default=HERE.parents[1] / "target/release/acpipe")
     parser.add_argument("--only", action="append", choices=agents.AGENTS, metavar="AGENT",
                         help=f"one of {', '.join(agents.AGENTS)}; may be repeated; leaves RESULTS.md as it is")
-    parser.add_argument("--case", action="append", choices=[case.name for case in CASES],
-                        metavar="CASE",
-                        help=f"one of {', '.join(case.name for case in CASES)}; likewise")
+    parser.add_argument("--case", action="append", choices=NAMES, metavar="CASE",
+                        help=f"one of {', '.join(NAMES)}; likewise")
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="frames and stderr of every case")
     chosen = parser.parse_args()
     chosen.acpipe = chosen.acpipe.resolve()
@@ -38,14 +40,10 @@ def options():
     return chosen
 
 
-def cases(chosen):
-    return [case for case in CASES if case.name in (chosen.case or [case.name])]
-
-
 def play(acpipe, agent, face, case, model, log):
-    """One cell: a fresh home, one acpipe process, one prompt."""
+    """One cell, in a fresh home."""
     with tempfile.TemporaryDirectory(prefix="acpipe-real-") as home:
-        return FACES[face](Job(acpipe, agent, case, model, Path(home), log))
+        return face(Job(acpipe, agent, case, model, Path(home), log))
 
 
 def left_behind(case, turn):
@@ -57,19 +55,20 @@ def left_behind(case, turn):
             yield f"{case.name}: {len(found)} ({', '.join(sorted(p.name for p in found))}; {whose}; {after})"
 
 
-def row(name, face, chosen, model):
+def row(name, face, cases, chosen, model):
     """The table's row of one agent, and whether all was well."""
     agent, cells, left, good = agents.AGENTS[name], [], [], True
-    for case in cases(chosen):
+    for case in cases:
         log = None
         if chosen.keep_logs:
-            log = chosen.keep_logs / "-".join((name, face, *case.name.split()))
+            log = chosen.keep_logs / "-".join((name, face.__name__, *case.name.split()))
         turn = play(chosen.acpipe, agent, face, case, model, log)
         faults = case.faults(turn)
-        cells.append("**" + "; ".join(faults).replace("|", "\\|") + "**" if faults else f"ok ({case.outcome(turn)})")
+        cells.append("**" + "; ".join(faults).replace("|", "\\|") + "**" if faults else case.outcome(turn))
         left += left_behind(case, turn)
         good = good and not faults
-        print(f"{name:9} {face:6} {case.name:15} {cells[-1]}", *left_behind(case, turn), file=sys.stderr, flush=True)
+        print(f"{name:9} {face.__name__:7} {case.name:15} {cells[-1]}", *left_behind(case, turn), file=sys.stderr,
+              flush=True)
     words = (name, agent.package.installed(), *cells, "<br>".join(left) or "0")
     return "| " + " | ".join(words) + " |", good
 
@@ -86,11 +85,14 @@ def main():
     lines = ["# Real agents through acpipe", "",
              f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start. "
              "Written by `run.py`; README.md says what the columns mean."]
-    for face in FACES:
-        titles = ("agent", "version", *(case.name for case in cases(chosen)), "left behind")
-        lines += ["", f"## acpipe {face}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    for title, cases, face in TABLES:
+        cases = [case for case in cases if case.name in (chosen.case or NAMES)]
+        if not cases:
+            continue
+        titles = ("agent", "version", *(case.name for case in cases), "left behind")
+        lines += ["", f"## {title}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
         for name in chosen.only or agents.AGENTS:
-            line, well = row(name, face, chosen, model)
+            line, well = row(name, face, cases, chosen, model)
             lines.append(line)
             good = good and well
     table = "\n".join(lines) + "\n"
