@@ -125,10 +125,12 @@ fn acpipe() -> Command {
 }
 
 fn surround(command: &mut Command) {
-    let sessions = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transport-sessions");
+    let dir = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     command
         .current_dir(place())
-        .env("ACPIPE_DEMO_DIR", sessions)
+        .env("ACPIPE_DEMO_DIR", dir("transport-sessions"))
+        .env("ACPIPE_STATE_DIR", dir("transport-state"))
+        .env_remove("PERSIST_MESSAGES")
         .env_remove("ACPIPE_AGENT")
         .env_remove("RUST_LOG");
 }

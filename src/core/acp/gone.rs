@@ -29,7 +29,7 @@ fn any_text(data: &Value, says: &impl Fn(&str) -> bool) -> bool {
 }
 
 /// Whether a text says that a session, and not something of it, is unknown: "unknown session", "no such
-/// session", "session [id] not found", "session [id] does not exist".
+/// session", "session ID not found", "session ID does not exist".
 fn names_session(text: &str) -> bool {
     const ENDS: &[&[&str]] = &[
         &["not", "found"],

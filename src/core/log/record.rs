@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The version of the format: the first line of a log says it.
 pub const FORMAT: u32 = 1;
 
-/// What is written, apart from chunks: these are written as they are made, see [`chunk_prefix`].
+/// What is written, apart from chunks: these are written as they are made.
 #[derive(Debug, Clone, Serialize)]
 #[serde(
     tag = "record",
