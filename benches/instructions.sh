@@ -9,7 +9,8 @@
 set -eu
 
 text_budget=8000
-mixed_budget=10000
+# 10,000 until sessions were stored: their lines, and the summary among them, take about 700.
+mixed_budget=11000
 
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
