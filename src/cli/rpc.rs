@@ -284,10 +284,20 @@ impl Outlet for RpcClient {
     }
 
     fn retract(&mut self, session: &str, after: u64) {
-        for chunks in std::mem::take(&mut self.chunks).into_iter().rev() {
-            let first = chunks.begins.iter().find(|(seq, _)| *seq > after);
-            if let Some((_, begin)) = first.filter(|_| chunks.session == session) {
-                self.out.drain(begin..&chunks.end);
+        let mut gone = 0;
+        for chunks in &mut self.chunks {
+            // What stands before them may be gone already.
+            chunks.end -= gone;
+            for (_, begin) in &mut chunks.begins {
+                *begin -= gone;
+            }
+            let first = chunks.begins.iter().position(|(seq, _)| *seq > after);
+            if let Some(first) = first.filter(|_| chunks.session == session) {
+                let begin = chunks.begins[first].1;
+                self.out.drain(begin..chunks.end);
+                gone += chunks.end - begin;
+                chunks.begins.truncate(first);
+                chunks.end = begin;
             }
         }
     }
@@ -401,5 +411,22 @@ mod tests {
             .collect();
         let want = [("a", 1), ("b", 1), ("b", 2)];
         assert_eq!(left, want.map(|(id, seq)| (id.into(), seq.into())));
+    }
+
+    #[test]
+    fn several_sessions_are_taken_back_one_after_the_other() {
+        let mut client = RpcClient::new();
+        let turn = None;
+        for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
+            let place = Place { session, turn, seq };
+            client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
+        }
+        client.retract("a", 1);
+        client.retract("b", 0);
+        let mut out = Vec::new();
+        client.take_output(&mut out);
+        let left: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(left["params"]["sessionId"], "a");
+        assert_eq!(left["params"]["seq"], 1);
     }
 }
