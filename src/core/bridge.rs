@@ -17,6 +17,8 @@ mod retries;
 mod sessions;
 mod settings;
 mod storage;
+#[cfg(test)]
+mod tests_crossings;
 mod turns;
 mod unprompted;
 

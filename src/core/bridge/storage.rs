@@ -1,8 +1,8 @@
 //! What must not be lost: sessions are opened from the store, taken down in their logs, and what cannot be
 //! stored is told.
 
-use super::Bridge;
 use super::commands::no_session;
+use super::{Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::{FORMAT, Identity, Log, Record};
@@ -169,7 +169,7 @@ impl Bridge {
         let Some(call) = call else {
             return;
         };
-        if self.calls.contains_key(&call) {
+        if let Some(Call::Prompt { .. }) = self.calls.get(&call) {
             session.abandoned = Some(call);
             if let (Some(agent), Some(agent_session)) = (&mut self.agent, agent_session) {
                 agent.dialect.cancel(&agent_session, &mut agent.out);
