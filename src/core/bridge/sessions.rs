@@ -34,6 +34,15 @@ impl Bridge {
         self.session(id)?.log.describe();
         let message = "the session was closed before it was open";
         self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), now, outlet);
+        let session = self.sessions.get_mut(id);
+        for token in session
+            .map(|s| s.settings.take_waiting())
+            .into_iter()
+            .flatten()
+        {
+            let message = "the session was closed before the agent answered";
+            outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
+        }
         self.let_go(id);
         self.sessions.remove(id);
         Ok(())

@@ -189,6 +189,20 @@ fn text(kind: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": "x"}})
 }
 
+#[test]
+fn closing_a_session_answers_what_was_to_be_set_in_it() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let setting = play.ask(set_mode());
+    let call = play.sent();
+    let closed = play.history(close());
+    assert_eq!(play.result(closed), &json!({}));
+    assert_eq!(play.failed(setting), Some(ErrorKind::Cancelled));
+    play.answer(&call, &json!({}));
+}
+
 /// A disk that is full while the cell says so.
 #[derive(Debug, Clone, Default)]
 struct Disk(Rc<Cell<bool>>);
