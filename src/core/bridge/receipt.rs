@@ -24,7 +24,9 @@ impl Session {
             None => self.log.count(),
         };
         let mut adopted = 0;
-        if let Some(replayed) = &replayed {
+        // What the client cleared stays cleared.
+        let cleared = self.log.count() == 0 && self.log.seq() > 0;
+        if let Some(replayed) = replayed.as_ref().filter(|_| !cleared) {
             let stored = (0..self.log.count()).filter_map(|place| {
                 let message = self
                     .log

@@ -203,6 +203,31 @@ fn closing_a_session_answers_what_was_to_be_set_in_it() {
     play.answer(&call, &json!({}));
 }
 
+#[test]
+fn messages_that_were_cleared_do_not_come_back_with_the_session() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    let call = play.sent();
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    let cleared = play.history(History::ClearMessages(params(json!({}))));
+    assert_eq!(play.result(cleared), &json!({}));
+    play.crash();
+    let again = play.ensure(json!({}));
+    let call = play.ready();
+    assert_eq!(call["method"], "session/load");
+    play.update("S", &text("user_message_chunk"));
+    play.answer(&call, &json!({}));
+    play.wait();
+    let recovery = &play.result(again)["recovery"];
+    assert_eq!(
+        (&recovery["replayed"], &recovery["messages"]),
+        (&json!(1), &json!(0))
+    );
+}
+
 /// A disk that is full while the cell says so.
 #[derive(Debug, Clone, Default)]
 struct Disk(Rc<Cell<bool>>);
