@@ -222,16 +222,14 @@ impl Bridge {
             let restoring = session.restoring().is_some();
             self.tick_settings(&id, now, outlet);
             if let Some(call) = opening {
-                let Some(call) = call else {
+                if call.is_none() {
                     self.loaded(&id, now, outlet);
                     continue;
-                };
+                }
                 if restoring {
                     self.restored_too_late(&id, now, outlet);
                     continue;
                 }
-                // A late answer must not be taken for that of a later try.
-                self.calls.remove(&call);
                 let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
                 let error = given_up("the call for the session", super::OPEN_LIMIT, advice);
                 self.opening_failed(&id, &error, now, outlet);

@@ -421,10 +421,14 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Stage::Opening { waiters, .. } = &mut session.stage else {
+        let Stage::Opening { waiters, call, .. } = &mut session.stage else {
             return;
         };
         let waiters = std::mem::take(waiters);
+        // A late answer must not be taken for that of a later try.
+        if let Some(call) = call {
+            self.calls.remove(call);
+        }
         session.stage = Stage::Resting;
         let queued = session.queued.take().map(|queued| queued.token);
         let settings = session.settings.take_queued();
@@ -433,19 +437,12 @@ impl Bridge {
             outlet.reply(token, Err(error.clone()));
         }
         self.not_reopened(id, error, now, outlet);
-        if let Some(session) = self.sessions.get_mut(id).filter(|s| s.is_blank()) {
+        if let Some(session) = self.sessions.get_mut(id).filter(|s| s.log.is_empty()) {
             // It was made for this session, and nothing is in it.
             let _ = session.log.remove(false);
             self.sessions.remove(id);
         }
         self.brought_back(id, Err(error));
         self.routes.retain(|_, session| session != id);
-    }
-}
-
-impl Session {
-    /// Whether nothing would be lost with it.
-    fn is_blank(&self) -> bool {
-        self.log.is_empty()
     }
 }

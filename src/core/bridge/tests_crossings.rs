@@ -204,6 +204,22 @@ fn closing_a_session_answers_what_was_to_be_set_in_it() {
 }
 
 #[test]
+fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
+    let mut play = Play::new();
+    let first = play.ensure(json!({"cwd": "/a"}));
+    let late = play.ready();
+    play.history(close());
+    assert_eq!(play.failed(first), Some(ErrorKind::Cancelled));
+    let second = play.ensure(json!({"cwd": "/b"}));
+    let call = play.sent();
+    assert_eq!(call["params"]["cwd"], "/b");
+    play.answer(&late, &opened("A"));
+    assert!(!play.heard.answers.contains_key(&second));
+    play.answer(&call, &opened("B"));
+    assert_eq!(play.result(second)["agentSessionId"], "B");
+}
+
+#[test]
 fn messages_that_were_cleared_do_not_come_back_with_the_session() {
     let mut play = Play::new();
     play.ensure(json!({}));
