@@ -245,6 +245,7 @@ impl Session {
     /// Its agent is started again: it is on its way anew, with all who wait for it.
     pub fn reopen(&mut self) {
         self.abandoned = None;
+        self.give_up_restoring();
         let (strategy, waiting) = match &mut self.stage {
             Stage::Opening { climb, waiters, .. } => {
                 (climb.strategy.clone(), std::mem::take(waiters))

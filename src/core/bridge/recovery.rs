@@ -421,6 +421,7 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
+        session.give_up_restoring();
         let Stage::Opening { waiters, call, .. } = &mut session.stage else {
             return;
         };

@@ -220,6 +220,30 @@ fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
 }
 
 #[test]
+fn a_session_that_was_not_live_yet_is_not_taken_for_the_one_before() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.ask(set_mode());
+    let call = play.sent();
+    play.answer(&call, &json!({}));
+    let message = json!({"id": "m", "role": "user", "parts": []});
+    play.history(History::AddMessage(params(json!({"message": message}))));
+    play.ensure(json!({"strategy": "new"}));
+    let call = play.sent();
+    let call = play.answer(&call, &opened("T"));
+    assert_eq!(call["method"], "session/set_mode");
+    play.crash();
+    play.ensure(json!({}));
+    let call = play.ready();
+    assert_eq!(
+        (&call["method"], &call["params"]["sessionId"]),
+        (&json!("session/resume"), &json!("S"))
+    );
+}
+
+#[test]
 fn messages_that_were_cleared_do_not_come_back_with_the_session() {
     let mut play = Play::new();
     play.ensure(json!({}));

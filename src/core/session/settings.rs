@@ -1,6 +1,6 @@
 //! What is set in a session: what the client waits for, and what is restored.
 
-use super::{Session, Stage};
+use super::{Known, Session, Stage};
 use crate::core::client::{Outlet, Token};
 use crate::core::error::Error;
 use crate::core::event::CallId;
@@ -106,6 +106,13 @@ impl Session {
         match &mut self.stage {
             Stage::Opening { climb, .. } => climb.restoring.as_mut(),
             Stage::Live { .. } | Stage::Resting => None,
+        }
+    }
+
+    /// The agent's session was not live yet, and so is not stored: the next try is for the one that is.
+    pub fn give_up_restoring(&mut self) {
+        if self.restoring().is_some() {
+            self.known = self.log.identity().and_then(Known::of);
         }
     }
 
