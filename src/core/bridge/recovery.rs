@@ -87,14 +87,13 @@ impl Bridge {
         }
     }
 
-    /// The agent that a session's id belongs to: another one would not know it.
+    /// The agent that a session's id belongs to, be it there or about to be: another one would not know it.
     pub(super) fn agent_key(&self) -> String {
-        self.agent.as_ref().map_or_else(String::new, |agent| {
-            let args = agent.spec.args.iter().map(String::as_str);
-            let words: Vec<&str> = std::iter::once(agent.spec.command.as_str())
-                .chain(args)
-                .collect();
-            words.join(" ")
+        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
+        let spec = self.agent.as_ref().map(|agent| &agent.spec).or(crashed);
+        spec.map_or_else(String::new, |spec| {
+            let words = std::iter::once(&spec.command).chain(&spec.args);
+            words.map(String::as_str).collect::<Vec<_>>().join(" ")
         })
     }
 

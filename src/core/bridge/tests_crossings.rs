@@ -220,6 +220,24 @@ fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
 }
 
 #[test]
+fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
+    let mut play = Play::new();
+    for _ in 0..2 {
+        play.ensure(json!({}));
+        play.ready();
+        play.crash();
+    }
+    play.ensure(json!({"sessionId": "b", "agentSessionId": "S"}));
+    assert_eq!(play.bridge.deadline().unwrap().1, "restart");
+    play.wait();
+    let call = play.ready();
+    assert_eq!(
+        (&call["method"], &call["params"]["sessionId"]),
+        (&json!("session/load"), &json!("S"))
+    );
+}
+
+#[test]
 fn a_session_that_was_not_live_yet_is_not_taken_for_the_one_before() {
     let mut play = Play::new();
     play.ensure(json!({}));
