@@ -66,6 +66,17 @@ impl Bridge {
             (Rung::Load, Some(known)) => Opening::Load(known),
             _ => Opening::New,
         };
+        if way != Opening::New
+            && let Some(other) = known.as_ref().and_then(|known| self.routes.get(known))
+            && other != id
+        {
+            let message = format!(
+                "the agent's session is open as session {other:?}: use that, or call session/close for it first"
+            );
+            let error = Error::new(ErrorKind::SessionExists, message);
+            self.opening_failed(id, &error, now, outlet);
+            return;
+        }
         climb.rung = Some(rung);
         climb.opened = None;
         climb.told.clear();

@@ -220,6 +220,19 @@ fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
 }
 
 #[test]
+fn a_session_of_the_agent_is_of_one_client_session_at_a_time() {
+    let mut play = Play::new();
+    play.ensure(json!({"sessionId": "a"}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let twice = play.ensure(json!({"sessionId": "b", "agentSessionId": "S"}));
+    assert_eq!(play.sent(), Value::Null);
+    assert_eq!(play.failed(twice), Some(ErrorKind::SessionExists));
+    play.update("S", &text("agent_message_chunk"));
+    assert_eq!(play.heard.chunks.first().map(String::as_str), Some("a"));
+}
+
+#[test]
 fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
     let mut play = Play::new();
     for _ in 0..2 {
