@@ -284,3 +284,20 @@ fn cannot(what: &str, why: &std::io::Error) -> Error {
     );
     Error::new(ErrorKind::Storage, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::store::{Store as _, Volatile};
+
+    #[test]
+    fn a_number_that_none_can_follow_is_no_number() {
+        let mut file = Volatile.open("a").unwrap();
+        let line = r#"{"record":"chunk","turnId":null,"seq":18446744073709551615,"chunk":{"type":"finish-step"}}"#;
+        file.append(format!("{line}\nnonsense\n").as_bytes())
+            .unwrap();
+        let mut log = Log::open(file).unwrap();
+        assert_eq!((log.corrupt(), log.seq()), (2, 2));
+        assert_eq!(log.chunk(None, &Chunk::FinishStep).0, 3);
+    }
+}

@@ -251,6 +251,18 @@ fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
 }
 
 #[test]
+fn any_number_can_be_replayed_after() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.update("S", &text("agent_message_chunk"));
+    let last = History::Replay(params(json!({"afterSeq": u64::MAX})));
+    let replayed = play.history(last);
+    assert_eq!(play.result(replayed)["entries"], json!([]));
+}
+
+#[test]
 fn a_session_that_was_not_live_yet_is_not_taken_for_the_one_before() {
     let mut play = Play::new();
     play.ensure(json!({}));

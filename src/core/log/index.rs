@@ -11,6 +11,9 @@ use std::ops::Range;
 /// A place every so many bytes is remembered, to begin reading at.
 const MARK_EVERY: u64 = 64 << 10;
 
+/// Numbers beyond are no chunks': JavaScript cannot tell them apart.
+const SEQ_MAX: u64 = (1 << 53) - 1;
+
 /// Where things are in a log.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -95,6 +98,9 @@ impl Index {
     fn record(&mut self, text: &str, line: &Line<'_>, at: &Range<u64>) -> bool {
         if let Some(time) = &line.at {
             time.as_ref().clone_into(&mut self.updated_at);
+        }
+        if line.seq.is_some_and(|seq| seq > SEQ_MAX) {
+            return false;
         }
         match (line.record.as_ref(), line.turn_id.as_deref()) {
             ("chunk", turn) => {
@@ -219,7 +225,9 @@ impl Index {
     /// Where to begin reading for chunks after this number.
     #[must_use]
     pub fn place_after(&self, seq: u64) -> u64 {
-        let later = self.marks.partition_point(|mark| mark.seq <= seq + 1);
+        let later = self
+            .marks
+            .partition_point(|mark| mark.seq <= seq.saturating_add(1));
         later.checked_sub(1).map_or(0, |mark| self.marks[mark].at)
     }
 
