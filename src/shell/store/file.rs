@@ -144,6 +144,9 @@ impl LogFile for File {
     }
 
     fn describe(&mut self, card: &Card) {
+        if self.removed {
+            return;
+        }
         let json = serde_json::to_vec(card).unwrap_or_default();
         self.worker.describe(self.card(), json);
     }
@@ -276,6 +279,22 @@ mod tests {
         drop(first);
         assert!(open().is_ok());
         drop(synced);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_log_that_was_removed_has_no_card_any_more() {
+        let dir = std::env::temp_dir().join(format!("acpipe-removed-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (worker, events) = Worker::start().unwrap();
+        let path = dir.join("a.jsonl");
+        let mut log = File::open(path, dir.clone(), Durability::None, worker).unwrap();
+        log.describe(&Card::default());
+        log.remove(false).unwrap();
+        log.describe(&Card::default());
+        // The thread ends when it has done everything.
+        drop((log, events));
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         fs::remove_dir_all(&dir).unwrap();
     }
 }
