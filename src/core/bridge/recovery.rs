@@ -8,7 +8,7 @@ use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
 use crate::core::log::Record;
 use crate::core::replay::Replay;
-use crate::core::session::{Known, Restoring, Session, Stage};
+use crate::core::session::{Known, Restoring, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Recovery, Rung};
