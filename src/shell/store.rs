@@ -22,6 +22,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tracing::warn;
 pub use worker::Events;
 use worker::Worker;
 
@@ -155,7 +156,11 @@ fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
     for entry in entries {
         let log = entry?.path();
         if log.extension().is_some_and(|e| e == names::LOG) {
-            cards.extend(card(&log)?);
+            match card(&log) {
+                Ok(card) => cards.extend(card),
+                // One that cannot be read hides no other.
+                Err(error) => warn!(log = %log.display(), %error, "a session is left out"),
+            }
         }
     }
     Ok(cards)

@@ -408,3 +408,29 @@ fn what_the_agent_has_is_listed_and_adopted() {
     assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
     s.finish();
 }
+
+#[test]
+fn a_session_that_is_made_anew_is_closed_first() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    let new = s.call("session/ensure", &json!({"strategy": "new"}));
+    assert_eq!(new["recovery"]["memory"], "lost");
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/close").len(), 1);
+}
+
+#[test]
+fn a_session_in_which_the_agent_speaks_unasked_can_be_cleared_and_closed() {
+    let script = resuming(&json!([[end("end_turn"), say("late")]]));
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("default");
+    for method in ["message/clear", "session/close"] {
+        s.prompt("go");
+        s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
+        s.call(method, &json!({}));
+        assert_eq!(s.unprompted("default").last().unwrap()["type"], "finish");
+    }
+    s.finish();
+}

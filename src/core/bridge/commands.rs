@@ -367,6 +367,9 @@ impl Bridge {
             session.known = p.agent_session_id.map(|id| Known { agent, id });
             self.sessions.insert(id.clone(), session);
         }
+        if p.strategy == Strategy::Only(Rung::New) {
+            self.let_go(id);
+        }
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;

@@ -61,7 +61,7 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Message(updated)));
             }
             History::ClearMessages(p) => {
-                self.clear_messages(&p, now)?;
+                self.clear_messages(&p, now, outlet)?;
                 outlet.reply(token, Ok(Reply::Done(wire::Done {})));
             }
         }
@@ -190,10 +190,19 @@ impl Bridge {
         })
     }
 
-    fn clear_messages(&mut self, p: &wire::ClearParams, now: Instant) -> Result<(), Error> {
+    fn clear_messages(
+        &mut self,
+        p: &wire::ClearParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
         let at = self.time(now);
-        let session = self.history(p.session_id.as_deref())?;
+        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let session = self.session(id)?;
         session.must_be_idle()?;
+        session.end_unprompted(None, outlet);
+        self.write(id, now, outlet)?;
+        let session = self.session(id)?;
         session.log.clear(&at, p.archive)?;
         session.log.describe();
         Ok(())
@@ -229,9 +238,9 @@ impl Session {
         Ok(())
     }
 
-    /// Whether nothing runs or is about to.
+    /// Whether no prompt runs or is about to.
     pub(super) fn must_be_idle(&self) -> Result<(), Error> {
-        if self.turn_id().is_none() && self.queued.is_none() && self.abandoned.is_none() {
+        if self.running.is_none() && self.queued.is_none() && self.abandoned.is_none() {
             return Ok(());
         }
         let text = format!(

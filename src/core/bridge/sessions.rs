@@ -56,7 +56,10 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-        self.session(id)?.must_be_idle()?;
+        let session = self.session(id)?;
+        session.must_be_idle()?;
+        session.end_unprompted(None, outlet);
+        self.write(id, now, outlet)?;
         self.session(id)?.log.remove(p.archive)?;
         let closed = SessionParams {
             session_id: Some(id.to_owned()),
@@ -78,7 +81,7 @@ impl Bridge {
     }
 
     /// Tells the agent that a session is not needed any more, where it takes that.
-    fn let_go(&mut self, id: &str) {
+    pub(super) fn let_go(&mut self, id: &str) {
         let agent_session = self.sessions.get(id).and_then(Session::agent_session);
         let Some(agent_session) = agent_session.map(str::to_owned) else {
             return;
