@@ -6,7 +6,7 @@
 //! Another id, and a load that repeats nothing of a history, say that the session is not there any more. A prompt
 //! that finds this out goes once more to a new session.
 
-use super::cell::{Cell, List, Load, Resume, Wish};
+use super::cell::{Cell, List, Load, Resume, Stored, Wish};
 use super::outcome::{Outcome, Receipt, Then};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -41,6 +41,8 @@ enum Answer {
 pub fn expected(cell: Cell) -> Outcome {
     let history = !cell.history().is_empty();
     let ways: &[Way] = match cell.wish {
+        // What is to be adopted is that or nothing.
+        Wish::Auto if cell.stored == Stored::Nothing => &[Way::Load, Way::Resume],
         Wish::Auto if history => &[Way::Resume, Way::Load, Way::New],
         Wish::Auto => &[Way::Load, Way::Resume, Way::New],
         Wish::Resume => &[Way::Resume],
@@ -65,11 +67,11 @@ pub fn expected(cell: Cell) -> Outcome {
                 refused = true;
                 "session"
             }
-            Answer::Forgot => {
+            Answer::Forgot | Answer::Replaces => {
                 refused = false;
                 "sessionNotFound"
             }
-            Answer::NotOffered | Answer::Replaces => "sessionNotFound",
+            Answer::NotOffered => "sessionNotFound",
         };
         failed.push(format!("{} {why}", way.name()));
     }
@@ -133,15 +135,17 @@ fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
         },
     };
     let then = match (way, cell.resume, cell.wish) {
-        (Way::Resume, Resume::Lies, Wish::Auto) => Then::Moved(Receipt {
-            rung: "new".to_owned(),
-            memory: if stored > 0 { "lost" } else { "none" }.to_owned(),
-            failed: vec!["resume sessionNotFound".to_owned()],
-            replayed: None,
-            adopted: 0,
-            // Those of the turn that runs too: it is not cut in two.
-            messages: stored + 2,
-        }),
+        (Way::Resume, Resume::Lies, Wish::Auto) if cell.stored != Stored::Nothing => {
+            Then::Moved(Receipt {
+                rung: "new".to_owned(),
+                memory: if stored > 0 { "lost" } else { "none" }.to_owned(),
+                failed: vec!["resume sessionNotFound".to_owned()],
+                replayed: None,
+                adopted: 0,
+                // Those of the turn that runs too: it is not cut in two.
+                messages: stored + 2,
+            })
+        }
         (Way::Resume, Resume::Lies, _) => Then::Fails("sessionNotFound".to_owned()),
         _ => Then::Answered,
     };

@@ -316,7 +316,8 @@ impl Bridge {
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
-        if p.agent_session_id.is_some() && self.sessions.contains_key(id) {
+        let adopts = p.agent_session_id.is_some();
+        if adopts && self.sessions.contains_key(id) {
             let message =
                 format!("there is a session {id:?} already: adopt under another sessionId");
             return Err(Error::new(ErrorKind::SessionExists, message));
@@ -375,7 +376,12 @@ impl Bridge {
             session.mcp_servers = p.mcp_servers;
         }
         session.end_unprompted(None, outlet);
-        session.begin_opening(p.strategy, vec![token]);
+        // A fresh session in the place of the one to adopt is not what was asked for.
+        let strategy = match p.strategy {
+            Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),
+            other => other,
+        };
+        session.begin_opening(strategy, vec![token]);
         self.routes.retain(|_, routed| routed != id);
         self.climb(id, now, outlet);
         Ok(())
