@@ -423,14 +423,34 @@ fn a_session_that_is_made_anew_is_closed_first() {
 
 #[test]
 fn a_session_in_which_the_agent_speaks_unasked_can_be_cleared_and_closed() {
-    let script = resuming(&json!([[end("end_turn"), say("late")]]));
+    let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "late"}}}}});
+    let mut script = resuming(&json!([[end("end_turn")]]));
+    script["session/new"] = json!([[{"default": true}], [{"default": true}, late]]);
     let (mut s, _) = serve(World::new(), &script);
     s.ensure("default");
-    for method in ["message/clear", "session/close"] {
-        s.prompt("go");
+    for (other, method) in [("a", "message/clear"), ("b", "session/close")] {
+        s.ensure(other);
         s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
         s.call(method, &json!({}));
         assert_eq!(s.unprompted("default").last().unwrap()["type"], "finish");
     }
+    s.finish();
+}
+
+#[test]
+fn a_title_that_came_outside_of_a_turn_is_stored_when_the_session_is_closed() {
+    let title = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
+        {"sessionUpdate": "session_info_update", "title": "later"}}}});
+    let mut script = resuming(&json!([[say("one"), end("end_turn")]]));
+    script["session/new"] = json!([[{"default": true}], [{"default": true}, title]]);
+    let (mut s, _) = serve(World::new(), &script);
+    s.ensure("default");
+    s.prompt("first");
+    s.ensure("other");
+    assert_eq!(s.notification("session/state")["state"]["title"], "later");
+    s.call("session/close", &json!({}));
+    let info = s.call("session/get", &json!({}));
+    assert_eq!(info["title"], "later");
     s.finish();
 }

@@ -30,8 +30,10 @@ impl Bridge {
         let session = self.session(id)?;
         session.must_be_idle()?;
         session.end_unprompted(None, outlet);
-        self.write(id, now, outlet)?;
-        self.session(id)?.log.describe();
+        if session.log.identity().is_some() {
+            // What changed outside of turns, a title say. A full disk keeps nobody from closing.
+            let _ = self.identify(id, now, outlet);
+        }
         let message = "the session was closed before it was open";
         self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), now, outlet);
         let session = self.sessions.get_mut(id);

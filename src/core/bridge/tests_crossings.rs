@@ -362,7 +362,7 @@ impl LogFile for OnDisk {
 fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_free() {
     let disk = Disk::default();
     let mut play = Play::with(Box::new(disk.clone()));
-    play.ensure(json!({"agentSessionId": "S"}));
+    play.ensure(json!({"agentSessionId": "S", "strategy": ["load", "new"]}));
     let call = play.ready();
     play.answer(&call, &json!({}));
     play.wait();
