@@ -19,6 +19,8 @@ mod settings;
 mod storage;
 #[cfg(test)]
 mod tests_crossings;
+#[cfg(test)]
+mod tests_settings;
 mod turns;
 mod unprompted;
 

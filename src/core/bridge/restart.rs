@@ -99,16 +99,13 @@ impl Bridge {
 
 #[cfg(test)]
 mod tests {
-    use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Settings};
+    use crate::core::bridge::tests_settings::settings;
+    use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
     use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
     use crate::core::error::Error;
-    use crate::core::permit::Policy;
-    use crate::core::profile::Profile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::{
-        AgentSource, AgentState, CancelParams, ConnectParams, EnsureParams, Variables,
-    };
+    use crate::proto::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
     use std::time::{Duration, Instant};
 
     /// A client that notes what went wrong and how the agent is.
@@ -145,21 +142,7 @@ mod tests {
     impl Test {
         fn new() -> Self {
             let bridge = Bridge::new(
-                Settings {
-                    default_agent: AgentSpec {
-                        command: "agent".into(),
-                        args: Vec::new(),
-                        cwd: "/".into(),
-                        env: Variables::default(),
-                        source: AgentSource::CommandLine,
-                    },
-                    policy: Policy::Approve,
-                    profile: Profile::V7,
-                    cwd: "/".into(),
-                    id_prefix: "t".into(),
-                    clock: (Instant::now(), 0),
-                    on_lost: crate::core::bridge::OnLost::default(),
-                },
+                settings(Instant::now()),
                 Box::new(crate::core::store::Volatile),
             );
             let mut test = Self {

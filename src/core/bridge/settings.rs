@@ -176,13 +176,11 @@ impl Bridge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::bridge::{self, AgentId, AgentInput, AgentSpec, Effect};
+    use crate::core::bridge::tests_settings::settings;
+    use crate::core::bridge::{AgentId, AgentInput, Effect};
     use crate::core::client::{Command, Notice, Place};
-    use crate::core::permit::Policy;
-    use crate::core::profile::Profile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::{AgentSource, Variables};
     use serde_json::json;
 
     /// The client: the last answer, and how often the state was told.
@@ -247,23 +245,11 @@ mod tests {
 
     /// With a live session whose agent has two modes.
     fn play() -> (Play, Value) {
-        let settings = bridge::Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-            },
-            policy: Policy::Approve,
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: "t".into(),
-            clock: (Instant::now(), 0),
-            on_lost: bridge::OnLost::default(),
-        };
         let mut play = Play {
-            bridge: Bridge::new(settings, Box::new(crate::core::store::Volatile)),
+            bridge: Bridge::new(
+                settings(Instant::now()),
+                Box::new(crate::core::store::Volatile),
+            ),
             heard: Heard::default(),
             now: Instant::now(),
         };

@@ -1,14 +1,12 @@
 //! Calls that cross: whatever comes late, twice or in between, everyone is answered and nothing is mixed up.
 
-use super::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings};
+use super::tests_settings::settings;
+use super::{AgentId, AgentInput, Bridge, Effect, Exit};
 use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::permit::Policy;
-use crate::core::profile::Profile;
 use crate::core::store::{Card, LogFile, Store, Volatile};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -57,23 +55,8 @@ impl Play {
     }
 
     fn with(store: Box<dyn Store>) -> Self {
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-            },
-            policy: Policy::Approve,
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: "t".into(),
-            clock: (Instant::now(), 0),
-            on_lost: OnLost::default(),
-        };
         let mut play = Self {
-            bridge: Bridge::new(settings, store),
+            bridge: Bridge::new(settings(Instant::now()), store),
             heard: Heard::default(),
             now: Instant::now(),
             tokens: 0,

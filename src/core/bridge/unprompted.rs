@@ -189,15 +189,14 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
+    use crate::core::bridge::tests_settings::settings;
+    use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
     use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
     use crate::core::error::Error;
-    use crate::core::permit::Policy;
-    use crate::core::profile::Profile;
     use crate::core::store::Volatile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::{AgentSource, EnsureParams, Variables};
+    use crate::proto::wire::EnsureParams;
     use std::time::{Duration, Instant};
 
     #[derive(Default)]
@@ -207,10 +206,8 @@ mod tests {
         fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
             answer.unwrap();
         }
-        fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
-            let mut json = Vec::new();
-            chunk.write(&mut json);
-            let chunk: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+            let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
             self.0.push(chunk["type"].as_str().unwrap().to_owned());
         }
         fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
@@ -228,24 +225,7 @@ mod tests {
     #[test]
     fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs() {
         let (mut now, seen) = (Instant::now(), &mut Seen::default());
-        let mut bridge = Bridge::new(
-            Settings {
-                default_agent: AgentSpec {
-                    command: "agent".into(),
-                    args: Vec::new(),
-                    cwd: "/".into(),
-                    env: Variables::default(),
-                    source: AgentSource::CommandLine,
-                },
-                policy: Policy::Approve,
-                profile: Profile::V7,
-                cwd: "/".into(),
-                id_prefix: "t".into(),
-                clock: (now, 0),
-                on_lost: OnLost::default(),
-            },
-            Box::new(Volatile),
-        );
+        let mut bridge = Bridge::new(settings(now), Box::new(Volatile));
         bridge.command(
             Token(1),
             Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),

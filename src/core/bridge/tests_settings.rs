@@ -1,0 +1,26 @@
+//! The settings of a bridge in the tests of this room.
+
+use super::{AgentSpec, OnLost, Settings};
+use crate::core::permit::Policy;
+use crate::core::profile::Profile;
+use crate::proto::wire::{AgentSource, Variables};
+use std::time::Instant;
+
+/// An agent on the command line, everything else as it comes.
+pub fn settings(now: Instant) -> Settings {
+    Settings {
+        default_agent: AgentSpec {
+            command: "agent".into(),
+            args: Vec::new(),
+            cwd: "/".into(),
+            env: Variables::default(),
+            source: AgentSource::CommandLine,
+        },
+        policy: Policy::Approve,
+        profile: Profile::V7,
+        cwd: "/".into(),
+        id_prefix: "t".into(),
+        clock: (now, 0),
+        on_lost: OnLost::default(),
+    }
+}
