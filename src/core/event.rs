@@ -54,6 +54,12 @@ pub enum AgentEvent<'a> {
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
     Failed { call: CallId, error: Error },
+    /// A session is no more, though the agent serves others: it can be opened again.
+    SessionLost { session: String, error: Error },
+    /// The agent calls a session by another id from now on.
+    SessionRenamed { session: String, to: String },
+    /// What the agent did unasked is over.
+    UnpromptedEnded { session: String, end: TurnEnd },
 }
 
 /// A session, as the agent lists it.
@@ -121,6 +127,27 @@ pub enum Update<'a> {
     Subagent { id: Cow<'a, str> },
     /// A message between the session and a subagent, or a piece of it.
     Letter { id: Cow<'a, str> },
+    /// What a subagent says or does, by the id of the tool call that made it.
+    OfSubagent {
+        id: Cow<'a, str>,
+        update: Box<Update<'a>>,
+    },
+    /// The model is asked once more: another step of the turn begins.
+    Step,
+    /// The words that were begun are complete.
+    WordsEnd {
+        /// What is said of them as a whole, under the name of the AI SDK's own provider that understands it.
+        provider: Option<(&'static str, Members<'a>)>,
+    },
+    /// The agent refused by its own rules to run a tool.
+    Refused {
+        tool: Cow<'a, str>,
+        reason: Cow<'a, str>,
+    },
+    /// The answer in the form that the client asked for.
+    StructuredOutput(&'a RawValue),
+    /// Something that is worth showing while it lasts, and worth nothing afterwards.
+    Passing,
     /// Something for which there is no better word.
     Other,
 }
@@ -190,6 +217,8 @@ pub struct ToolUpdate<'a> {
     /// How far it is: a word of [`ToolStatus`], or one that it does not have.
     pub status: Option<Cow<'a, str>>,
     pub input: Option<&'a RawValue>,
+    /// A piece of the text of its input, while the model writes it.
+    pub input_delta: Option<JsonStr<'a>>,
     pub output: Option<&'a RawValue>,
     /// Array of content, diffs and terminals.
     pub content: Option<&'a RawValue>,
@@ -285,7 +314,15 @@ pub struct TurnEnd {
     pub stop_reason: StopReason,
     /// The agent's own word for it.
     pub reported: String,
+    /// Why the turn failed, where the agent says so with its answer.
+    pub error: Option<Error>,
     pub usage: Option<TokenUsage>,
+    /// What the session cost so far.
+    pub cost: Option<f64>,
+    /// Turns of the agent's own loop.
+    pub num_turns: Option<u64>,
+    /// The answer in the form that the client asked for.
+    pub structured_output: Option<Box<RawValue>>,
     /// The dialect's own additions to the answer.
     pub details: Option<Box<RawValue>>,
     /// What else came with the answer: fields that the protocol does not have.

@@ -138,6 +138,12 @@ impl Turn {
                     show_letter(id, &data, sink);
                 }
             }
+            Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
+            Update::WordsEnd { .. } => self.messages.close(sink),
+            Update::Step
+            | Update::Refused { .. }
+            | Update::StructuredOutput(_)
+            | Update::Passing => {}
             Update::Other => {
                 self.messages.close(sink);
                 other(original, sink);

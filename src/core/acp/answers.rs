@@ -155,6 +155,7 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
         details: non_null(r.meta).map(ToOwned::to_owned),
         other: unknown(&r, r.stop_reason.is_some_and(|s| !s.get().starts_with('"'))),
         reported,
+        ..TurnEnd::default()
     }
 }
 

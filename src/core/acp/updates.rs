@@ -273,6 +273,7 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         kind,
         status,
         input: non_null(f.raw_input),
+        input_delta: None,
         output: non_null(f.raw_output),
         content: take("content", f.content, '['),
         locations: take("locations", f.locations, '['),

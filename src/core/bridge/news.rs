@@ -122,6 +122,9 @@ impl Bridge {
             }
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
+            AgentEvent::SessionLost { .. }
+            | AgentEvent::SessionRenamed { .. }
+            | AgentEvent::UnpromptedEnded { .. } => {}
             AgentEvent::NotReady(error) => self.agent_broken(&error, now, outlet),
         }
     }

@@ -12,7 +12,7 @@ use crate::core::session::{Queued, Running, Session, Stage};
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw, value};
+use crate::proto::json::{Raw, to_raw, value};
 use crate::proto::wire::{self, DEFAULT_SESSION, Strategy, UserMessage};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -376,11 +376,10 @@ impl Bridge {
                 Ending::Answered(TurnEnd {
                     stop_reason: StopReason::Cancelled,
                     reported: "cancelled".to_owned(),
-                    usage: None,
                     details: Some(to_raw(&json!({
                         "error": error.message,
                     }))),
-                    other: Members::default(),
+                    ..TurnEnd::default()
                 })
             }
             other => other,

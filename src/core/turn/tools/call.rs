@@ -165,6 +165,7 @@ impl Call {
             kind: u.kind.clone(),
             status: u.status.clone().filter(|_| self.status_word.is_none()),
             input: u.input.filter(|i| i.get() != "{}" || self.input.is_none()),
+            input_delta: None,
             output: u.output,
             content: u.content.filter(filled),
             locations: u.locations.filter(filled),
