@@ -181,6 +181,8 @@ pub struct MessagePiece<'a> {
 pub enum Content<'a> {
     /// Text to append.
     Text(JsonStr<'a>),
+    /// Text to append that stands in no line as such: the end of one whose beginning was shown before.
+    Rest(Box<RawValue>),
     /// Base64 data of an image or a sound, or a resource that came as data.
     Data {
         media_type: Cow<'a, str>,
@@ -205,6 +207,18 @@ pub enum Content<'a> {
     Other,
 }
 
+impl Content<'_> {
+    /// The text, where it is text.
+    #[must_use]
+    pub fn text(&self) -> Option<JsonStr<'_>> {
+        match self {
+            Self::Text(text) => Some(*text),
+            Self::Rest(text) => JsonStr::new(text),
+            _ => None,
+        }
+    }
+}
+
 /// What is said of a tool call; absent fields say nothing.
 #[derive(Debug, Default)]
 pub struct ToolUpdate<'a> {
@@ -216,14 +230,14 @@ pub struct ToolUpdate<'a> {
     pub kind: Option<Cow<'a, str>>,
     /// How far it is: a word of [`ToolStatus`], or one that it does not have.
     pub status: Option<Cow<'a, str>>,
-    pub input: Option<&'a RawValue>,
+    pub input: Option<Cow<'a, RawValue>>,
     /// A piece of the text of its input, while the model writes it.
     pub input_delta: Option<JsonStr<'a>>,
     pub output: Option<&'a RawValue>,
     /// Array of content, diffs and terminals.
-    pub content: Option<&'a RawValue>,
+    pub content: Option<Cow<'a, RawValue>>,
     /// Array of places in files.
-    pub locations: Option<&'a RawValue>,
+    pub locations: Option<Cow<'a, RawValue>>,
     /// The dialect's own additions.
     pub meta: Option<&'a RawValue>,
     /// Fields that the protocol does not have, and fields of it whose values are none that it has.

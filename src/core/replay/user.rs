@@ -41,8 +41,11 @@ impl UserMessage {
 
     /// Takes the next piece.
     pub fn push(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
+        if let Some(text) = piece.content.text() {
+            return self.text(text, self.about(piece, Map::new()));
+        }
         let part = match &piece.content {
-            Content::Text(text) => return self.text(*text, self.about(piece, Map::new())),
+            Content::Text(_) | Content::Rest(_) => return,
             Content::Data {
                 media_type,
                 base64,

@@ -67,13 +67,13 @@ impl Messages {
             user_message(original, sink);
             return;
         }
-        if let Content::Text(text) = piece.content {
+        if let Some(text) = piece.content.text() {
             self.text(piece, text, sink);
             return;
         }
         self.close(sink);
         match &piece.content {
-            Content::Text(_) => {}
+            Content::Text(_) | Content::Rest(_) => {}
             Content::Data {
                 media_type,
                 base64,

@@ -105,12 +105,12 @@ impl Call {
         };
         note(set_text(&mut self.title, u.title.as_deref()));
         note(set_text(&mut self.kind, u.kind.as_deref()));
-        let input = set_raw(&mut self.input, u.input);
+        let input = set_raw(&mut self.input, u.input.as_deref());
         self.input_shown &= input.is_none();
         note(input);
         note(set_raw(&mut self.output, u.output));
-        note(set_raw(&mut self.content, u.content));
-        note(set_raw(&mut self.locations, u.locations));
+        note(set_raw(&mut self.content, u.content.as_deref()));
+        note(set_raw(&mut self.locations, u.locations.as_deref()));
         if let Some(meta) = u.meta
             && merge(self.meta.get_or_insert_default(), value(meta))
         {
@@ -156,7 +156,8 @@ impl Call {
 
     /// Takes over what a permission question says: it repeats the call, often with less than is known.
     pub fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
-        let filled = |raw: &&RawValue| raw.get() != "[]";
+        let filled = |raw: &Cow<'_, RawValue>| raw.get() != "[]";
+        let input = |raw: &Cow<'_, RawValue>| raw.get() != "{}" || self.input.is_none();
         self.merge(&ToolUpdate {
             id: u.id.clone(),
             begins: false,
@@ -164,11 +165,11 @@ impl Call {
             title: u.title.clone(),
             kind: u.kind.clone(),
             status: u.status.clone().filter(|_| self.status_word.is_none()),
-            input: u.input.filter(|i| i.get() != "{}" || self.input.is_none()),
+            input: u.input.clone().filter(input),
             input_delta: None,
             output: u.output,
-            content: u.content.filter(filled),
-            locations: u.locations.filter(filled),
+            content: u.content.clone().filter(filled),
+            locations: u.locations.clone().filter(filled),
             meta: u.meta,
             other: u.other.clone(),
         })
