@@ -8,6 +8,7 @@
 
 pub mod acp;
 pub mod bridge;
+pub mod claude;
 mod clean;
 pub mod client;
 pub mod dialect;

@@ -2,6 +2,7 @@
 
 pub mod acp;
 pub mod chunk;
+pub mod claude;
 pub mod frame;
 pub mod json;
 pub mod rpc;

@@ -1,0 +1,93 @@
+//! `system` frames: what the CLI says of itself.
+
+use super::{Frames, Out, Task};
+use crate::core::event::Update;
+use crate::proto::claude::Frame;
+use crate::proto::json::{Members, non_null, text};
+use std::borrow::Cow;
+
+impl Frames {
+    pub(super) fn system<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+        let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
+        match frame.subtype() {
+            "init" => {
+                let news = self.facts.init(&frame.rest);
+                out.say(Update::Session(news));
+            }
+            "status" => self.status(frame, out),
+            "compact_boundary" => {
+                let id = self.compaction(frame, false);
+                out.say(Update::Compaction { id: id.into() });
+            }
+            "informational" | "notification" => out.say(Update::Notice),
+            "permission_denied" => out.say(match said("tool_use_id") {
+                Some(tool) => Update::Refused {
+                    tool: tool.into(),
+                    reason: said("message").unwrap_or_default().into(),
+                },
+                None => Update::Other,
+            }),
+            "task_started" | "task_progress" | "task_updated" | "task_notification" => {
+                self.task(frame, out);
+            }
+            "api_retry"
+            | "thinking_tokens"
+            | "hook_started"
+            | "hook_progress"
+            | "session_state_changed"
+            | "background_tasks_changed" => out.say(Update::Passing),
+            _ => out.say(Update::Other),
+        }
+    }
+
+    /// What the CLI does, or in which mode it is from now on.
+    fn status<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+        let status = text(frame.rest.get("status"));
+        let ends = non_null(frame.rest.get("compact_result")).is_some();
+        if ends || status.as_deref() == Some("compacting") {
+            let id = self.compaction(frame, !ends);
+            out.say(Update::Compaction { id: id.into() });
+            return;
+        }
+        if let Some(mode) = text(frame.rest.get("permissionMode")) {
+            let mut news = Members::default();
+            news.set_owned("currentModeId", &mode);
+            out.say(Update::Session(news));
+        }
+        if status.is_some() {
+            out.say(Update::Passing);
+        }
+    }
+
+    /// The id of the compaction that a frame tells of: that of the frame which told of it first.
+    fn compaction(&mut self, frame: &Frame<'_>, begins: bool) -> String {
+        let known = self.compaction.take().filter(|_| !begins);
+        let own = || text(frame.uuid).unwrap_or_default().into_owned();
+        self.compaction.insert(known.unwrap_or_else(own)).clone()
+    }
+
+    /// News of something that runs beside the turn: a subagent, or a command in the background.
+    fn task<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+        let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
+        let id = said("task_id").unwrap_or_default();
+        if let Some(call) = said("tool_use_id") {
+            let task_type = said("task_type");
+            let task = self.tasks.entry(id.clone()).or_insert_with(|| Task {
+                call: call.clone(),
+                is_subagent: task_type.as_deref() != Some("local_bash"),
+            });
+            task.call = call;
+        }
+        let update = match self.tasks.get(&id) {
+            Some(task) if task.is_subagent => Update::Subagent {
+                id: task.call.clone().into(),
+            },
+            _ if frame.subtype() == "task_progress" => Update::Passing,
+            _ => Update::Other,
+        };
+        if frame.subtype() == "task_notification" {
+            self.tasks.remove(&id);
+        }
+        out.say(update);
+    }
+}

@@ -1,0 +1,168 @@
+//! `user` frames: what tools answered, and what the CLI said to the model in the user's name.
+
+use super::told::object;
+use super::{Frames, Out};
+use crate::core::claude::tools;
+use crate::core::event::{Content, MessagePiece, ToolStatus, ToolUpdate, Update, Voice};
+use crate::proto::claude::{self, Frame, is_true, word};
+use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+impl Frames {
+    pub(super) fn user<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+        let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
+        let blocks: Vec<&'a RawValue> = object(message.content).unwrap_or_default();
+        let mut result = frame.tool_use_result;
+        let mut others = blocks.is_empty();
+        for raw in blocks {
+            let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
+            if word(block.kind) == "tool_result" && text(block.tool_use_id).is_some() {
+                let mut update = self.tool_result(&block, result.take());
+                if let Some(meta) = meta_of(frame.tool_result_meta, &update.id) {
+                    update.other.set("tool_result_meta", meta);
+                }
+                update.other.extend(frame.rest.clone());
+                out.say(Update::Tool(Box::new(update)));
+            } else {
+                others = true;
+            }
+        }
+        if others && let Some(update) = in_the_users_name(frame, &message, out) {
+            out.say(update);
+        }
+    }
+
+    /// What a tool answered, with what the CLI knows of it beside the text for the model.
+    pub(super) fn tool_result<'a>(
+        &mut self,
+        block: &claude::Block<'a>,
+        result: Option<&'a RawValue>,
+    ) -> ToolUpdate<'a> {
+        let id = text(block.tool_use_id).unwrap_or_default();
+        let is_error = is_true(block.is_error) || is_error_block(block.content);
+        let status = if is_error {
+            ToolStatus::Failed
+        } else {
+            ToolStatus::Completed
+        };
+        let mut content = if is_error {
+            Vec::new()
+        } else {
+            tools::diffs(result)
+        };
+        content.extend(contents(block.content));
+        let output = non_null(result).or(match word(block.kind) {
+            // What the model's provider answered is not in the form for the model alone.
+            "tool_result" => None,
+            _ => block.content,
+        });
+        let mut other = block.rest.clone();
+        if word(block.kind) != "tool_result" {
+            other.set_some("result_type", block.kind);
+        }
+        let begins = !self.tools.contains_key(id.as_ref());
+        if begins {
+            self.tools.insert(id.to_string(), String::new());
+        }
+        ToolUpdate {
+            begins,
+            status: Some(status.as_str().into()),
+            content: Some(Cow::Owned(to_raw(&content))),
+            locations: tools::changed(result).map(Cow::Owned),
+            output,
+            other,
+            id,
+            ..ToolUpdate::default()
+        }
+    }
+}
+
+/// What stands in a `user` frame beside results of tools.
+fn in_the_users_name<'a>(
+    frame: &Frame<'a>,
+    message: &claude::Message<'a>,
+    out: &Out<'a, '_>,
+) -> Option<Update<'a>> {
+    let said = words(message.content);
+    let said = said.map(JsonStr::decode).unwrap_or_default();
+    if is_true(frame.is_replay) {
+        // Our own prompt, unless it is what a command printed.
+        return said
+            .starts_with("<local-command-")
+            .then_some(Update::Passing);
+    }
+    let is_marker = said.starts_with("[Request interrupted by user")
+        || said.starts_with("<task-notification>")
+        || is_true(frame.is_synthetic);
+    if is_marker {
+        return Some(Update::Passing);
+    }
+    if out.parent.is_some()
+        && let Some(said) = words(message.content)
+    {
+        return Some(Update::Message(MessagePiece {
+            voice: Voice::User,
+            message_id: None,
+            content: Content::Text(said),
+            subagent: None,
+            about: Members::default(),
+        }));
+    }
+    Some(Update::Other)
+}
+
+/// The words of a message that is nothing but a text.
+fn words(content: Option<&RawValue>) -> Option<JsonStr<'_>> {
+    if let Some(text) = content.and_then(JsonStr::new) {
+        return Some(text);
+    }
+    let blocks: Vec<claude::Block<'_>> = object(content)?;
+    match blocks.as_slice() {
+        [block] if word(block.kind) == "text" => block.text.and_then(JsonStr::new),
+        _ => None,
+    }
+}
+
+/// What is said of the result of this call.
+fn meta_of<'a>(all: Option<&'a RawValue>, call: &str) -> Option<&'a RawValue> {
+    let all: Vec<&'a RawValue> = object(all)?;
+    all.into_iter().find(|raw| {
+        let meta: claude::Block<'_> = object(Some(raw)).unwrap_or_default();
+        text(meta.id).is_some_and(|id| id == call)
+    })
+}
+
+/// Tools of the model's provider say their errors as a kind of content.
+fn is_error_block(content: Option<&RawValue>) -> bool {
+    let block: Option<claude::Block<'_>> = object(content);
+    block.is_some_and(|block| word(block.kind).ends_with("_error"))
+}
+
+/// The content of a result in the shape that ACP has for it, so that clients see one shape for both.
+fn contents(content: Option<&RawValue>) -> Vec<Value> {
+    let wrapped = |content: Value| json!({"type": "content", "content": content});
+    let as_text = |text: &str| wrapped(json!({"type": "text", "text": text}));
+    let Some(content) = non_null(content) else {
+        return Vec::new();
+    };
+    if let Some(said) = JsonStr::new(content) {
+        return vec![as_text(&said.decode())];
+    }
+    let blocks: Vec<&RawValue> = object(Some(content)).unwrap_or_else(|| vec![content]);
+    let block = |raw: &RawValue| {
+        let whole = crate::proto::json::value(raw);
+        let source = &whole["source"];
+        wrapped(match (whole["type"].as_str(), source["type"].as_str()) {
+            (Some("image"), Some("base64")) => json!({
+                "type": "image", "mimeType": source["media_type"], "data": source["data"],
+            }),
+            (Some("image"), Some("url")) => json!({
+                "type": "resource_link", "uri": source["url"], "name": source["url"],
+            }),
+            _ => whole,
+        })
+    };
+    blocks.into_iter().map(block).collect()
+}

@@ -1,0 +1,271 @@
+//! The CLI's tools: what kind each is of, what a call is titled, which files it is about, and which names there are.
+
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::claude::{FileResult, Hunk};
+use crate::proto::json::{Members, non_null, raw_object, text, to_raw, value};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The builtin tools, and the kind of each in ACP's words.
+pub const BUILTIN: &[(&str, &str)] = &[
+    ("Agent", "think"),
+    ("AskUserQuestion", "other"),
+    ("Bash", "execute"),
+    ("BashOutput", "execute"),
+    ("CronCreate", "other"),
+    ("CronDelete", "other"),
+    ("CronList", "other"),
+    ("Edit", "edit"),
+    ("EnterPlanMode", "switch_mode"),
+    ("EnterWorktree", "other"),
+    ("ExitPlanMode", "switch_mode"),
+    ("ExitWorktree", "other"),
+    ("Glob", "search"),
+    ("Grep", "search"),
+    ("KillShell", "execute"),
+    ("LS", "search"),
+    ("ListAgents", "other"),
+    ("ListMcpResourcesTool", "other"),
+    ("Monitor", "execute"),
+    ("MultiEdit", "edit"),
+    ("NotebookEdit", "edit"),
+    ("NotebookRead", "read"),
+    ("PowerShell", "execute"),
+    ("Read", "read"),
+    ("ReadMcpResourceTool", "read"),
+    ("ReportFindings", "other"),
+    ("ScheduleWakeup", "other"),
+    ("SendMessage", "other"),
+    ("Skill", "other"),
+    ("SlashCommand", "other"),
+    ("StructuredOutput", "other"),
+    ("Task", "think"),
+    ("TaskCreate", "think"),
+    ("TaskGet", "think"),
+    ("TaskList", "think"),
+    ("TaskOutput", "execute"),
+    ("TaskStop", "execute"),
+    ("TaskUpdate", "think"),
+    ("TodoWrite", "think"),
+    ("ToolSearch", "search"),
+    ("WebFetch", "fetch"),
+    ("WebSearch", "fetch"),
+    ("Workflow", "think"),
+    ("Write", "edit"),
+];
+
+/// Tools that the model's provider runs itself.
+const SERVER: &[(&str, &str)] = &[
+    ("bash_code_execution", "execute"),
+    ("code_execution", "execute"),
+    ("text_editor_code_execution", "edit"),
+    ("tool_search_tool_bm25", "search"),
+    ("tool_search_tool_regex", "search"),
+    ("web_fetch", "fetch"),
+    ("web_search", "fetch"),
+];
+
+/// The kind of a tool, in ACP's words.
+#[must_use]
+pub fn kind(name: &str) -> &'static str {
+    let known = BUILTIN.iter().chain(SERVER).find(|(n, _)| *n == name);
+    known.map_or("other", |(_, kind)| kind)
+}
+
+raw_object! {
+    /// What the builtin tools are called with, as far as a title tells it.
+    struct Input {
+        file_path = "file_path",
+        notebook_path = "notebook_path",
+        path = "path",
+        command = "command",
+        pattern = "pattern",
+        url = "url",
+        query = "query",
+        description = "description",
+        skill = "skill",
+        subject = "subject",
+        offset = "offset",
+        todos = "todos",
+    }
+}
+
+impl<'a> Input<'a> {
+    fn of(input: &'a RawValue) -> Self {
+        serde_json::from_str(input.get()).unwrap_or_default()
+    }
+
+    fn file(&self) -> Option<String> {
+        let path = text(self.file_path.or(self.notebook_path));
+        path.filter(|path| !path.is_empty()).map(Into::into)
+    }
+}
+
+/// The title of a call: of its name alone while its input is not known.
+#[must_use]
+pub fn title(name: &str, input: Option<&RawValue>) -> String {
+    let shown = match mcp(name) {
+        Some((server, tool)) if !tool.is_empty() => format!("{server}: {tool}"),
+        _ => name.to_owned(),
+    };
+    let Some(input) = input.map(Input::of) else {
+        return shown;
+    };
+    let with = |said: Option<&RawValue>| {
+        let said = text(said).filter(|said| !said.trim().is_empty());
+        said.map(|said| format!("{name} {said}"))
+    };
+    let alone = |said: Option<&RawValue>| {
+        let said = text(said).filter(|said| !said.trim().is_empty());
+        said.map(std::borrow::Cow::into_owned)
+    };
+    let told = match name {
+        "Bash" | "PowerShell" | "Monitor" => alone(input.command.or(input.description)),
+        "Task" | "Agent" => alone(input.description),
+        "TaskCreate" => alone(input.subject),
+        "Grep" | "Glob" => with(input.pattern).map(|title| match text(input.path) {
+            Some(path) => format!("{title} in {path}"),
+            None => title,
+        }),
+        "LS" => with(input.path),
+        "WebFetch" | "web_fetch" => with(input.url),
+        "WebSearch" | "ToolSearch" | "web_search" => with(input.query),
+        "Skill" => with(input.skill),
+        _ if mcp(name).is_none() => input.file().map(|path| format!("{name} {path}")),
+        _ => None,
+    };
+    told.unwrap_or(shown)
+}
+
+/// The places that a call is about, as ACP has them.
+#[must_use]
+pub fn locations(name: &str, input: &RawValue) -> Option<Box<RawValue>> {
+    let input = Input::of(input);
+    let path = match name {
+        "Grep" | "Glob" | "LS" => text(input.path).map(Into::into),
+        _ if mcp(name).is_some() => None,
+        _ => input.file(),
+    }?;
+    let line: Option<u64> = input
+        .offset
+        .and_then(|o| serde_json::from_str(o.get()).ok());
+    Some(to_raw(&match line {
+        Some(line) => json!([{"path": path, "line": line}]),
+        None => json!([{"path": path}]),
+    }))
+}
+
+/// The plan that a call of `TodoWrite` makes, as ACP has it.
+#[must_use]
+pub fn plan(name: &str, input: &RawValue) -> Option<Members<'static>> {
+    let Value::Array(todos) = value(Input::of(input).todos.filter(|_| name == "TodoWrite")?) else {
+        return None;
+    };
+    let entry = |mut todo: Value| {
+        if let Some(todo) = todo.as_object_mut() {
+            todo.entry("priority").or_insert_with(|| "medium".into());
+        }
+        todo
+    };
+    let entries: Vec<Value> = todos.into_iter().map(entry).collect();
+    let mut data = Members::default();
+    data.set_owned("entries", &entries);
+    Some(data)
+}
+
+fn file_result(result: Option<&RawValue>) -> Option<(FileResult<'_>, String)> {
+    let result: FileResult<'_> = serde_json::from_str(result?.get()).ok()?;
+    let path = text(result.path)?.into_owned();
+    Some((result, path))
+}
+
+/// What a tool changed in a file, as ACP shows it: each piece of the patch, or the whole file where it is new.
+#[must_use]
+pub fn diffs(result: Option<&RawValue>) -> Vec<Value> {
+    let Some((result, path)) = file_result(result) else {
+        return Vec::new();
+    };
+    let diff = |old: Value, new: Value| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
+    let hunks: Vec<Hunk<'_>> = non_null(result.patch)
+        .and_then(|patch| serde_json::from_str(patch.get()).ok())
+        .unwrap_or_default();
+    if !hunks.is_empty() {
+        let side = |hunk: &Hunk<'_>, other: char| {
+            let lines: Vec<String> = hunk
+                .lines
+                .and_then(|lines| serde_json::from_str(lines.get()).ok())
+                .unwrap_or_default();
+            let lines = lines.iter().filter(|line| !line.starts_with([other, '\\']));
+            let lines: Vec<&str> = lines
+                .map(|line| line.get(1..).unwrap_or_default())
+                .collect();
+            Value::from(lines.join("\n"))
+        };
+        let both = |hunk: &Hunk<'_>| diff(side(hunk, '+'), side(hunk, '-'));
+        return hunks.iter().map(both).collect();
+    }
+    let whole = |raw: Option<&RawValue>| non_null(raw).map_or(Value::Null, value);
+    match (result.new, result.content) {
+        (Some(new), _) => vec![diff(whole(result.old), value(new))],
+        (None, Some(new)) if new.get().starts_with('"') => {
+            vec![diff(whole(result.original), value(new))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The places that a tool changed, as ACP has them; nothing where it did not tell.
+#[must_use]
+pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let (result, path) = file_result(result)?;
+    let hunks: Vec<Hunk<'_>> = serde_json::from_str(non_null(result.patch)?.get()).ok()?;
+    let place = |hunk: &Hunk<'_>| json!({"path": path, "line": hunk.new_start.map(value)});
+    (!hunks.is_empty()).then(|| to_raw(&hunks.iter().map(place).collect::<Vec<_>>()))
+}
+
+/// The server and the tool of an MCP tool's name; of a server's own name no tool.
+fn mcp(name: &str) -> Option<(&str, &str)> {
+    let name = name.strip_prefix("mcp__")?;
+    Some(name.split_once("__").unwrap_or((name, "")))
+}
+
+/// Checks the rules that allow or disallow tools: a builtin tool, with or without a rule for its input as
+/// `Bash(git:*)`, a configured MCP server as `mcp__server`, or a tool of it as `mcp__server__tool`.
+pub fn check_rules<'a>(
+    rules: impl IntoIterator<Item = &'a str>,
+    servers: &[&str],
+) -> Result<(), Error> {
+    for rule in rules {
+        let name = match rule.split_once('(') {
+            Some((name, rest)) if rest.ends_with(')') => Some(name),
+            Some(_) => None,
+            None => Some(rule),
+        };
+        let known = name.is_some_and(|name| match mcp(name) {
+            Some((server, _)) => servers.contains(&server),
+            None => BUILTIN.iter().any(|(builtin, _)| *builtin == name),
+        });
+        if !known {
+            return Err(invalid(rule, servers));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(rule: &str, servers: &[&str]) -> Error {
+    let builtin: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+    let servers: Vec<String> = servers.iter().map(|s| format!("mcp__{s}")).collect();
+    let of_servers = if servers.is_empty() {
+        "no MCP server is configured".to_owned()
+    } else {
+        format!("or tools of the configured servers: {}", servers.join(", "))
+    };
+    let message = format!(
+        "there is no tool {rule:?}: take one of these: {}; {of_servers}",
+        builtin.join(", ")
+    );
+    Error::new(ErrorKind::InvalidTool, message)
+        .with("tool", rule)
+        .with("tools", builtin)
+        .with("servers", servers)
+}
