@@ -5,6 +5,7 @@
 mod agent;
 pub mod discover;
 mod drive;
+pub mod files;
 mod input;
 mod output;
 mod path;

@@ -1,0 +1,373 @@
+//! Files as if they were agents that only speak: one's lines, or one line about each of a directory's.
+//!
+//! Each is read by a thread of its own, as fast as the loop takes it and for as long as there is one.
+
+use crate::core::bridge::{AgentId, AgentInput, Exit};
+use crate::core::claude::projects::Listed;
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::frame::{Batch, LineBatches};
+use bytes::{Bytes, BytesMut};
+use memchr::{memchr, memrchr};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use tokio::sync::mpsc::Sender;
+use tokio_util::codec::Decoder;
+use tracing::warn;
+
+/// How much is read at once, and how much of each end of a listed file is told.
+const PIECE: usize = 64 * 1024;
+
+/// How many files of a directory are listed: the newest.
+const LISTED: usize = 1000;
+
+/// Where the lines of files go; `Break` when nobody takes them any more.
+struct Speaker {
+    id: AgentId,
+    events: Sender<(AgentId, AgentInput)>,
+}
+
+impl Speaker {
+    fn say(&self, input: AgentInput) -> ControlFlow<()> {
+        match self.events.blocking_send((self.id, input)) {
+            Ok(()) => Continue(()),
+            Err(_) => Break(()),
+        }
+    }
+
+    fn end(&self, read: Result<ControlFlow<()>, Error>) {
+        // The loop is gone only when nobody cares any more.
+        let _ = match read {
+            Ok(Break(())) => return,
+            Ok(Continue(())) => self.say(AgentInput::Exited(Exit {
+                code: Some(0),
+                ..Exit::default()
+            })),
+            Err(error) => self.say(AgentInput::StartFailed(error)),
+        };
+    }
+}
+
+/// Says a file's lines; one that cannot be read is an agent that does not start.
+pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: Sender<(AgentId, AgentInput)>) {
+    in_thread(Speaker { id, events }, move |to| {
+        lines(&path, max_line, to).map_err(|error| unreadable(&path, &error))
+    });
+}
+
+/// Says a line of JSON, a [`Listed`], for each `*.jsonl` of a directory, the newest first; a directory that is
+/// not there has none.
+pub fn list(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
+    in_thread(Speaker { id, events }, move |to| {
+        let files = newest(&dir).map_err(|error| unreadable(&dir, &error))?;
+        for file in files {
+            let Some(line) = file.line() else { continue };
+            if to.say(AgentInput::Batch(Batch::Lines(line))).is_break() {
+                return Ok(Break(()));
+            }
+        }
+        Ok(Continue(()))
+    });
+}
+
+fn in_thread(
+    to: Speaker,
+    read: impl FnOnce(&Speaker) -> Result<ControlFlow<()>, Error> + Send + 'static,
+) {
+    let (id, events) = (to.id, to.events.clone());
+    let thread = std::thread::Builder::new().name("file".into());
+    if let Err(error) = thread.spawn(move || to.end(read(&to))) {
+        let message = format!("no thread to read a file: {error}; try again with less running");
+        let failed = AgentInput::StartFailed(Error::new(ErrorKind::Internal, message));
+        tokio::spawn(async move {
+            let _ = events.send((id, failed)).await;
+        });
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let at = path.display();
+    let message = format!("{at} could not be read: {error}; check the path and who may read it");
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => ErrorKind::SessionNotFound,
+        _ => ErrorKind::Session,
+    };
+    Error::new(kind, message)
+        .with("path", at.to_string())
+        .with("os", error.to_string())
+}
+
+/// Opens a plain file: reading a pipe or a terminal could last for ever.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    File::open(path)
+}
+
+fn lines(path: &Path, max_line: usize, to: &Speaker) -> io::Result<ControlFlow<()>> {
+    let mut file = open(path)?;
+    let mut frames = LineBatches::new(max_line);
+    let mut buffer = BytesMut::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        let n = match file.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        buffer.extend_from_slice(&piece[..n]);
+        while let Some(batch) = match n {
+            0 => frames.decode_eof(&mut buffer)?,
+            _ => frames.decode(&mut buffer)?,
+        } {
+            if to.say(AgentInput::Batch(batch)).is_break() {
+                return Ok(Break(()));
+            }
+        }
+        if n == 0 {
+            return Ok(Continue(()));
+        }
+    }
+}
+
+/// A file of a directory.
+struct Found {
+    path: PathBuf,
+    name: String,
+    modified_ms: i64,
+    size: u64,
+}
+
+/// The files to list.
+fn newest(dir: &Path) -> io::Result<Vec<Found>> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    // What vanishes meanwhile is not listed.
+    let mut files: Vec<_> = entries.filter_map(|entry| found(&entry.ok()?)).collect();
+    files.sort_by(|a, b| (b.modified_ms, &b.name).cmp(&(a.modified_ms, &a.name)));
+    if files.len() > LISTED {
+        warn!(dir = %dir.display(), files = files.len(), "only the newest {LISTED} files are listed");
+        files.truncate(LISTED);
+    }
+    Ok(files)
+}
+
+fn found(entry: &fs::DirEntry) -> Option<Found> {
+    let path = entry.path();
+    // Names that are no text are none of sessions.
+    let name = entry.file_name().into_string().ok()?;
+    let about = fs::metadata(&path).ok()?;
+    if !name.ends_with(".jsonl") || !about.is_file() {
+        return None;
+    }
+    let modified = about.modified().ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(Found {
+        path,
+        name,
+        modified_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        size: about.len(),
+    })
+}
+
+impl Found {
+    /// What is told of it; nothing where it cannot be read.
+    fn line(self) -> Option<Bytes> {
+        let (head, tail) = ends(&self.path)
+            .inspect_err(|error| warn!(path = %self.path.display(), %error, "not listed"))
+            .ok()?;
+        let listed = Listed {
+            file: self.name,
+            modified_ms: self.modified_ms,
+            size: self.size,
+            head,
+            tail,
+        };
+        let mut line = serde_json::to_vec(&listed).ok()?;
+        line.push(b'\n');
+        Some(line.into())
+    }
+}
+
+/// The first and the last whole lines of a file, none of them twice; the last may still be in the making.
+fn ends(path: &Path) -> io::Result<(String, String)> {
+    let mut file = open(path)?;
+    let size = file.metadata()?.len();
+    let piece = PIECE as u64;
+    let mut head = Vec::new();
+    (&mut file).take(piece).read_to_end(&mut head)?;
+    let mut tail = Vec::new();
+    if size > piece {
+        head.truncate(memrchr(b'\n', &head).map_or(0, |at| at + 1));
+        // From one byte before: a line begins behind the end of another.
+        let from = (size - piece).max(head.len() as u64) - 1;
+        file.seek(SeekFrom::Start(from))?;
+        file.take(piece + 1).read_to_end(&mut tail)?;
+        let begin = memchr(b'\n', &tail).map_or(tail.len(), |at| at + 1);
+        tail.drain(..begin);
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok((text(head), text(tail)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+    use tokio::sync::mpsc;
+
+    const ID: AgentId = AgentId(7);
+
+    /// A directory of its own, removed with the test.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let name = format!("acpipe-files-{name}-{}", std::process::id());
+            let dir = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&dir);
+            fs::create_dir_all(&dir).unwrap();
+            Self(dir)
+        }
+
+        fn file(&self, name: &str, content: &[u8], age: u64) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, content).unwrap();
+            let at = SystemTime::now() - Duration::from_secs(age);
+            File::options()
+                .append(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(at)
+                .unwrap();
+            path
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Everything that is said, in words.
+    fn hear(speak: impl FnOnce(Sender<(AgentId, AgentInput)>)) -> Vec<String> {
+        let (events, mut heard) = mpsc::channel(1);
+        speak(events);
+        let mut said = Vec::new();
+        while let Some((id, input)) = heard.blocking_recv() {
+            assert_eq!(id, ID);
+            said.push(match input {
+                AgentInput::Batch(Batch::Lines(lines)) => {
+                    String::from_utf8_lossy(&lines).into_owned()
+                }
+                AgentInput::Batch(Batch::TooLong(line)) => format!("too long: {}", line.len),
+                AgentInput::Exited(exit) => format!("exit {:?}", exit.code),
+                AgentInput::StartFailed(error) => format!("failed: {}", error.message),
+                other => panic!("{other:?}"),
+            });
+        }
+        said
+    }
+
+    #[test]
+    fn a_file_says_its_lines_and_ends() {
+        let place = Place::new("lines");
+        let long = "x".repeat(3 * PIECE);
+        let file = place.file("a.jsonl", format!("one\ntwo\n{long}\nlast").as_bytes(), 0);
+        let said = hear(|events| read(ID, file.clone(), 1000, events));
+        assert_eq!(said.last().unwrap(), "exit Some(0)");
+        let lines = said[..said.len() - 1].concat();
+        assert_eq!(lines, format!("one\ntwo\ntoo long: {}last", long.len()));
+        let whole = hear(|events| read(ID, file, usize::MAX, events));
+        assert_eq!(
+            whole.concat(),
+            format!("one\ntwo\n{long}\nlastexit Some(0)")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let place = Place::new("none");
+        let missing = place.0.join("none.jsonl");
+        for path in [missing, place.0.clone()] {
+            let said = hear(|events| read(ID, path.clone(), 10, events));
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].starts_with("failed: "), "{said:?}");
+            assert!(said[0].contains(path.to_str().unwrap()), "{said:?}");
+        }
+        let none = hear(|events| list(ID, place.0.join("none"), events));
+        assert_eq!(none, ["exit Some(0)"]);
+        let file = place.file("x", b"", 0);
+        let wrong = hear(|events| list(ID, file, events));
+        assert!(wrong[0].starts_with("failed: "), "{wrong:?}");
+    }
+
+    #[test]
+    fn it_stops_when_nobody_listens() {
+        let place = Place::new("deaf");
+        let file = place.file("a.jsonl", &b"x\n".repeat(PIECE * 8), 0);
+        let (events, mut heard) = mpsc::channel(1);
+        let watch = events.clone();
+        read(ID, file, 10, events);
+        assert!(heard.blocking_recv().is_some());
+        heard.close();
+        while heard.blocking_recv().is_some() {}
+        assert!(watch.is_closed());
+        // Its sender is dropped when its thread ends.
+        while watch.strong_count() > 1 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_directory_says_a_line_a_file_the_newest_first() {
+        let place = Place::new("list");
+        let line = |n: usize| format!("{{\"line\":{n}}}\n");
+        let long: String = (0..20_000).map(line).collect();
+        place.file("old.jsonl", long.as_bytes(), 100);
+        place.file("new.jsonl", b"one\n\xfftwo", 10);
+        place.file("other.json", b"no", 0);
+        fs::create_dir(place.0.join("dir.jsonl")).unwrap();
+        let said = hear(|events| list(ID, place.0.clone(), events));
+        assert_eq!(said.len(), 3, "{said:?}");
+        let listed = |n: usize| -> Listed { serde_json::from_str(&said[n]).unwrap() };
+        let (new, old) = (listed(0), listed(1));
+        assert_eq!(
+            (new.file.as_str(), old.file.as_str()),
+            ("new.jsonl", "old.jsonl")
+        );
+        assert_eq!(
+            (new.head.as_str(), new.tail.as_str()),
+            ("one\n\u{fffd}two", "")
+        );
+        assert_eq!(old.size, long.len() as u64);
+        assert!(new.modified_ms > old.modified_ms);
+        for end in [&old.head, &old.tail] {
+            assert!(
+                end.len() > PIECE - 100 && end.len() <= PIECE,
+                "{}",
+                end.len()
+            );
+            assert!(end.starts_with("{\"line\":") && end.ends_with("}\n"));
+        }
+        assert!(old.head.starts_with(&line(0)) && old.tail.ends_with(&line(19_999)));
+    }
+
+    #[test]
+    fn the_ends_of_a_file_meet_without_a_line_twice_or_lost() {
+        let place = Place::new("ends");
+        for lines in [8191, 8192, 8193, 9000, 16_383, 16_384] {
+            let all: String = (0..lines).map(|n| format!("{n:07}\n")).collect();
+            let (head, tail) = ends(&place.file("a", all.as_bytes(), 0)).unwrap();
+            assert_eq!(head + &tail, all, "{lines} lines");
+        }
+        let one = "x".repeat(2 * PIECE);
+        let (head, tail) = ends(&place.file("a", one.as_bytes(), 0)).unwrap();
+        assert_eq!((head.as_str(), tail.as_str()), ("", ""));
+    }
+}
