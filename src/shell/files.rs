@@ -161,7 +161,7 @@ fn found(entry: &fs::DirEntry) -> Option<Found> {
     // Names that are no text are none of sessions.
     let name = entry.file_name().into_string().ok()?;
     let about = fs::metadata(&path).ok()?;
-    if !name.ends_with(".jsonl") || !about.is_file() {
+    if path.extension()? != "jsonl" || !about.is_file() {
         return None;
     }
     let modified = about.modified().ok()?;
