@@ -49,12 +49,15 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             cwd: "/".into(),
             env: Variables::default(),
             source: AgentSource::CommandLine,
+            protocol: wire::Protocol::Acp,
+            options: wire::SessionOptions::default(),
         },
         policy: Policy::Approve,
         profile: acpipe::core::profile::Profile::V7,
         cwd: "/".into(),
         id_prefix: "bench".into(),
         clock: (Instant::now(), 0),
+        inherited: Variables::default(),
         on_lost: OnLost::default(),
     };
     let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());
@@ -84,7 +87,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
     ];
     for (n, command) in commands.into_iter().enumerate() {
         bridge.command(Token(n as u64), command, Instant::now(), &mut lines);
-        for effect in bridge.effects() {
+        for effect in bridge.effects(Instant::now()) {
             if let Effect::Spawn(id, _) = effect {
                 agent = id;
             }

@@ -8,13 +8,15 @@ mod serve;
 mod sessions;
 
 use crate::core::bridge::{AgentSpec, OnLost, Settings};
+use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Store, Volatile};
-use crate::proto::wire::AgentSource;
+use crate::proto::wire::{AgentSource, Protocol, Variables};
 use crate::shell::{Durability, Events, Files};
 use anyhow::Context as _;
-use args::{AgentArgs, Cli, Persist, PlaceArgs, StoreArgs, Verb};
+use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
 use clap::Parser as _;
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +107,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
         None => here,
     };
     let cwd = cwd.to_string_lossy().into_owned();
-    let (command, source) = command_line(agent)?;
+    let (command, source, protocol) = command_line(agent)?;
     let (command, args) = command
         .split_first()
         .context("the agent's command is empty")?;
@@ -118,17 +120,28 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
             cwd: cwd.clone(),
             env: agent.env.iter().cloned().collect(),
             source,
+            protocol,
+            options: agent.options.to_wire()?,
         },
         policy: agent.permissions.into(),
         profile: agent.chunk_profile.into(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
+        inherited: inherited(),
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject,
         },
     })
+}
+
+/// acpipe's own environment, as far as it is text.
+fn inherited() -> Variables {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, Some(value.into_string().ok()?)))
+    };
+    std::env::vars_os().filter_map(text).collect()
 }
 
 /// Where sessions are kept, and what it answers later.
@@ -172,18 +185,31 @@ fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
 }
 
 /// The agent's command line and who named it: after `--`, else `ACPIPE_AGENT`, else the demo agent.
-fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource)> {
+fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource, Protocol)> {
+    let spoken = |command: &[String]| {
+        let by_name = || Protocol::of_command(command.first().map_or("", String::as_str));
+        agent.agent.map_or_else(by_name, Protocol::from)
+    };
+    if agent.agent == Some(Kind::Claude) && agent.command.iter().all(|word| word.starts_with('-')) {
+        // The CLI is looked for; what was said is for it.
+        let words = std::iter::once(CLAUDE.to_owned()).chain(agent.command.iter().cloned());
+        return Ok((words.collect(), AgentSource::CommandLine, Protocol::Claude));
+    }
     if !agent.command.is_empty() {
-        return Ok((agent.command.clone(), AgentSource::CommandLine));
+        let command = agent.command.clone();
+        let protocol = spoken(&command);
+        return Ok((command, AgentSource::CommandLine, protocol));
     }
     if let Ok(line) = std::env::var("ACPIPE_AGENT")
         && !line.trim().is_empty()
     {
         let words = shlex::split(&line)
             .ok_or_else(|| Mistake(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
-        return Ok((words, AgentSource::Environment));
+        let protocol = spoken(&words);
+        return Ok((words, AgentSource::Environment, protocol));
     }
     let me = std::env::current_exe().context("acpipe cannot find its own program")?;
     let me = me.to_string_lossy().into_owned();
-    Ok((vec![me, "demo-agent".to_owned()], AgentSource::Demo))
+    let command = vec![me, "demo-agent".to_owned()];
+    Ok((command, AgentSource::Demo, Protocol::Acp))
 }

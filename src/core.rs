@@ -11,6 +11,7 @@ pub mod bridge;
 pub mod claude;
 mod clean;
 pub mod client;
+mod data_url;
 pub mod dialect;
 pub mod error;
 pub mod event;

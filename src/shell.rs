@@ -3,9 +3,9 @@
 //! Every task and thread owns one handle and talks to the one loop ([`drive()`]) through bounded channels.
 
 mod agent;
-pub mod discover;
+mod discover;
 mod drive;
-pub mod files;
+mod files;
 mod input;
 mod output;
 mod path;

@@ -1,10 +1,14 @@
 //! The command line.
 
+mod options;
+
 use super::sessions::args::SessionsArgs;
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
+use crate::proto::wire::Protocol;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use options::OptionArgs;
 use std::path::PathBuf;
 
 /// One small native binary between an app and any coding agent.
@@ -13,11 +17,13 @@ use std::path::PathBuf;
     version,
     about,
     long_about = "One small native binary between an app and any coding agent.\n\n\
-        acpipe starts an agent that speaks ACP (the Agent Client Protocol), prompts it, approves what it \
-        asks, and streams what it does as AI SDK UIMessageChunks.",
+        acpipe starts an agent that speaks ACP (the Agent Client Protocol), or the Claude Code CLI, prompts it, \
+        approves what it asks, and streams what it does as AI SDK UIMessageChunks.",
     after_help = "Agents are named by their command line, after --:\n  \
         acpipe run \"fix the tests\" -- opencode acp\n  \
         acpipe serve -- npx -y @agentclientprotocol/claude-agent-acp\n\n\
+        Claude Code needs no adapter:\n  \
+        acpipe run --agent claude \"fix the tests\"\n\n\
         ACPIPE_AGENT holds the command line of the agent to use when none is given."
 )]
 pub struct Cli {
@@ -91,6 +97,9 @@ pub struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
+    /// The protocol that the agent speaks; `claude` alone finds the Claude Code CLI [default: by its name]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub agent: Option<Kind>,
     /// Working directory of the agent and its sessions
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -108,6 +117,8 @@ pub struct AgentArgs {
     /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
+    #[command(flatten)]
+    pub options: OptionArgs,
     /// The agent's command line
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -189,6 +200,24 @@ pub enum Permissions {
     Approve,
     /// Refuse it
     Deny,
+}
+
+/// What an agent speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// The Agent Client Protocol
+    Acp,
+    /// The Claude Code CLI's stream-json
+    Claude,
+}
+
+impl From<Kind> for Protocol {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Acp => Self::Acp,
+            Kind::Claude => Self::Claude,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,9 +7,9 @@ mod prompt;
 mod shortcut;
 mod updates;
 
-use super::dialect::{Dialect, Opening, PromptPart};
+use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind, clip};
-use super::event::{AgentEvent, AgentInfo, CallId, Permission, PermissionOption};
+use super::event::{AgentEvent, AgentInfo, CallId, Exit, Permission, PermissionOption};
 use super::setting::Setting;
 use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]
 pub struct Acp {
+    launch: Launch,
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
@@ -104,11 +105,21 @@ struct SetModel<'a> {
 }
 
 impl Acp {
-    fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Vec<u8>) {
+    /// An agent that is to be started with this.
+    #[must_use]
+    pub fn new(launch: Launch) -> Self {
+        Self {
+            launch,
+            ..Self::default()
+        }
+    }
+
+    fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
         // Small positive integers: the one form of id that every agent echoes.
         self.last_id += 1;
-        rpc::write_request(out, self.last_id, pending.method(), params);
-        out.push(b'\n');
+        let lines = out.lines(Child::MAIN);
+        rpc::write_request(lines, self.last_id, pending.method(), params);
+        lines.push(b'\n');
         self.pending.insert(self.last_id, pending);
     }
 
@@ -176,7 +187,7 @@ impl Acp {
         method: &str,
         params: Option<&'a RawValue>,
         events: &mut Vec<AgentEvent<'a>>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) {
         if method != "session/request_permission" {
             debug!(method, "the agent asked for a method that is not served");
@@ -237,7 +248,8 @@ impl Dialect for Acp {
         "acp"
     }
 
-    fn start(&mut self, out: &mut Vec<u8>) {
+    fn start(&mut self, out: &mut Outgoing) {
+        out.order(Child::MAIN, Order::Start(self.launch.clone()));
         let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
         // No file system, no terminals: only what is really served is advertised.
         let options = schema::SessionConfigOptionsCapabilities::new()
@@ -249,14 +261,7 @@ impl Dialect for Acp {
         self.call(Pending::Initialize, &params, out);
     }
 
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        cwd: &str,
-        mcp_servers: &[serde_json::Value],
-        out: &mut Vec<u8>,
-    ) {
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
         let (pending, session_id) = match way {
             Opening::New => (Pending::New(call), None),
             Opening::Resume(id) => (Pending::Resume(call, id.to_owned()), Some(id)),
@@ -264,20 +269,20 @@ impl Dialect for Acp {
         };
         let params = OpenSession {
             session_id,
-            cwd,
-            mcp_servers,
+            cwd: place.cwd,
+            mcp_servers: place.mcp_servers,
         };
         self.call(pending, &params, out);
     }
 
-    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Vec<u8>) {
+    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
         let params = schema::ListSessionsRequest::new()
             .cwd(cwd.map(std::path::PathBuf::from))
             .cursor(cursor.map(str::to_owned));
         self.call(Pending::List(call), &params, out);
     }
 
-    fn close(&mut self, session: &str, out: &mut Vec<u8>) {
+    fn close(&mut self, session: &str, out: &mut Outgoing) {
         let params = schema::CloseSessionRequest::new(session.to_owned());
         self.call(Pending::Close, &params, out);
     }
@@ -288,7 +293,7 @@ impl Dialect for Acp {
         session: &str,
         parts: &[PromptPart],
         degrade: bool,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> Result<(), Error> {
         let blocks = prompt::blocks(parts, self.info.capabilities, degrade)?;
         let params = schema::PromptRequest::new(session.to_owned(), blocks);
@@ -296,7 +301,7 @@ impl Dialect for Acp {
         Ok(())
     }
 
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Vec<u8>) {
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         match setting {
             Setting::Mode(id) => {
                 let params = schema::SetSessionModeRequest::new(session.to_owned(), id.clone());
@@ -321,17 +326,18 @@ impl Dialect for Acp {
         }
     }
 
-    fn cancel(&mut self, session: &str, out: &mut Vec<u8>) {
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
         let params = schema::CancelNotification::new(session.to_owned());
-        rpc::write_notification(out, "session/cancel", &params);
-        out.push(b'\n');
+        let lines = out.lines(Child::MAIN);
+        rpc::write_notification(lines, "session/cancel", &params);
+        lines.push(b'\n');
     }
 
     fn answer(
         &mut self,
         question: &RawValue,
         choice: Option<&PermissionOption>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) {
         let outcome = match choice {
             Some(option) => schema::RequestPermissionOutcome::Selected(
@@ -339,15 +345,19 @@ impl Dialect for Acp {
             ),
             None => schema::RequestPermissionOutcome::Cancelled,
         };
-        rpc::write_result(
-            out,
-            question,
-            &schema::RequestPermissionResponse::new(outcome),
-        );
-        out.push(b'\n');
+        let lines = out.lines(Child::MAIN);
+        let answer = schema::RequestPermissionResponse::new(outcome);
+        rpc::write_result(lines, question, &answer);
+        lines.push(b'\n');
     }
 
-    fn read<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>, out: &mut Vec<u8>) {
+    fn read<'a>(
+        &mut self,
+        _: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
         let Ok(text) = std::str::from_utf8(line) else {
             self.faults.invalid_utf8 += 1;
             report(self.faults.invalid_utf8, "not UTF-8");
@@ -393,9 +403,10 @@ impl Dialect for Acp {
 
     fn read_overlong(
         &mut self,
+        _: Child,
         line: &Overlong,
         events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) {
         self.faults.too_long += 1;
         let sniffed = overlong::sniff(&line.head, &line.tail);
@@ -420,6 +431,16 @@ impl Dialect for Acp {
         self.fail_answered(&id, &line.head, &fault, events);
     }
 
+    fn ended(
+        &mut self,
+        _: Child,
+        _: Result<&Exit, &Error>,
+        _: &mut Vec<AgentEvent<'static>>,
+        _: &mut Outgoing,
+    ) -> bool {
+        false
+    }
+
     fn faults(&self) -> LineFaults {
         self.faults
     }
@@ -437,14 +458,15 @@ fn our_id(id: &RawValue) -> Option<u64> {
     id.get().trim_matches('"').parse().ok()
 }
 
-fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Vec<u8>) {
+fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
     let error = ErrorObject {
         code,
         message,
         data: None,
     };
-    rpc::write_error(out, id, &error);
-    out.push(b'\n');
+    let lines = out.lines(Child::MAIN);
+    rpc::write_error(lines, id, &error);
+    lines.push(b'\n');
 }
 
 fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {

@@ -10,6 +10,8 @@ mod environment;
 mod history;
 mod listing;
 mod news;
+mod options;
+mod processes;
 mod receipt;
 mod recovery;
 mod restart;
@@ -25,17 +27,18 @@ mod turns;
 mod unprompted;
 
 use super::client::{Outlet, Reply, Token};
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
+pub use super::event::Exit;
 use super::event::{AgentInfo, CallId};
 use super::permit::Policy;
 use super::profile::Profile;
 use super::session::{Session, View};
-use super::stop::Stop;
 use super::store::Store;
 use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Done, Variables};
+use crate::proto::wire::{AgentSource, Done, Protocol, SessionOptions, Variables};
 use listing::Listing;
+use processes::Process;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -69,6 +72,8 @@ pub struct Settings {
     pub clock: (Instant, i64),
     /// What becomes of a history that the agent knows nothing of any more.
     pub on_lost: OnLost,
+    /// acpipe's own environment, of which agents inherit.
+    pub inherited: Variables,
 }
 
 /// What becomes of the history of a session that the agent has lost.
@@ -90,6 +95,9 @@ pub struct AgentSpec {
     /// Set, or with `None` unset, on top of acpipe's own environment.
     pub env: Variables,
     pub source: AgentSource,
+    pub protocol: Protocol,
+    /// What its sessions get where they say nothing else.
+    pub options: SessionOptions,
 }
 
 /// Names an agent's process; a later one gets another number.
@@ -101,6 +109,12 @@ pub struct AgentId(pub u64);
 pub enum Effect {
     /// Start the process.
     Spawn(AgentId, Box<AgentSpec>),
+    /// Tell the lines of this file as if a process said them.
+    ReadFile(AgentId, String),
+    /// The same with the real path of this directory.
+    ResolvePath(AgentId, String),
+    /// The same with a line for each `.jsonl` file of this directory.
+    ListFiles(AgentId, String),
     /// Write to its stdin.
     Send(AgentId, Vec<u8>),
     /// Close its stdin.
@@ -117,7 +131,11 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum AgentInput {
     /// Its process runs.
-    Started { pid: u32 },
+    Started {
+        pid: u32,
+        /// The program, where it had to be looked for.
+        program: Option<String>,
+    },
     /// It could not be started.
     StartFailed(Error),
     /// Lines from its stdout.
@@ -132,24 +150,16 @@ pub enum AgentInput {
     Exited(Exit),
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exit {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    /// The last it wrote to stderr.
-    pub stderr: String,
-}
-
 /// The agent that is connected.
 struct Agent {
-    id: AgentId,
     spec: AgentSpec,
     dialect: Box<dyn Dialect>,
     phase: Phase,
-    pid: Option<u32>,
-    /// Lines for its stdin that were not handed out yet.
-    out: Vec<u8>,
+    processes: Vec<Process>,
+    /// Where its program was found, where it had to be looked for.
+    program: Option<String>,
+    /// What is to be done to its processes and was not handed out yet.
+    out: Outgoing,
 }
 
 impl Agent {
@@ -165,7 +175,6 @@ enum Phase {
     },
     Ready(Box<AgentInfo>),
     Stopping {
-        stop: Stop,
         waiters: Vec<Token>,
         /// The agent to start when this one has ended, and who waits for it.
         next: Option<(AgentSpec, Vec<Token>)>,
@@ -205,7 +214,7 @@ pub struct Bridge {
     initialized: bool,
     view: View,
     agent: Option<Agent>,
-    agents_started: u64,
+    processes_started: u64,
     /// Why there is no agent any more, where nobody wished it.
     last_end: Option<String>,
     /// The agent that the next prompt starts again: it ended though nobody wished it, and was not ready since.
@@ -254,7 +263,7 @@ impl Bridge {
             },
             settings,
             agent: None,
-            agents_started: 0,
+            processes_started: 0,
             last_end: None,
             crashed: None,
             crashes: 0,
@@ -277,13 +286,8 @@ impl Bridge {
     }
 
     /// The effects collected since the last time, in order.
-    pub fn effects(&mut self) -> Vec<Effect> {
-        if let Some(agent) = &mut self.agent
-            && !agent.out.is_empty()
-        {
-            let bytes = std::mem::take(&mut agent.out);
-            self.effects.push(Effect::Send(agent.id, bytes));
-        }
+    pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
+        self.deliver(now);
         std::mem::take(&mut self.effects)
     }
 
@@ -318,19 +322,22 @@ impl Bridge {
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
             Phase::Starting { deadline, .. } => Some((*deadline, "initialize")),
-            Phase::Stopping { stop, .. } => stop.deadline().map(|at| (at, "stop")),
-            Phase::Ready(_) => None,
+            Phase::Stopping { .. } | Phase::Ready(_) => None,
         });
+        let stop = self.agent.as_ref().and_then(Agent::stop_due);
         let sessions = self.sessions.values().filter_map(Session::deadline);
         let restart = self.restart_at.map(|at| (at, "restart"));
         let listings = self.listings.iter().map(|l| (l.until, "session/list"));
-        let times = agent.into_iter().chain(restart).chain(sessions);
+        let stop = stop.map(|at| (at, "stop"));
+        let times = agent.into_iter().chain(stop).chain(restart);
+        let times = times.chain(sessions);
         let times = times.chain(listings);
         times.min_by_key(|(at, _)| *at)
     }
 
     /// A time came: whatever is due is given up or goes on.
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.tick_processes(now);
         self.tick_agent(now, outlet);
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
@@ -357,12 +364,7 @@ impl Bridge {
 
     /// The user is in a hurry: the agent that is being stopped gets hardly any time.
     pub fn hurry(&mut self, now: Instant) {
-        if let Some(agent) = &mut self.agent
-            && let Phase::Stopping { stop, .. } = &mut agent.phase
-        {
-            let step = stop.hurry(now);
-            self.do_step(step);
-        }
+        self.hurry_processes(now);
     }
 
     fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {

@@ -1,7 +1,448 @@
-//! The Claude Code CLI, spoken to in stream-json both ways.
+//! The Claude Code CLI's own protocol, stream-json both ways: one process for each session.
+//!
+//! The agent as a whole is no process: `claude --version` is its handshake. Each session that is opened has a
+//! process of its own, its history is read from the CLI's files.
 
 pub mod frames;
+mod history;
+mod launch;
 pub mod projects;
-pub mod result;
-pub mod state;
-pub mod tools;
+mod prompt;
+mod questions;
+mod result;
+mod session;
+mod state;
+mod tools;
+mod uuids;
+
+use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use super::error::{Error, ErrorKind};
+use super::event::{AgentEvent, AgentInfo, CallId, Exit, ListedSession, PermissionOption};
+use super::setting::Setting;
+use crate::proto::frame::Overlong;
+use crate::proto::wire::{AgentCapabilities, LineFaults, SessionOptions, Variables};
+use history::{Chain, History};
+use projects::Listed;
+use questions::Question;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use session::Session;
+use std::collections::HashMap;
+use tracing::{debug, warn};
+use uuids::Uuids;
+
+/// The command by which the CLI is looked for in all the places where it may be.
+pub const CLAUDE: &str = "claude";
+
+/// The CLI: the processes of its sessions, and those that read.
+#[derive(Debug)]
+pub struct Claude {
+    launch: Launch,
+    /// Where the CLI keeps its sessions, where that can be told.
+    root: Option<String>,
+    env: Variables,
+    uuids: Uuids,
+    children: HashMap<Child, Role>,
+    /// The processes of sessions by the CLI's ids.
+    sessions: HashMap<String, Child>,
+    last_child: u64,
+    faults: LineFaults,
+}
+
+/// What a process, or a file in the place of one, is there for.
+#[derive(Debug)]
+enum Role {
+    /// Says its version.
+    Version,
+    /// Has a session.
+    Session(Box<Session>),
+    /// Tells which records of a file are the history of the session that this process has.
+    Chain {
+        of: Child,
+        path: String,
+        chain: Chain,
+    },
+    /// Tells them.
+    History { of: Child, history: History },
+    /// Tells of the CLI's sessions.
+    List {
+        call: CallId,
+        found: Vec<ListedSession>,
+    },
+    /// Tells the real path of a directory, by which the CLI names the place of its sessions.
+    Path { of: String, then: Then },
+}
+
+/// What is read once the place is known.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    /// The history of the session that this process has.
+    Load(Child),
+    /// The list of sessions, for this call.
+    List(CallId),
+}
+
+/// Whether the CLI can hold such options.
+///
+/// # Errors
+/// A rule for tools names one that does not exist.
+pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
+    let names = servers
+        .iter()
+        .filter_map(|server| server.get("name")?.as_str());
+    let names: Vec<&str> = names.collect();
+    let rules = options
+        .allowed_tools
+        .iter()
+        .chain(&options.disallowed_tools);
+    tools::check_rules(rules.map(String::as_str), &names)
+}
+
+impl Claude {
+    /// The CLI that is to be started with this, in this environment; `seed` makes its ids unique.
+    #[must_use]
+    pub fn new(launch: Launch, env: Variables, seed: &str) -> Self {
+        Self {
+            launch,
+            root: projects::root(|name| env.0.get(name)?.clone()),
+            env,
+            uuids: Uuids::new(seed),
+            children: HashMap::new(),
+            sessions: HashMap::new(),
+            last_child: 0,
+            faults: LineFaults::default(),
+        }
+    }
+
+    fn add(&mut self, role: Role) -> Child {
+        self.last_child += 1;
+        let child = Child(self.last_child);
+        self.children.insert(child, role);
+        child
+    }
+
+    fn session(&mut self, id: &str) -> Option<(Child, &mut Session)> {
+        let child = *self.sessions.get(id)?;
+        match self.children.get_mut(&child)? {
+            Role::Session(session) => Some((child, session)),
+            _ => None,
+        }
+    }
+
+    /// Looks for the place of a working directory's sessions.
+    fn find(&mut self, cwd: &str, then: Then, out: &mut Outgoing) {
+        let of = cwd.to_owned();
+        let child = self.add(Role::Path { of, then });
+        out.order(child, Order::ResolvePath(cwd.to_owned()));
+    }
+
+    /// The real path of a working directory is known: reads what was wanted of it.
+    fn found(
+        &mut self,
+        cwd: &str,
+        then: Then,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        let lookup = |name: &str| self.env.0.get(name)?.clone();
+        let root = self.root.as_deref();
+        let dir = root.map(|root| projects::dir(root, cwd, lookup));
+        match then {
+            Then::List(call) => {
+                let found = Vec::new();
+                let child = self.add(Role::List { call, found });
+                out.order(child, Order::ListFiles(dir.unwrap_or_default()));
+            }
+            Then::Load(of) => {
+                let Some(Role::Session(session)) = self.children.get(&of) else {
+                    return;
+                };
+                let path = dir.and_then(|dir| projects::file(&dir, &session.id));
+                let Some(path) = path else {
+                    let message = "nobody can say where the CLI keeps its history";
+                    let error = Error::new(ErrorKind::Session, message);
+                    self.history_read(of, Err(error), events, out);
+                    return;
+                };
+                let child = self.add(Role::Chain {
+                    of,
+                    path: path.clone(),
+                    chain: Chain::default(),
+                });
+                out.order(child, Order::ReadFile(path));
+            }
+        }
+    }
+
+    /// The call for a session that has no process, or for what there is not.
+    fn no_session(id: &str) -> Error {
+        let message = format!("no process has the session {id:?}");
+        Error::new(ErrorKind::Session, message)
+    }
+
+    fn read_version(&mut self, line: &str, events: &mut Vec<AgentEvent<'_>>) {
+        let Some(version) = line.split_whitespace().next() else {
+            self.faults.blank += 1;
+            return;
+        };
+        let stored = self.root.is_some();
+        self.children.insert(Child::MAIN, Role::Version);
+        events.push(AgentEvent::Ready(Box::new(AgentInfo {
+            name: Some("claude-code".to_owned()),
+            title: Some("Claude Code".to_owned()),
+            version: Some(version.to_owned()),
+            capabilities: AgentCapabilities {
+                load: stored,
+                resume: true,
+                list: stored,
+                close: true,
+                image: true,
+                audio: false,
+                embedded_context: true,
+                mcp_http: true,
+                mcp_sse: true,
+            },
+            auth_methods: Vec::new(),
+        })));
+    }
+
+    /// The history of a session was read, or cannot be.
+    fn history_read(
+        &mut self,
+        of: Child,
+        how: Result<(), Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        let Some(Role::Session(session)) = self.children.get_mut(&of) else {
+            return;
+        };
+        let failed = how.is_err();
+        events.extend(session.history_read(how));
+        if failed {
+            let id = session.id.clone();
+            self.sessions.remove(&id);
+            self.children.remove(&of);
+            out.order(of, Order::Stop);
+        }
+    }
+}
+
+impl Dialect for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn start(&mut self, out: &mut Outgoing) {
+        self.children.insert(Child::MAIN, Role::Version);
+        let launch = Launch {
+            args: vec!["--version".to_owned()],
+            env: launch::environment(),
+            cwd: self.launch.cwd.clone(),
+        };
+        out.order(Child::MAIN, Order::Start(launch));
+    }
+
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+        let id = match way {
+            Opening::New => self.uuids.next(),
+            Opening::Resume(id) | Opening::Load(id) => id.to_owned(),
+        };
+        let loads = matches!(way, Opening::Load(_));
+        if let Some(old) = self.sessions.remove(&id) {
+            self.children.remove(&old);
+            out.order(old, Order::Stop);
+        }
+        let session = Session::opening(id.clone(), call, way, place.options);
+        let child = self.add(Role::Session(Box::new(session)));
+        self.sessions.insert(id.clone(), child);
+        let launch = Launch {
+            args: launch::args(way, &id, place, &self.launch.args),
+            env: launch::environment(),
+            cwd: place.cwd.to_owned(),
+        };
+        out.order(child, Order::Start(launch));
+        if let Some((_, session)) = self.session(&id) {
+            session.initialize(out.lines(child));
+        }
+        if loads {
+            self.find(place.cwd, Then::Load(child), out);
+        }
+    }
+
+    fn list(&mut self, call: CallId, cwd: Option<&str>, _: Option<&str>, out: &mut Outgoing) {
+        let cwd = cwd.unwrap_or(&self.launch.cwd).to_owned();
+        self.find(&cwd, Then::List(call), out);
+    }
+
+    fn close(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some(child) = self.sessions.remove(session) {
+            self.children.remove(&child);
+            out.order(child, Order::Stop);
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let content = prompt::blocks(parts, degrade)?;
+        let uuid = self.uuids.next();
+        let (child, session) = self
+            .session(session)
+            .ok_or_else(|| Self::no_session(session))?;
+        session.prompt(call, uuid, &content, out.lines(child));
+        Ok(())
+    }
+
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
+        if let Some((child, session)) = self.session(session) {
+            session.set(call, setting, out.lines(child));
+        }
+    }
+
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some((child, session)) = self.session(session) {
+            session.cancel(out.lines(child));
+        }
+    }
+
+    fn answer(
+        &mut self,
+        question: &RawValue,
+        choice: Option<&PermissionOption>,
+        out: &mut Outgoing,
+    ) {
+        let Ok(question) = serde_json::from_str::<Question>(question.get()) else {
+            return;
+        };
+        let child = Child(question.child);
+        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
+            session.answer(&question.request, choice, out.lines(child));
+        }
+    }
+
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            self.faults.invalid_utf8 += 1;
+            warn!(
+                count = self.faults.invalid_utf8,
+                "a line of the agent was skipped: not UTF-8"
+            );
+            return;
+        };
+        match self.children.get_mut(&child) {
+            Some(Role::Session(session)) => {
+                let before = events.len();
+                session.read(child, text, &mut self.faults, events, out);
+                for event in &events[before..] {
+                    if let AgentEvent::SessionRenamed { session, to } = event {
+                        self.sessions.remove(session);
+                        self.sessions.insert(to.clone(), child);
+                    }
+                }
+            }
+            Some(Role::Version) => self.read_version(text, events),
+            Some(Role::Chain { chain, .. }) => chain.line(line),
+            Some(Role::History { of, history }) => {
+                let of = *of;
+                let mut history = std::mem::take(history);
+                if let Some(Role::Session(session)) = self.children.get(&of) {
+                    history.line(text, &session.id, events);
+                }
+                self.children.insert(child, Role::History { of, history });
+            }
+            Some(Role::List { found, .. }) => {
+                let listed: Result<Listed, _> = serde_json::from_str(text);
+                found.extend(listed.ok().and_then(|listed| listed.session()));
+            }
+            Some(Role::Path { of, .. }) => {
+                if let Ok(path) = serde_json::from_str(text) {
+                    *of = path;
+                }
+            }
+            // It is on its way out, and nobody waits for what it says.
+            None => debug!(
+                line = super::error::clip(text),
+                "a line of a process that is stopped"
+            ),
+        }
+    }
+
+    fn read_overlong(
+        &mut self,
+        child: Child,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        self.faults.too_long += 1;
+        warn!(bytes = line.len, "line skipped: over the cap");
+        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
+            session.read_overlong(line, events, out.lines(child));
+        }
+    }
+
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) -> bool {
+        let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
+        match self.children.remove(&child) {
+            // Without its word the CLI is not there.
+            Some(Role::Version) => how.is_ok_and(|exit| exit.code == Some(0)),
+            Some(Role::Session(session)) => {
+                self.sessions.remove(&session.id);
+                session.ended(how, events);
+                true
+            }
+            Some(Role::Chain { of, path, chain }) => {
+                if how.is_ok() {
+                    let history = chain.finish();
+                    let child = self.add(Role::History { of, history });
+                    out.order(child, Order::ReadFile(path));
+                } else {
+                    self.history_read(of, failed(how), events, out);
+                }
+                true
+            }
+            Some(Role::History { of, .. }) => {
+                self.history_read(of, failed(how), events, out);
+                true
+            }
+            Some(Role::Path { of, then }) => {
+                self.found(&of, then, events, out);
+                true
+            }
+            Some(Role::List { call, found }) => {
+                events.push(match failed(how) {
+                    Err(error) => AgentEvent::Failed { call, error },
+                    Ok(()) => AgentEvent::Listed {
+                        call,
+                        sessions: found,
+                        next: None,
+                    },
+                });
+                true
+            }
+            None => true,
+        }
+    }
+
+    fn faults(&self) -> LineFaults {
+        self.faults
+    }
+}

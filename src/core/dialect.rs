@@ -1,13 +1,14 @@
 //! The seam: what the bridge needs of any agent's protocol.
 //!
-//! A dialect is a pure state machine between neutral calls and events on one side and the agent's lines
-//! on the other. No type of an agent's protocol passes it.
+//! A dialect is a pure state machine between neutral calls and events on one side and the lines of the
+//! agent's processes on the other. No type of an agent's protocol passes it. It says which processes there
+//! are: one for all sessions, or one for each.
 
 use super::error::Error;
-use super::event::{AgentEvent, CallId, PermissionOption};
+use super::event::{AgentEvent, CallId, Exit, PermissionOption};
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
-use crate::proto::wire::LineFaults;
+use crate::proto::wire::{LineFaults, SessionOptions, Variables};
 use serde_json::value::RawValue;
 
 /// One agent's protocol.
@@ -15,26 +16,19 @@ pub trait Dialect {
     /// Name of the protocol; the key under which its own additions stand in chunks.
     fn name(&self) -> &'static str;
 
-    /// Appends the handshake to `out`.
-    fn start(&mut self, out: &mut Vec<u8>);
+    /// Starts the agent, and its handshake.
+    fn start(&mut self, out: &mut Outgoing);
 
-    /// Appends a call to open a session in `cwd`.
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        cwd: &str,
-        mcp_servers: &[serde_json::Value],
-        out: &mut Vec<u8>,
-    );
+    /// Calls for a session to be opened.
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing);
 
-    /// Appends a call for the next page of the sessions that the agent has, of those in `cwd` if there is one.
-    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Vec<u8>);
+    /// Calls for the next page of the sessions that the agent has, of those in `cwd` if there is one.
+    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing);
 
-    /// Appends the word that a session is not needed any more; its answer says nothing that anybody needs.
-    fn close(&mut self, session: &str, out: &mut Vec<u8>);
+    /// Says that a session is not needed any more; its answer says nothing that anybody needs.
+    fn close(&mut self, session: &str, out: &mut Outgoing);
 
-    /// Appends a prompt; appends nothing where the agent cannot take one of its parts, unless `degrade`
+    /// Sends a prompt; sends nothing where the agent cannot take one of its parts, unless `degrade`
     /// allows to send a link in its place.
     fn prompt(
         &mut self,
@@ -42,32 +36,138 @@ pub trait Dialect {
         session: &str,
         parts: &[PromptPart],
         degrade: bool,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> Result<(), Error>;
 
-    /// Appends a call to set something, by the agent's ids.
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Vec<u8>);
+    /// Calls for something to be set, by the agent's ids.
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing);
 
-    /// Appends the cancel of the session's turn.
-    fn cancel(&mut self, session: &str, out: &mut Vec<u8>);
+    /// Cancels the session's turn.
+    fn cancel(&mut self, session: &str, out: &mut Outgoing);
 
-    /// Appends the answer to a permission question: one of its options, or `None` for "cancelled".
-    fn answer(&mut self, question: &RawValue, choice: Option<&PermissionOption>, out: &mut Vec<u8>);
+    /// Answers a permission question: one of its options, or `None` for "cancelled".
+    fn answer(
+        &mut self,
+        question: &RawValue,
+        choice: Option<&PermissionOption>,
+        out: &mut Outgoing,
+    );
 
-    /// Reads one line: what it says goes to `events`, what must be answered at once to `out`.
-    fn read<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>, out: &mut Vec<u8>);
+    /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    );
 
     /// Takes what is left of a line over the cap: the call it answered fails, the request it asked is
     /// answered.
     fn read_overlong(
         &mut self,
+        child: Child,
         line: &Overlong,
         events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     );
+
+    /// A process ended, or with an error could not be started or is of no use any more. True when the agent
+    /// goes on without it.
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) -> bool;
 
     /// Lines that could not be used so far.
     fn faults(&self) -> LineFaults;
+}
+
+/// One process of an agent, by the dialect's own number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Child(pub u64);
+
+impl Child {
+    /// The only process of an agent that has one for all sessions.
+    pub const MAIN: Self = Self(0);
+}
+
+/// What is to be done to a process.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Start it.
+    Start(Launch),
+    /// Instead of a process: tell the lines of this file, then end.
+    ReadFile(String),
+    /// Instead of a process: tell the real path of this directory, links resolved, as a JSON string; then end.
+    ResolvePath(String),
+    /// Instead of a process: tell of the `.jsonl` files of this directory, then end.
+    ListFiles(String),
+    /// Write these lines to its stdin.
+    Lines(Vec<u8>),
+    /// End it: it is not needed any more.
+    Stop,
+}
+
+/// What an agent's own program is started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Launch {
+    pub args: Vec<String>,
+    /// Absolute.
+    pub cwd: String,
+    /// Laid over the environment that the client gave it.
+    pub env: Variables,
+}
+
+/// What is to be done to an agent's processes, in order.
+#[derive(Debug, Default)]
+pub struct Outgoing(Vec<(Child, Order)>);
+
+impl Outgoing {
+    /// Where lines for a process are appended.
+    pub fn lines(&mut self, child: Child) -> &mut Vec<u8> {
+        if !matches!(self.0.last(), Some((last, Order::Lines(_))) if *last == child) {
+            self.0.push((child, Order::Lines(Vec::new())));
+        }
+        match self.0.last_mut() {
+            Some((_, Order::Lines(lines))) => lines,
+            _ => unreachable!("lines were appended last"),
+        }
+    }
+
+    /// Adds what is to be done to a process.
+    pub fn order(&mut self, child: Child, order: Order) {
+        self.0.push((child, order));
+    }
+
+    /// Adds everything that another one holds.
+    pub fn append(&mut self, other: &mut Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// All of it, taken out.
+    pub fn take(&mut self) -> Vec<(Child, Order)> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Whether nothing is to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Where and with what a session lives.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Absolute.
+    pub cwd: &'a str,
+    /// As the client gave them.
+    pub mcp_servers: &'a [serde_json::Value],
+    pub options: &'a SessionOptions,
 }
 
 /// Where a prompt's file is said to be when it came as data: what follows is its name.

@@ -3,7 +3,7 @@
 //! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it stands in
 //! the client's output.
 
-use super::error::Error;
+use super::error::{Error, ErrorKind, clip};
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde_json::value::RawValue;
@@ -354,6 +354,46 @@ pub enum StopReason {
     Cancelled,
     /// A reason that the protocol does not have.
     Unknown,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    /// The last it wrote to stderr.
+    pub stderr: String,
+}
+
+impl Exit {
+    /// What it means for whoever needed the process.
+    #[must_use]
+    pub fn error(&self, kind: ErrorKind, when: &str) -> Error {
+        let mut error = Error::new(kind, format!("{when}: {}", self.describe()));
+        if let Some(code) = self.code {
+            error = error.with("exitCode", code);
+        }
+        if let Some(signal) = self.signal {
+            error = error.with("signal", signal);
+        }
+        if !self.stderr.is_empty() {
+            error = error.with_end("stderr", &self.stderr);
+        }
+        error
+    }
+
+    fn describe(&self) -> String {
+        let how = match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "no exit code".to_owned(),
+        };
+        let mut lines = self.stderr.trim_end().rsplit('\n');
+        match lines.find(|l| !l.trim().is_empty()) {
+            Some(last) => format!("{how}; the last it wrote to stderr: {}", clip(last.trim())),
+            None => how,
+        }
+    }
 }
 
 /// What an agent is and can do.

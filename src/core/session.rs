@@ -2,6 +2,7 @@
 
 mod settings;
 mod sink;
+mod unprompted;
 
 use super::client::{Notice, Outlet, Token};
 use super::error::Error;
@@ -15,12 +16,13 @@ use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::{self, Recovery, Rung, Strategy};
+use crate::proto::wire::{self, Recovery, Rung, SessionOptions, Strategy};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
 pub use sink::{Numbered, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+pub use unprompted::Unprompted;
 
 /// A conversation.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct Session {
     pub id: String,
     pub cwd: String,
     pub mcp_servers: Vec<Value>,
+    pub options: SessionOptions,
     pub stage: Stage,
     /// All that was said in it.
     pub log: Log,
@@ -175,17 +178,6 @@ impl Running {
     }
 }
 
-/// A message that nobody asked for.
-#[derive(Debug)]
-pub struct Unprompted {
-    pub turn: Turn,
-    pub turn_id: String,
-    /// When it is over, if nothing happens until then; `None` while a tool runs.
-    pub quiet_at: Option<Instant>,
-    /// Whether the client cancelled it.
-    pub cancelled: bool,
-}
-
 /// What is remembered of a message that ended.
 #[derive(Debug)]
 pub struct Last {
@@ -203,6 +195,7 @@ impl Session {
             id,
             cwd,
             mcp_servers: Vec::new(),
+            options: SessionOptions::default(),
             stage: Stage::Resting,
             log,
             view,
@@ -284,12 +277,6 @@ impl Session {
     pub fn cancel_given_up(&self) -> Option<(Instant, &'static str)> {
         let running = self.running.as_ref().filter(|r| r.ended.is_none())?;
         running.cancel_deadline.map(|at| (at, "session/cancel"))
-    }
-
-    /// When the message that nobody asked for is over.
-    fn quiet(&self) -> Option<(Instant, &'static str)> {
-        let at = self.unprompted.as_ref()?.quiet_at?;
-        Some((at, "quiet"))
     }
 
     /// Puts off what is to be given up.
@@ -380,46 +367,12 @@ impl Session {
         }
     }
 
-    /// Does `act` to the message that nobody asked for, which may be open beside a prompt's turn.
-    pub fn with_unprompted<O: Outlet>(
-        &mut self,
-        outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
-    ) {
-        if self.running.is_none() {
-            self.with_turn(outlet, act);
-        } else if let Some(u) = &mut self.unprompted {
-            let mut sink = Numbered {
-                session: &self.id,
-                turn: Some(&u.turn_id),
-                log: &mut self.log,
-                view: self.view,
-                outlet,
-            };
-            act(&mut u.turn, &mut sink);
-        }
-    }
-
     /// Whether an update goes on with what was said before the turn that runs.
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &Last| last.names.are_meant(update);
         self.last.as_ref().is_some_and(earlier)
             && self.running.as_ref().is_some_and(|r| !r.turn.knows(update))
-    }
-
-    /// Ends the message that nobody asked for, if there is one.
-    pub fn end_unprompted(&mut self, error: Option<&Error>, outlet: &mut impl Outlet) {
-        if self.unprompted.is_none() {
-            return;
-        }
-        self.with_unprompted(outlet, |turn, sink| match error {
-            None => turn.finish_unasked(sink),
-            Some(error) => turn.fail(error, sink),
-        });
-        if let Some(mut over) = self.unprompted.take() {
-            self.remember(&mut over.turn, over.cancelled);
-        }
     }
 
     /// Keeps of a turn that ended what the session has to know.

@@ -135,6 +135,7 @@ macro_rules! raw_object {
             pub rest: $crate::proto::json::Members<'a>,
         }
 
+        #[allow(dead_code, reason = "not every object is asked everything")]
         impl<'a> $name<'a> {
             /// How many members there are.
             #[must_use]

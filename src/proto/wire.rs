@@ -5,6 +5,7 @@
 
 mod environment;
 mod history;
+mod options;
 mod prompt;
 mod session;
 mod setting;
@@ -19,6 +20,7 @@ pub use history::{
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
     SessionParams, SessionStage, UpdateMessageParams,
 };
+pub use options::{Protocol, SessionOptions};
 pub use prompt::{PromptParams, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
@@ -134,6 +136,14 @@ pub struct ConnectParams {
     /// Environment variables to set, or with `null` to unset, on top of acpipe's own.
     #[serde(default)]
     pub env: Variables,
+    /// The protocol that it speaks; where absent that of the default agent or, with a command, the one that its
+    /// name tells: `claude` is the Claude Code CLI, everything else speaks ACP. With `claude` and no command
+    /// the CLI is looked for.
+    #[serde(default)]
+    pub protocol: Option<Protocol>,
+    /// What its sessions get where they say nothing else.
+    #[serde(default)]
+    pub options: SessionOptions,
 }
 
 /// The answer to `agent/connect` and `agent/status`.
@@ -148,11 +158,13 @@ pub struct AgentStatus {
     pub protocol: Option<String>,
     /// Its command.
     pub command: Option<String>,
+    /// The file that the command was found to be, where acpipe looked for it.
+    pub program: Option<String>,
     /// The command's arguments.
     pub args: Vec<String>,
     /// Who named it.
     pub source: Option<AgentSource>,
-    /// Its process id.
+    /// Its process id; `null` where each session has a process of its own.
     pub pid: Option<u32>,
     /// What it says it is.
     pub agent_info: Option<PeerInfo>,

@@ -1,11 +1,16 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
+use super::discover;
 use super::path::explain;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit};
+use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::frame::LineBatches;
+use crate::proto::wire::Protocol;
 use bytes::BytesMut;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,9 +49,10 @@ pub fn start(
     let (input, lines) = mpsc::channel(INPUT_QUEUE);
     let (signals, wanted) = mpsc::channel(4);
     match spawn(spec) {
-        Ok((child, stdin)) => {
+        Ok((child, stdin, program)) => {
             tokio::spawn(write(id, stdin, lines, events.clone()));
-            tokio::spawn(Process::new(id, child, max_line, events).watch(wanted));
+            let process = Process::new(id, child, max_line, events);
+            tokio::spawn(process.watch(program, wanted));
         }
         Err(error) => {
             tokio::spawn(async move {
@@ -90,8 +96,10 @@ impl Agent {
     clippy::disallowed_methods,
     reason = "the one place where processes are made"
 )]
-fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin), Error> {
-    let mut command = Command::new(&spec.command);
+fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin, Option<String>), Error> {
+    let program = found(spec)?;
+    let command = program.as_deref().unwrap_or(Path::new(&spec.command));
+    let mut command = Command::new(command);
     command
         .args(&spec.args)
         .current_dir(&spec.cwd)
@@ -108,9 +116,24 @@ fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin), Error> {
     }
     let mut child = command.spawn().map_err(|e| explain(spec, &e))?;
     match child.stdin.take() {
-        Some(stdin) => Ok((child, stdin)),
+        Some(stdin) => {
+            let program = program.map(|program| program.to_string_lossy().into_owned());
+            Ok((child, stdin, program))
+        }
         None => Err(Error::new(ErrorKind::Internal, "the agent has no stdin")),
     }
+}
+
+/// The program of an agent that has to be looked for.
+fn found(spec: &AgentSpec) -> Result<Option<PathBuf>, Error> {
+    if spec.protocol != Protocol::Claude || spec.command != CLAUDE {
+        return Ok(None);
+    }
+    let lookup = |name: &str| match spec.env.0.get(name) {
+        Some(set) => set.as_ref().map(OsString::from),
+        None => std::env::var_os(name),
+    };
+    discover::claude(lookup, Path::new(&spec.cwd)).map(Some)
 }
 
 async fn write(
@@ -164,9 +187,9 @@ impl Process {
         }
     }
 
-    async fn watch(mut self, mut signals: mpsc::Receiver<Signal>) {
+    async fn watch(mut self, program: Option<String>, mut signals: mpsc::Receiver<Signal>) {
         if let Some(pid) = self.child.id() {
-            self.tell(AgentInput::Started { pid }).await;
+            self.tell(AgentInput::Started { pid, program }).await;
         }
         let mut queue: Option<AgentInput> = None;
         let mut ended: Option<ExitStatus> = None;

@@ -1,6 +1,7 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
 use super::agent::{self, Agent};
+use super::files;
 use super::input::ClientInput;
 use super::output::{Closed, Output};
 use super::signals::{Interrupt, Signals};
@@ -9,6 +10,7 @@ use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::store::StoreEvent;
 use rustix::process::Signal;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
@@ -62,7 +64,7 @@ pub async fn drive(
     let mut shell = Shell {
         bridge,
         output: Output::new()?,
-        agent: None,
+        agents: HashMap::new(),
         events,
         backlog: None,
         max_line,
@@ -152,7 +154,7 @@ enum Happened {
 struct Shell {
     bridge: Bridge,
     output: Output,
-    agent: Option<(AgentId, Agent)>,
+    agents: HashMap<AgentId, Agent>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
@@ -165,6 +167,9 @@ struct Shell {
 impl Shell {
     /// Hands over what an agent said; what the bridge does not take waits.
     fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
+        if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
+            self.agents.remove(&id);
+        }
         let rest = self.bridge.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
@@ -255,7 +260,7 @@ impl Shell {
 
     fn perform(&mut self, client: &mut impl Client, now: Instant) {
         loop {
-            let effects = self.bridge.effects();
+            let effects = self.bridge.effects(now);
             if effects.is_empty() {
                 return;
             }
@@ -269,8 +274,13 @@ impl Shell {
         match effect {
             Effect::Spawn(id, spec) => {
                 let agent = agent::start(id, &spec, self.max_line, self.events.clone());
-                self.agent = Some((id, agent));
+                self.agents.insert(id, agent);
             }
+            Effect::ReadFile(id, path) => {
+                files::read(id, path.into(), self.max_line, self.events.clone());
+            }
+            Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
+            Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),
             Effect::Send(id, lines) => {
                 let sent = self.agent(id).is_none_or(|agent| agent.send(lines));
                 if !sent {
@@ -289,10 +299,9 @@ impl Shell {
         }
     }
 
-    /// The agent of this number; an earlier one is no more.
+    /// The process of this number; an earlier one is no more, and a file is none.
     fn agent(&mut self, id: AgentId) -> Option<&mut Agent> {
-        let (_, agent) = self.agent.as_mut().filter(|(its, _)| *its == id)?;
-        Some(agent)
+        self.agents.get_mut(&id)
     }
 
     fn signal(&mut self, id: AgentId, signal: Signal) {

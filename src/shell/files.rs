@@ -8,6 +8,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::frame::{Batch, LineBatches};
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memrchr};
+use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -69,6 +70,16 @@ pub fn list(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
             }
         }
         Ok(Continue(()))
+    });
+}
+
+/// Says the real path of a directory as a JSON string; its own where there is no other.
+pub fn resolve(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
+    in_thread(Speaker { id, events }, move |to| {
+        let real = fs::canonicalize(&dir).unwrap_or(dir);
+        let mut line = json!(real.to_string_lossy()).to_string();
+        line.push('\n');
+        Ok(to.say(AgentInput::Batch(Batch::Lines(line.into()))))
     });
 }
 

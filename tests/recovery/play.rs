@@ -9,7 +9,7 @@ use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Variables};
+use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -80,12 +80,15 @@ impl Play {
                 cwd: "/".into(),
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
+                protocol: Protocol::default(),
+                options: SessionOptions::default(),
             },
             policy: Policy::Approve,
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: format!("t{seq}"),
             clock: (now, 0),
+            inherited: Variables::default(),
             on_lost: OnLost {
                 clear,
                 reinject: 1000,
@@ -169,7 +172,7 @@ impl Play {
         loop {
             self.bridge.drained(true, self.now, &mut self.heard);
             self.bridge.commit(self.now, &mut self.heard);
-            let effects = self.bridge.effects();
+            let effects = self.bridge.effects(self.now);
             if effects.is_empty() {
                 return;
             }

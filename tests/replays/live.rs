@@ -1,7 +1,7 @@
 //! A session twice: its turns as they run, and its replay; both from an agent's lines.
 
 use acpipe::core::acp::Acp;
-use acpipe::core::dialect::{Dialect as _, PromptPart};
+use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
 use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::{self, Policy};
@@ -38,12 +38,17 @@ pub struct Live {
 impl Live {
     pub fn new() -> Self {
         let mut acp = Acp::default();
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         acp.start(&mut out);
         let can = json!({ "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true } });
-        let ready = json!({ "jsonrpc": "2.0", "id": request(&out)["id"], "result":
+        let ready = json!({ "jsonrpc": "2.0", "id": request(out.lines(Child::MAIN))["id"], "result":
             { "protocolVersion": 1, "agentCapabilities": can } });
-        acp.read(ready.to_string().as_bytes(), &mut Vec::new(), &mut out);
+        acp.read(
+            Child::MAIN,
+            ready.to_string().as_bytes(),
+            &mut Vec::new(),
+            &mut out,
+        );
         Self {
             acp,
             last_call: 0,
@@ -72,12 +77,12 @@ impl Live {
                 other => panic!("no part of a prompt: {other:?}"),
             })
             .collect();
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         let call = CallId(n);
         self.acp
             .prompt(call, SESSION, &parts, false, &mut out)
             .unwrap();
-        let request = request(&out);
+        let request = request(out.lines(Child::MAIN));
         self.prompt = request["id"].clone();
         let mut folding = Folding(Fold::default());
         let about = json!({ "sessionId": SESSION });
@@ -96,7 +101,12 @@ impl Live {
     /// A line of the agent; outside of turns nothing of it becomes a message.
     pub fn line(&mut self, line: &str) {
         let mut events = Vec::new();
-        self.acp.read(line.as_bytes(), &mut events, &mut Vec::new());
+        self.acp.read(
+            Child::MAIN,
+            line.as_bytes(),
+            &mut events,
+            &mut Outgoing::default(),
+        );
         for event in events {
             let Some((turn, folding)) = &mut self.running else {
                 continue;
@@ -159,7 +169,12 @@ impl Replayed {
 
     pub fn line(&mut self, line: &str) {
         let mut events = Vec::new();
-        self.acp.read(line.as_bytes(), &mut events, &mut Vec::new());
+        self.acp.read(
+            Child::MAIN,
+            line.as_bytes(),
+            &mut events,
+            &mut Outgoing::default(),
+        );
         for event in &events {
             if let AgentEvent::Update {
                 session,

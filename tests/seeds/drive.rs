@@ -8,7 +8,7 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Variables};
+use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -88,12 +88,15 @@ impl Driver {
                 cwd: "/project".into(),
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
+                protocol: Protocol::default(),
+                options: SessionOptions::default(),
             },
             policy: Policy::Approve,
             profile: Profile::V7,
             cwd: "/project".into(),
             id_prefix: "t".into(),
             clock: (Instant::now(), 0),
+            inherited: Variables::default(),
             on_lost: OnLost::default(),
         };
         Self {
@@ -112,7 +115,7 @@ impl Driver {
         self.bridge
             .command(token, command, self.now, &mut self.played);
         let mut call = Value::Null;
-        for effect in self.bridge.effects() {
+        for effect in self.bridge.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = id,
                 Effect::Send(_, line) => {

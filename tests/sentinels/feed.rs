@@ -9,7 +9,7 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Variables};
+use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -124,6 +124,8 @@ impl Feeder {
                 cwd: "/project".into(),
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
+                protocol: Protocol::default(),
+                options: SessionOptions::default(),
             },
             policy: if approve {
                 Policy::Approve
@@ -134,6 +136,7 @@ impl Feeder {
             cwd: "/project".into(),
             id_prefix: "t".into(),
             clock: (Instant::now(), 0),
+            inherited: Variables::default(),
             on_lost: OnLost::default(),
         };
         Self {
@@ -152,7 +155,7 @@ impl Feeder {
         self.bridge
             .command(token, command, self.now, &mut self.seen);
         let mut call = Value::Null;
-        for effect in self.bridge.effects() {
+        for effect in self.bridge.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = id,
                 Effect::Send(_, line) => {

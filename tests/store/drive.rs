@@ -8,7 +8,7 @@ use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Variables};
+use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,12 +99,15 @@ impl World {
                 cwd: "/".into(),
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
+                protocol: Protocol::default(),
+                options: SessionOptions::default(),
             },
             policy: Policy::Approve,
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: prefix.into(),
             clock: (now, 0),
+            inherited: Variables::default(),
             on_lost: OnLost::default(),
         };
         let mut world = Self {
@@ -170,7 +173,7 @@ impl World {
     /// What the loop does after whatever happened: effects, then what must be written, then output.
     pub fn settle(&mut self) {
         loop {
-            let effects = self.bridge.effects();
+            let effects = self.bridge.effects(self.now);
             if effects.is_empty() {
                 break;
             }

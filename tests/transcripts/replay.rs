@@ -10,7 +10,7 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{self, AgentSource, Variables};
+use acpipe::proto::wire::{self, AgentSource, Protocol, SessionOptions, Variables};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -145,12 +145,15 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
             cwd: "/home/user/project".into(),
             env: Variables::default(),
             source: AgentSource::CommandLine,
+            protocol: Protocol::default(),
+            options: SessionOptions::default(),
         },
         policy,
         profile,
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
         clock: (now, 0),
+        inherited: Variables::default(),
         on_lost: OnLost::default(),
     };
     let mut replay = Replay {
@@ -203,7 +206,7 @@ impl Replay {
 
     fn calls(&mut self) -> Vec<Value> {
         let mut ids = Vec::new();
-        for effect in self.bridge.effects() {
+        for effect in self.bridge.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = Some(id),
                 Effect::Send(_, lines) => {
@@ -278,6 +281,7 @@ impl Replay {
             session_id: Some(client),
             cwd: None,
             mcp_servers: Vec::new(),
+            options: SessionOptions::default(),
             strategy: wire::Strategy::Auto,
             agent_session_id: None,
         });

@@ -74,17 +74,17 @@ fn names_session(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::core::acp::Acp;
-    use crate::core::dialect::{Dialect as _, PromptPart};
+    use crate::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
     use crate::core::error::ErrorKind;
     use crate::core::event::{AgentEvent, CallId};
 
     /// The kind that the error has as the answer to a prompt.
     fn kind(error: &str) -> ErrorKind {
-        let (mut acp, mut out, mut events) = (Acp::default(), Vec::new(), Vec::new());
+        let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
         let parts = [PromptPart::Text("x".to_owned())];
         acp.prompt(CallId(1), "s", &parts, false, &mut out).unwrap();
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
-        acp.read(line.as_bytes(), &mut events, &mut out);
+        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out);
         match events.pop() {
             Some(AgentEvent::Failed { error, .. }) => error.kind,
             other => panic!("{other:?}"),

@@ -1,22 +1,11 @@
 //! A prompt's parts as content blocks: each in the best form that the agent takes.
 
+use crate::core::data_url::DataUrl;
 use crate::core::dialect::{ATTACHMENT, PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use schema::ContentBlock;
-
-/// Reads base64 as browsers do, with or without its padding.
-const FORGIVING: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// The content blocks of a prompt.
 ///
@@ -91,66 +80,6 @@ fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock
         ),
     };
     ContentBlock::Resource(schema::EmbeddedResource::new(resource))
-}
-
-/// The parts of a `data:` URL (RFC 2397).
-struct DataUrl<'a> {
-    media_type: &'a str,
-    is_base64: bool,
-    data: &'a str,
-}
-
-impl<'a> DataUrl<'a> {
-    fn read(url: &'a str) -> Option<Self> {
-        let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-        let (media_type, is_base64) = match head.strip_suffix(";base64") {
-            Some(media_type) => (media_type, true),
-            None => (head, false),
-        };
-        let media_type = media_type.split(';').next().unwrap_or_default();
-        Some(Self {
-            media_type: if media_type.is_empty() {
-                "text/plain"
-            } else {
-                media_type
-            },
-            is_base64,
-            data,
-        })
-    }
-
-    /// The data; `None` when it is no base64 although it says so.
-    fn bytes(&self) -> Option<Vec<u8>> {
-        if self.is_base64 {
-            return FORGIVING.decode(self.data).ok();
-        }
-        Some(self.percent_decoded())
-    }
-
-    fn percent_decoded(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.data.len());
-        let mut rest = self.data.as_bytes();
-        while let Some((&first, after)) = rest.split_first() {
-            let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
-            let code = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-            if let Some(byte) = code.filter(|_| first == b'%') {
-                bytes.push(byte);
-                rest = &after[2..];
-            } else {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-        bytes
-    }
-
-    fn base64(&self) -> String {
-        if self.is_base64 {
-            self.data.to_owned()
-        } else {
-            STANDARD.encode(self.percent_decoded())
-        }
-    }
 }
 
 #[cfg(test)]

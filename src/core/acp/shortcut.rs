@@ -122,7 +122,7 @@ fn place(line: &str, part: &str) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use crate::core::acp::Acp;
-    use crate::core::dialect::Dialect;
+    use crate::core::dialect::{Child, Dialect, Outgoing};
 
     fn line(session: &str, text: &str, tail: &str) -> String {
         format!(
@@ -134,14 +134,18 @@ mod tests {
     fn both(text: &str) -> (String, String) {
         let known = line("s", "\"x\"", "");
         let line = line("s", text, "");
-        let mut seen = [Acp::default(), Acp::default()].map(|acp| (acp, Vec::new(), Vec::new()));
+        let mut seen =
+            [Acp::default(), Acp::default()].map(|acp| (acp, Vec::new(), Outgoing::default()));
         let mut events = Vec::new();
-        seen[1]
-            .0
-            .read(known.as_bytes(), &mut events, &mut Vec::new());
+        seen[1].0.read(
+            Child::MAIN,
+            known.as_bytes(),
+            &mut events,
+            &mut Outgoing::default(),
+        );
         let [fresh, knowing] = &mut seen;
         for (acp, events, out) in [fresh, knowing] {
-            acp.read(line.as_bytes(), events, out);
+            acp.read(Child::MAIN, line.as_bytes(), events, out);
         }
         let [fresh, knowing] = seen.each_ref().map(|(_, events, _)| format!("{events:?}"));
         (fresh, knowing)
@@ -172,7 +176,12 @@ mod tests {
     fn only_lines_of_the_same_shape_are_read() {
         let mut acp = Acp::default();
         let first = line("s", "\"a\"", "");
-        acp.read(first.as_bytes(), &mut Vec::new(), &mut Vec::new());
+        acp.read(
+            Child::MAIN,
+            first.as_bytes(),
+            &mut Vec::new(),
+            &mut Outgoing::default(),
+        );
         assert!(acp.shortcuts.read(&line("s", "\"b\"", "")).is_some());
         assert!(acp.shortcuts.read(&line("t", "\"b\"", "")).is_none());
         assert!(

@@ -1,10 +1,10 @@
 //! The agent's life: its end, wished or not, and the waits that are given up.
 
-use super::{Bridge, Effect, Exit, Phase};
-use crate::core::client::{Outlet, Reply};
-use crate::core::error::{Error, ErrorKind, clip};
+use super::{AgentSpec, Bridge, Phase};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::Exit;
 use crate::core::session::Stage;
-use crate::core::stop::{Step, Stop};
 use crate::core::summary::Ending;
 use crate::proto::wire::{AgentState, Done};
 use std::time::{Duration, Instant};
@@ -31,27 +31,28 @@ impl Bridge {
             let message = "the agent was disconnected before it was ready";
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
-        let (stop, first) = Stop::begin(now);
-        agent.phase = Phase::Stopping {
-            stop,
-            waiters: Vec::new(),
-            next: None,
-        };
-        self.do_step(first);
-        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+        self.begin_stopping(None, now, outlet);
     }
 
-    pub(super) fn do_step(&mut self, step: Step) {
+    /// Begins the end of the agent's processes; `next` is the agent to start when they have ended.
+    pub(super) fn begin_stopping(
+        &mut self,
+        next: Option<(AgentSpec, Vec<Token>)>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.stop_processes(now);
         let Some(agent) = &mut self.agent else { return };
-        if !agent.out.is_empty() {
-            let bytes = std::mem::take(&mut agent.out);
-            self.effects.push(Effect::Send(agent.id, bytes));
+        agent.phase = Phase::Stopping {
+            waiters: Vec::new(),
+            next,
+        };
+        let over = agent.processes.is_empty();
+        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+        if over {
+            let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
+            self.agent_gone(&error, now, outlet);
         }
-        self.effects.push(match step {
-            Step::CloseInput => Effect::CloseInput(agent.id),
-            Step::Terminate => Effect::Terminate(agent.id),
-            Step::Kill => Effect::Kill(agent.id),
-        });
     }
 
     /// The agent cannot be used any more, though its process may live: everyone is told why, it is stopped.
@@ -79,17 +80,7 @@ impl Bridge {
             (_, true) => (ErrorKind::AgentStart, "the agent ended before it was ready"),
             (false, false) => (ErrorKind::AgentExited, "the agent ended unexpectedly"),
         };
-        let mut error = Error::new(kind, format!("{when}: {}", describe(exit)));
-        if let Some(code) = exit.code {
-            error = error.with("exitCode", code);
-        }
-        if let Some(signal) = exit.signal {
-            error = error.with("signal", signal);
-        }
-        if !exit.stderr.is_empty() {
-            error = error.with_end("stderr", &exit.stderr);
-        }
-        self.agent_gone(&error, now, outlet);
+        self.agent_gone(&exit.error(kind, when), now, outlet);
     }
 
     /// There is no agent any more.
@@ -188,12 +179,7 @@ impl Bridge {
                 let error = Error::new(ErrorKind::Timeout, message).with("stage", "initialize");
                 self.agent_broken(&error, now, outlet);
             }
-            Phase::Stopping { stop, .. } => {
-                if let Some(step) = stop.tick(now) {
-                    self.do_step(step);
-                }
-            }
-            Phase::Starting { .. } | Phase::Ready(_) => {}
+            Phase::Starting { .. } | Phase::Ready(_) | Phase::Stopping { .. } => {}
         }
     }
 
@@ -246,21 +232,4 @@ pub(super) fn given_up(stage: &str, limit: Duration, advice: &str) -> Error {
     let seconds = limit.as_secs();
     let message = format!("the agent did not answer {stage} within {seconds} s: {advice}");
     Error::new(ErrorKind::Timeout, message).with("stage", stage)
-}
-
-fn describe(exit: &Exit) -> String {
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "no exit code".to_owned(),
-    };
-    match exit
-        .stderr
-        .trim_end()
-        .rsplit('\n')
-        .find(|l| !l.trim().is_empty())
-    {
-        Some(last) => format!("{how}; the last it wrote to stderr: {}", clip(last.trim())),
-        None => how,
-    }
 }

@@ -1,9 +1,9 @@
 //! What the client asks.
 
-use super::{Agent, AgentId, AgentSpec, Bridge, Effect, INITIALIZE_LIMIT, Phase};
-use crate::core::acp::Acp;
+use super::{Agent, AgentSpec, Bridge, INITIALIZE_LIMIT, Phase, options};
+use crate::core::claude::CLAUDE;
 use crate::core::client::{Command, Outlet, Reply, Token};
-use crate::core::dialect::Dialect;
+use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
 use crate::core::log::Log;
@@ -11,7 +11,7 @@ use crate::core::profile::Profile;
 use crate::core::session::{Known, Session, Stage};
 use crate::core::setting::Setting;
 use crate::proto::wire::{
-    self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Recovery, Rung, Strategy,
+    self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Protocol, Recovery, Rung, Strategy,
 };
 use std::time::Instant;
 
@@ -74,6 +74,7 @@ impl Bridge {
                     session_id: Some(p.session_id),
                     cwd: p.cwd,
                     mcp_servers: p.mcp_servers,
+                    options: p.options,
                     strategy: Strategy::Only(Rung::New),
                     agent_session_id: None,
                 };
@@ -152,22 +153,39 @@ impl Bridge {
         if let Some(why) = env.fault() {
             return Err(invalid("env", &why));
         }
-        match p.command {
-            Some(command) if command.is_empty() => Err(invalid("command", "it is empty")),
-            Some(command) => Ok(AgentSpec {
+        let other = |own: &Protocol| *own != default.protocol;
+        let command = match (p.command, p.protocol.filter(other)) {
+            (Some(command), _) if command.is_empty() => {
+                return Err(invalid("command", "it is empty"));
+            }
+            (None, Some(Protocol::Claude)) => Some(CLAUDE.to_owned()),
+            (None, Some(Protocol::Acp)) => {
+                return Err(invalid("command", "which agent is it that speaks ACP?"));
+            }
+            (command, _) => command,
+        };
+        let spec = match command {
+            Some(command) => AgentSpec {
+                protocol: p.protocol.unwrap_or(Protocol::of_command(&command)),
                 command,
                 args: p.args,
                 cwd,
                 env,
                 source: AgentSource::Client,
-            }),
-            None if !p.args.is_empty() => Err(invalid("args", "there is no command for them")),
-            None => Ok(AgentSpec {
+                options: p.options,
+            },
+            None if !p.args.is_empty() => {
+                return Err(invalid("args", "there is no command for them"));
+            }
+            None => AgentSpec {
                 cwd,
                 env,
+                options: p.options.or(&default.options),
                 ..default.clone()
-            }),
-        }
+            },
+        };
+        options::check(spec.protocol, &spec.options, &[])?;
+        Ok(spec)
     }
 
     fn connect(
@@ -212,23 +230,20 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        self.agents_started += 1;
         self.last_end = None;
         let told = self.restart_at.take().is_some();
-        let id = AgentId(self.agents_started);
-        self.effects.push(Effect::Spawn(id, Box::new(spec.clone())));
-        let mut dialect = Box::new(Acp::default());
-        let mut out = Vec::new();
+        let mut dialect = self.dialect(&spec);
+        let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.agent = Some(Agent {
-            id,
             spec,
             dialect,
             phase: Phase::Starting {
                 waiters,
                 deadline: now + INITIALIZE_LIMIT,
             },
-            pid: None,
+            processes: Vec::new(),
+            program: None,
             out,
         });
         if !told {
@@ -262,6 +277,7 @@ impl Bridge {
                 reason: self.last_end.clone(),
                 protocol: None,
                 command: coming.map(|spec| spec.command.clone()),
+                program: None,
                 args: coming.map(|spec| spec.args.clone()).unwrap_or_default(),
                 source: coming.map(|spec| spec.source),
                 pid: None,
@@ -281,9 +297,10 @@ impl Bridge {
             reason: None,
             protocol: Some(agent.dialect.name().to_owned()),
             command: Some(agent.spec.command.clone()),
+            program: agent.program.clone(),
             args: agent.spec.args.clone(),
             source: Some(agent.spec.source),
-            pid: agent.pid,
+            pid: agent.main_pid(),
             agent_info: info.and_then(peer_info),
             capabilities: info.map(|i| i.capabilities),
             auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
@@ -356,11 +373,13 @@ impl Bridge {
             }
         }
         self.need_agent(now, outlet)?;
-        let base = match (&self.agent, &self.crashed) {
-            (Some(agent), _) => agent.spec.cwd.clone(),
-            (None, Some(crashed)) => crashed.spec.cwd.clone(),
-            (None, None) => self.settings.cwd.clone(),
+        let spec = match (&self.agent, &self.crashed) {
+            (Some(agent), _) => &agent.spec,
+            (None, Some(crashed)) => &crashed.spec,
+            (None, None) => &self.settings.default_agent,
         };
+        let (base, protocol) = (spec.cwd.clone(), spec.protocol);
+        let options = self.options(id, p.options, &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = Log::open(self.store.open(id)?)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
@@ -375,6 +394,7 @@ impl Bridge {
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;
         }
+        session.set_options(options, protocol);
         session.end_unprompted(None, outlet);
         // A fresh session in the place of the one to adopt is not what was asked for.
         let strategy = match p.strategy {

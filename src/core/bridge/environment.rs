@@ -9,10 +9,9 @@ use super::{Agent, AgentSpec, Bridge, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::Stage;
-use crate::core::stop::Stop;
 use crate::proto::wire::{
-    AgentState, BroughtBack, EnvironmentResult, Recovery, UpdateEnvironmentParams,
-    UpdateEnvironmentResult, Variables, WhenBusy,
+    BroughtBack, EnvironmentResult, Recovery, UpdateEnvironmentParams, UpdateEnvironmentResult,
+    Variables, WhenBusy,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -140,14 +139,8 @@ impl Bridge {
             Phase::Starting { waiters, .. } => std::mem::take(waiters),
             Phase::Ready(_) => Vec::new(),
         };
-        let (stop, first) = Stop::begin(now);
-        agent.phase = Phase::Stopping {
-            stop,
-            waiters: Vec::new(),
-            next: Some((agent.spec.clone(), waiters)),
-        };
-        self.do_step(first);
-        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+        let next = Some((agent.spec.clone(), waiters));
+        self.begin_stopping(next, now, outlet);
     }
 
     /// The old agent is no more: notes which sessions it had, and sends them on their way to the new one.

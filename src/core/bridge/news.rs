@@ -3,6 +3,7 @@
 use super::{AgentId, AgentInput, Bridge, Call, Phase};
 use crate::core::clean::clean;
 use crate::core::client::{Outlet, Reply};
+use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
@@ -30,42 +31,60 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Option<AgentInput> {
-        let agent = self.agent.as_mut().filter(|a| a.id == id)?;
+        let agent = self.agent.as_mut()?;
+        let child = agent.child(id)?;
         match input {
-            AgentInput::Started { pid } => agent.pid = Some(pid),
-            AgentInput::StartFailed(error) => self.agent_gone(&error, now, outlet),
+            AgentInput::Started { pid, program } => agent.started(child, pid, program),
+            AgentInput::StartFailed(error) => {
+                if !self.process_ended(child, Err(&error), now, outlet) {
+                    self.agent_gone(&error, now, outlet);
+                }
+            }
             AgentInput::Batch(Batch::Lines(batch)) => {
-                let rest = self.lines(batch, now, outlet);
+                let rest = self.lines(child, batch, now, outlet);
                 return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
             }
             AgentInput::Batch(Batch::TooLong(line)) => {
                 let mut events = Vec::new();
                 agent
                     .dialect
-                    .read_overlong(&line, &mut events, &mut agent.out);
+                    .read_overlong(child, &line, &mut events, &mut agent.out);
                 for event in events {
                     self.event(event, now, outlet);
                 }
             }
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not end";
-                self.agent_broken(&Error::new(ErrorKind::Streaming, message), now, outlet);
+                let error = Error::new(ErrorKind::Streaming, message);
+                self.process_broken(child, &error, now, outlet);
             }
             AgentInput::InputClosed => {
                 let message = "the agent closed its stdin but did not end";
-                self.agent_broken(&Error::new(ErrorKind::Streaming, message), now, outlet);
+                let error = Error::new(ErrorKind::Streaming, message);
+                self.process_broken(child, &error, now, outlet);
             }
             AgentInput::InputStuck => {
                 let message = "the agent does not read its stdin: too many messages wait for it";
-                self.agent_broken(&Error::new(ErrorKind::Overloaded, message), now, outlet);
+                let error = Error::new(ErrorKind::Overloaded, message);
+                self.process_broken(child, &error, now, outlet);
             }
-            AgentInput::Exited(exit) => self.agent_exited(&exit, now, outlet),
+            AgentInput::Exited(exit) => {
+                if !self.process_ended(child, Ok(&exit), now, outlet) {
+                    self.agent_exited(&exit, now, outlet);
+                }
+            }
         }
         None
     }
 
     /// Reads lines until the outlet is full; gives the rest back.
-    fn lines(&mut self, batch: Bytes, now: Instant, outlet: &mut impl Outlet) -> Option<Bytes> {
+    fn lines(
+        &mut self,
+        child: Child,
+        batch: Bytes,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<Bytes> {
         let batch = clean(batch);
         let mut events = Vec::new();
         let mut read = 0;
@@ -74,7 +93,8 @@ impl Bridge {
                 return Some(batch.slice(read..));
             }
             let agent = self.agent.as_mut()?;
-            agent.dialect.read(line.text, &mut events, &mut agent.out);
+            let out = &mut agent.out;
+            agent.dialect.read(child, line.text, &mut events, out);
             for event in events.drain(..) {
                 self.event(event, now, outlet);
             }
@@ -83,7 +103,7 @@ impl Bridge {
         None
     }
 
-    fn event(&mut self, event: AgentEvent<'_>, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn event(&mut self, event: AgentEvent<'_>, now: Instant, outlet: &mut impl Outlet) {
         match event {
             AgentEvent::Update {
                 session,
@@ -122,9 +142,18 @@ impl Bridge {
             }
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
-            AgentEvent::SessionLost { .. }
-            | AgentEvent::SessionRenamed { .. }
-            | AgentEvent::UnpromptedEnded { .. } => {}
+            AgentEvent::SessionLost { session, error } => {
+                self.session_lost(&session, &error, now, outlet);
+            }
+            AgentEvent::SessionRenamed { session, to } => {
+                self.session_renamed(&session, to, now, outlet);
+            }
+            AgentEvent::UnpromptedEnded { session, end } => {
+                let id = self.routes.get(&session);
+                if let Some(session) = id.and_then(|id| self.sessions.get_mut(id)) {
+                    session.finish_unprompted(&end, outlet);
+                }
+            }
             AgentEvent::NotReady(error) => self.agent_broken(&error, now, outlet),
         }
     }

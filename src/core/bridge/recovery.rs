@@ -2,7 +2,7 @@
 
 use super::{Bridge, Call, OPEN_LIMIT, Phase};
 use crate::core::client::{Outlet, Reply, Token};
-use crate::core::dialect::Opening;
+use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
@@ -11,7 +11,7 @@ use crate::core::replay::Replay;
 use crate::core::session::{Known, Restoring, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Recovery, Rung};
+use crate::proto::wire::{Memory, Protocol, Recovery, Rung};
 use std::time::{Duration, Instant};
 
 /// What gets a client out, whatever has become of a session.
@@ -92,8 +92,12 @@ impl Bridge {
             session: id.to_owned(),
         });
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
-            let (cwd, servers) = (&session.cwd, &session.mcp_servers);
-            agent.dialect.open(call, way, cwd, servers, &mut agent.out);
+            let place = Place {
+                cwd: &session.cwd,
+                mcp_servers: &session.mcp_servers,
+                options: &session.options,
+            };
+            agent.dialect.open(call, way, &place, &mut agent.out);
             session.opening(call, now + OPEN_LIMIT);
         }
     }
@@ -103,6 +107,10 @@ impl Bridge {
         let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
         let spec = self.agent.as_ref().map(|agent| &agent.spec).or(crashed);
         spec.map_or_else(String::new, |spec| {
+            if spec.protocol == Protocol::Claude {
+                // Wherever it stands and however it is started: its sessions are the same.
+                return "claude".to_owned();
+            }
             let words = std::iter::once(&spec.command).chain(&spec.args);
             words.map(String::as_str).collect::<Vec<_>>().join(" ")
         })

@@ -172,7 +172,7 @@ mod tests {
         /// Whether an agent was started since the last time.
         fn starts(&mut self) -> bool {
             let before = self.started;
-            for effect in self.bridge.effects() {
+            for effect in self.bridge.effects(self.now) {
                 if let Effect::Spawn(AgentId(id), _) = effect {
                     self.started = id;
                 }
@@ -281,7 +281,7 @@ mod tests {
         let (mut t, waits) = in_a_pause();
         t.ask(Command::Shutdown);
         assert_eq!(t.seen.errors, [(waits, "cancelled")]);
-        assert_eq!(t.bridge.effects(), [Effect::Finished]);
+        assert_eq!(t.bridge.effects(t.now), [Effect::Finished]);
 
         // Whoever connects wants it now.
         let (mut t, _) = in_a_pause();
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(t.seen.errors, []);
         t.now += Duration::from_secs(1);
         t.bridge.tick(t.now, &mut t.seen);
-        let effects = t.bridge.effects();
+        let effects = t.bridge.effects(t.now);
         let Some(Effect::Spawn(_, spec)) = effects.first() else {
             panic!("{effects:?}");
         };

@@ -6,6 +6,7 @@ use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
+use crate::core::summary::Ending;
 use crate::proto::wire::{
     ClearParams, DEFAULT_SESSION, Recovery, SessionInfo, SessionParams, SessionResult,
     SessionStage, SubscribeParams,
@@ -80,6 +81,60 @@ impl Bridge {
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         session.view.chunks = p.chunks;
         Ok(())
+    }
+
+    /// The agent has the session no more, though it serves others: the next prompt brings it back.
+    pub(super) fn session_lost(
+        &mut self,
+        agent_session: &str,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(id) = self.routes.get(agent_session).cloned() else {
+            return;
+        };
+        self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.end_unprompted(Some(error), outlet);
+        for token in session.settings.take_waiting() {
+            outlet.reply(token, Err(error.clone()));
+        }
+        self.opening_failed(&id, error, now, outlet);
+        self.routes.retain(|_, routed| *routed != id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.rest();
+        }
+    }
+
+    /// The agent calls a session by another id: what it had under the old one may be gone.
+    pub(super) fn session_renamed(
+        &mut self,
+        old: &str,
+        to: String,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(id) = self.routes.remove(old) else {
+            return;
+        };
+        self.routes.insert(to.clone(), id.clone());
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        if let Some(known) = &mut session.known {
+            known.id.clone_from(&to);
+        }
+        // What it counts from now on is not known to go on from before.
+        session.cost = None;
+        session.with_turn(outlet, |turn, sink| turn.moved(&to, sink));
+        if let Stage::Live { agent_session } = &mut session.stage {
+            *agent_session = to;
+        }
+        // A full disk tells of itself with the turn.
+        let _ = self.identify(&id, now, outlet);
     }
 
     /// Tells the agent that a session is not needed any more, where it takes that.

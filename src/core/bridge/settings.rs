@@ -221,7 +221,12 @@ mod tests {
                 Effect::Send(_, line) => Some(serde_json::from_slice(&line).unwrap()),
                 _ => None,
             };
-            let calls: Vec<Value> = self.bridge.effects().into_iter().filter_map(sent).collect();
+            let calls: Vec<Value> = self
+                .bridge
+                .effects(self.now)
+                .into_iter()
+                .filter_map(sent)
+                .collect();
             calls.last().cloned().unwrap_or_default()
         }
 

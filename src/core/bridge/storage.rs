@@ -72,6 +72,7 @@ impl Bridge {
         log.commit()?;
         let mut session = Session::new(id.to_owned(), identity.cwd.clone(), log, self.view);
         session.known = Known::of(&identity);
+        session.options = identity.options;
         session.wanted = identity.wanted;
         session.cost = identity.cost;
         self.sessions.insert(id.to_owned(), session);
@@ -270,6 +271,7 @@ impl Session {
             model: current("models", "currentModelId")
                 .or_else(|| self.option("model"))
                 .or(last.model),
+            options: self.options.clone(),
             wanted: self.wanted.clone(),
             cost: self.cost,
             seq: 0,

@@ -86,7 +86,7 @@ impl Play {
     fn sent(&mut self) -> Value {
         self.bridge.commit(self.now, &mut self.heard);
         let mut last = Value::Null;
-        for effect in self.bridge.effects() {
+        for effect in self.bridge.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = id,
                 Effect::Send(_, lines) => {

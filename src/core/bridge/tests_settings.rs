@@ -3,7 +3,7 @@
 use super::{AgentSpec, OnLost, Settings};
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
-use crate::proto::wire::{AgentSource, Variables};
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use std::time::Instant;
 
 /// An agent on the command line, everything else as it comes.
@@ -15,12 +15,15 @@ pub fn settings(now: Instant) -> Settings {
             cwd: "/".into(),
             env: Variables::default(),
             source: AgentSource::CommandLine,
+            protocol: Protocol::default(),
+            options: SessionOptions::default(),
         },
         policy: Policy::Approve,
         profile: Profile::V7,
         cwd: "/".into(),
         id_prefix: "t".into(),
         clock: (now, 0),
+        inherited: Variables::default(),
         on_lost: OnLost::default(),
     }
 }

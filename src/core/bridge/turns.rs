@@ -3,6 +3,7 @@
 use super::commands::{STOPPING, invalid, no_session, out_of_order};
 use super::{Bridge, CANCEL_LIMIT, Call};
 use crate::core::client::{Outlet, Place, Reply, Token};
+use crate::core::dialect::Outgoing;
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
@@ -82,7 +83,7 @@ impl Bridge {
         };
         let call = CallId(self.last_call + 1);
         let dialect = &mut agent.dialect;
-        let mut lines = Vec::new();
+        let mut lines = Outgoing::default();
         let sent = with_history(session.reinject.clone(), &parts);
         dialect.prompt(call, agent_session, &sent, p.degrade, &mut lines)?;
         let agent_session = agent_session.to_owned();

@@ -234,7 +234,7 @@ mod tests {
         );
         let ensure = Command::Ensure(EnsureParams::default());
         bridge.command(Token(2), ensure, now, seen);
-        assert!(matches!(bridge.effects()[..], [Effect::Spawn(..), ..]));
+        assert!(matches!(bridge.effects(now)[..], [Effect::Spawn(..), ..]));
         let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
         say(
             &mut bridge,

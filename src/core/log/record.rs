@@ -1,7 +1,7 @@
 //! The lines of a log: what each says, as it is written and read.
 
 use crate::core::setting::Wanted;
-use crate::proto::wire::{Recovery, TurnSummary};
+use crate::proto::wire::{Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -69,6 +69,9 @@ pub struct Identity {
     /// The model it uses, by the agent's id.
     #[serde(default)]
     pub model: Option<String>,
+    /// What it was opened with.
+    #[serde(default, skip_serializing_if = "SessionOptions::is_empty")]
+    pub options: SessionOptions,
     /// What the client set: modes, models, options.
     #[serde(default)]
     pub wanted: Wanted,

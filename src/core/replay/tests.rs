@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::acp::Acp;
-use crate::core::dialect::Dialect as _;
+use crate::core::dialect::{Child, Dialect as _, Outgoing};
 use crate::core::event::AgentEvent;
 
 /// The messages of a history, told in updates of ACP.
@@ -14,7 +14,12 @@ fn replayed(updates: &[&str]) -> Vec<Value> {
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
         );
         let mut events = Vec::new();
-        acp.read(line.as_bytes(), &mut events, &mut Vec::new());
+        acp.read(
+            Child::MAIN,
+            line.as_bytes(),
+            &mut events,
+            &mut Outgoing::default(),
+        );
         assert!(!events.is_empty(), "{line}");
         for event in &events {
             let AgentEvent::Update {

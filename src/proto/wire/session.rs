@@ -1,6 +1,6 @@
 //! Sessions on the wire: opening, cancelling, subscribing, their state.
 
-use super::NotRestored;
+use super::{NotRestored, SessionOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +19,9 @@ pub struct EnsureParams {
     /// MCP servers, as ACP writes them; passed on to the agent as they are.
     #[serde(default)]
     pub mcp_servers: Vec<Value>,
+    /// Options of the session; what is not said is as it was, or as the agent's `options` say.
+    #[serde(default)]
+    pub options: SessionOptions,
     /// How a session that is not live is brought back.
     #[serde(default)]
     pub strategy: Strategy,
@@ -116,6 +119,9 @@ pub struct CreateParams {
     /// MCP servers, as ACP writes them; passed on to the agent as they are.
     #[serde(default)]
     pub mcp_servers: Vec<Value>,
+    /// Options of the session; what is not said is as the agent's `options` say.
+    #[serde(default)]
+    pub options: SessionOptions,
 }
 
 /// The answer to `session/ensure` and `session/create`.

@@ -1,0 +1,76 @@
+//! Options of sessions on the command line.
+
+use crate::proto::wire::SessionOptions;
+use anyhow::Context as _;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What sessions get where they say nothing else.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Session")]
+pub struct OptionArgs {
+    /// The model, by the agent's name for it
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The mode to begin in: with Claude the permission mode, `plan` say
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// How hard the model thinks: low, medium, high … (Claude)
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
+    /// How many turns of its own the agent may take for a prompt (Claude)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_turns: Option<u32>,
+    /// Text to append to the agent's system prompt (Claude)
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// Tools that run without a question, e.g. `Read` or `Bash(git:*)`; repeat for more (Claude)
+    #[arg(long = "allow-tool", value_name = "RULE")]
+    pub allowed_tools: Vec<String>,
+    /// Tools that the agent does not get; repeat for more (Claude)
+    #[arg(long = "disallow-tool", value_name = "RULE")]
+    pub disallowed_tools: Vec<String>,
+    /// Another directory that the agent may work in; repeat for more (Claude)
+    #[arg(long = "add-dir", value_name = "DIR")]
+    pub additional_directories: Vec<PathBuf>,
+    /// Where settings are taken from: user, project, local, or nothing at all (Claude)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..)]
+    pub setting_sources: Option<Vec<String>>,
+    /// A JSON schema that the answer has to match (Claude)
+    #[arg(long, value_name = "JSON")]
+    pub output_schema: Option<String>,
+}
+
+impl OptionArgs {
+    /// The options as clients write them.
+    ///
+    /// # Errors
+    /// The schema is no JSON, or a directory cannot be named.
+    pub fn to_wire(&self) -> anyhow::Result<SessionOptions> {
+        let schema = self.output_schema.as_deref();
+        let schema = schema.map(serde_json::from_str).transpose();
+        let absolute = |dir: &PathBuf| {
+            let dir = std::path::absolute(dir).context("--add-dir names no directory")?;
+            Ok(dir.to_string_lossy().into_owned())
+        };
+        let directories: anyhow::Result<Vec<String>> =
+            self.additional_directories.iter().map(absolute).collect();
+        let sources = self.setting_sources.as_ref();
+        let named = |sources: &Vec<String>| {
+            let named = sources.iter().filter(|source| !source.is_empty());
+            named.cloned().collect()
+        };
+        Ok(SessionOptions {
+            model: self.model.clone(),
+            mode: self.mode.clone(),
+            effort: self.effort.clone(),
+            max_turns: self.max_turns,
+            append_system_prompt: self.append_system_prompt.clone(),
+            allowed_tools: self.allowed_tools.clone(),
+            disallowed_tools: self.disallowed_tools.clone(),
+            additional_directories: directories?,
+            setting_sources: sources.map(named),
+            output_schema: schema.context("--output-schema is no JSON")?,
+        })
+    }
+}

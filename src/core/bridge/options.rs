@@ -1,0 +1,114 @@
+//! Options of sessions: who takes which, and which hold.
+
+use super::commands::invalid;
+use super::{AgentSpec, Bridge};
+use crate::core::acp::Acp;
+use crate::core::claude::{self, Claude};
+use crate::core::dialect::{Dialect, Launch};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::session::{Session, Stage};
+use crate::core::setting::Setting;
+use crate::proto::wire::{Protocol, SessionOptions, Variables};
+use serde_json::Value;
+
+impl Bridge {
+    /// The dialect of an agent that is about to be started.
+    pub(super) fn dialect(&self, spec: &AgentSpec) -> Box<dyn Dialect> {
+        let launch = Launch {
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: Variables::default(),
+        };
+        match spec.protocol {
+            Protocol::Acp => Box::new(Acp::new(launch)),
+            Protocol::Claude => {
+                let mut env = self.settings.inherited.clone();
+                env.0.extend(spec.env.0.clone());
+                let seed = format!("{}.{}", self.settings.id_prefix, self.processes_started);
+                Box::new(Claude::new(launch, env, &seed))
+            }
+        }
+    }
+
+    /// The options that a session is to be opened with, checked.
+    pub(super) fn options(
+        &self,
+        id: &str,
+        wish: SessionOptions,
+        servers: &[Value],
+    ) -> Result<SessionOptions, Error> {
+        let spec = self.agent.as_ref().map(|agent| &agent.spec);
+        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
+        let spec = spec.or(crashed).unwrap_or(&self.settings.default_agent);
+        let session = self.sessions.get(id);
+        let known = session.map_or(&spec.options, |session| &session.options);
+        let options = wish.or(known);
+        if let Some(session) = session
+            && matches!(session.stage, Stage::Live { .. })
+            && options != session.options
+        {
+            let message = format!(
+                "session {id:?} is live with other options: call session/close for it first"
+            );
+            return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"));
+        }
+        let servers = match session {
+            Some(session) if servers.is_empty() => &session.mcp_servers,
+            _ => servers,
+        };
+        check(spec.protocol, &options, servers)?;
+        Ok(options)
+    }
+}
+
+impl Session {
+    /// Takes over what it is to be opened with.
+    pub(super) fn set_options(&mut self, options: SessionOptions, protocol: Protocol) {
+        if protocol == Protocol::Acp && options != self.options {
+            // ACP sets after the opening what others are started with.
+            let mode = options.mode.clone().map(Setting::Mode);
+            let model = options.model.clone().map(Setting::Model);
+            for setting in mode.into_iter().chain(model) {
+                self.wanted.set(setting);
+            }
+        }
+        self.options = options;
+    }
+}
+
+/// Whether an agent of this protocol can hold such options.
+pub(super) fn check(
+    protocol: Protocol,
+    options: &SessionOptions,
+    servers: &[Value],
+) -> Result<(), Error> {
+    if let Some(directory) = options.additional_directories.iter().find(|d| !absolute(d)) {
+        let why = format!("{directory:?} is no absolute path");
+        return Err(invalid("options.additionalDirectories", &why));
+    }
+    if options.max_turns == Some(0) {
+        return Err(invalid("options.maxTurns", "it must be at least 1"));
+    }
+    match protocol {
+        Protocol::Claude => claude::check(options, servers),
+        Protocol::Acp => {
+            let own = SessionOptions {
+                model: None,
+                mode: None,
+                ..options.clone()
+            };
+            let said = serde_json::to_value(&own).ok();
+            let first = said
+                .as_ref()
+                .and_then(|said| said.as_object()?.keys().next());
+            first.map_or(Ok(()), |name| {
+                let why = "agents that speak ACP take no such option: only model and mode";
+                Err(invalid(&format!("options.{name}"), why))
+            })
+        }
+    }
+}
+
+fn absolute(path: &str) -> bool {
+    std::path::Path::new(path).is_absolute()
+}

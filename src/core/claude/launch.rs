@@ -1,0 +1,214 @@
+//! The command line of a session's process, and its environment.
+
+use crate::core::dialect::{Opening, Place};
+use crate::proto::wire::{SessionOptions, Variables};
+use serde_json::{Map, Value, json};
+
+/// What every session is started with: frames both ways, every delta, and questions on stdout.
+const FIXED: [&str; 7] = [
+    "--output-format",
+    "stream-json",
+    "--input-format",
+    "stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-prompt-tool=stdio",
+];
+
+/// The mode in which nothing is asked; it must be allowed when the process starts.
+const BYPASS: &str = "bypassPermissions";
+
+/// What the model is told in plan mode, beside what the CLI tells it.
+const PLAN: &str = "You are planning. Read whatever you need, but change nothing: no file, no state of any system. \
+    When you know enough, write down the plan and hand it over with ExitPlanMode; begin the work only after it \
+    was approved.";
+
+/// The arguments for a session of this id.
+///
+/// MCP servers may hold secrets, which other users of the machine can see on a command line: there is no other
+/// way to hand them over before the first prompt.
+pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
+    let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
+    args.push(match way {
+        Opening::New => format!("--session-id={id}"),
+        Opening::Resume(_) | Opening::Load(_) => format!("--resume={id}"),
+    });
+    let o = place.options;
+    let mut say = |flag: &str, value: &str| args.push(format!("--{flag}={value}"));
+    if let Some(model) = &o.model {
+        say("model", model);
+    }
+    if let Some(mode) = &o.mode {
+        say("permission-mode", mode);
+    }
+    if let Some(effort) = &o.effort {
+        say("effort", effort);
+    }
+    if let Some(turns) = o.max_turns {
+        say("max-turns", &turns.to_string());
+    }
+    let plan = (o.mode.as_deref() == Some("plan")).then_some(PLAN);
+    let system: Vec<&str> = o
+        .append_system_prompt
+        .as_deref()
+        .into_iter()
+        .chain(plan)
+        .collect();
+    if !system.is_empty() {
+        say("append-system-prompt", &system.join("\n\n"));
+    }
+    if !o.allowed_tools.is_empty() {
+        say("allowedTools", &o.allowed_tools.join(","));
+    }
+    if !o.disallowed_tools.is_empty() {
+        say("disallowedTools", &o.disallowed_tools.join(","));
+    }
+    if let Some(sources) = &o.setting_sources {
+        say("setting-sources", &sources.join(","));
+    }
+    for directory in &o.additional_directories {
+        say("add-dir", directory);
+    }
+    if let Some(schema) = &o.output_schema {
+        say("json-schema", &schema.to_string());
+    }
+    if !place.mcp_servers.is_empty() {
+        say("mcp-config", &servers(place.mcp_servers).to_string());
+    }
+    if may_bypass(o) {
+        args.push("--allow-dangerously-skip-permissions".to_owned());
+    }
+    args.extend(more.iter().cloned());
+    args
+}
+
+/// Whether the CLI may be told to ask nothing at all.
+pub fn may_bypass(options: &SessionOptions) -> bool {
+    options.mode.as_deref() == Some(BYPASS)
+}
+
+/// What is changed in the environment: a CLI that finds these takes itself for the part of another.
+pub fn environment() -> Variables {
+    let unset = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
+    unset
+        .map(|name| (name.to_owned(), None))
+        .into_iter()
+        .collect()
+}
+
+/// MCP servers as ACP writes them, in the form of the CLI's configuration.
+fn servers(servers: &[Value]) -> Value {
+    let pairs = |list: &Value| {
+        let pairs = list.as_array().into_iter().flatten();
+        let pair = |p: &Value| Some((p.get("name")?.as_str()?.to_owned(), p.get("value")?.clone()));
+        Value::Object(pairs.filter_map(pair).collect())
+    };
+    let server = |server: &Value| {
+        let mut fields = server.as_object()?.clone();
+        let name = fields.remove("name")?.as_str()?.to_owned();
+        for list in ["env", "headers"] {
+            if let Some(value) = fields.get_mut(list).filter(|value| value.is_array()) {
+                *value = pairs(value);
+            }
+        }
+        Some((name, Value::Object(fields)))
+    };
+    let all: Map<String, Value> = servers.iter().filter_map(server).collect();
+    json!({ "mcpServers": all })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launched(way: Opening<'_>, options: Value, servers: &[Value]) -> Vec<String> {
+        let options: SessionOptions = serde_json::from_value(options).unwrap();
+        let place = Place {
+            cwd: "/w",
+            mcp_servers: servers,
+            options: &options,
+        };
+        args(way, "id", &place, &["--debug".to_owned()]).split_off(FIXED.len())
+    }
+
+    #[test]
+    fn options_become_flags() {
+        let cases = [
+            (Opening::New, json!({}), vec!["--session-id=id"]),
+            (
+                Opening::Resume("id"),
+                json!({"model": "m"}),
+                vec!["--resume=id", "--model=m"],
+            ),
+            (
+                Opening::Load("id"),
+                json!({"maxTurns": 3, "effort": "low", "allowedTools": ["Read", "Bash(git:*)"]}),
+                vec![
+                    "--resume=id",
+                    "--effort=low",
+                    "--max-turns=3",
+                    "--allowedTools=Read,Bash(git:*)",
+                ],
+            ),
+            (
+                Opening::New,
+                json!({"settingSources": [], "additionalDirectories": ["/a", "/b"]}),
+                vec![
+                    "--session-id=id",
+                    "--setting-sources=",
+                    "--add-dir=/a",
+                    "--add-dir=/b",
+                ],
+            ),
+            (
+                Opening::New,
+                json!({"mode": BYPASS, "outputSchema": {"type": "object"}}),
+                vec![
+                    "--session-id=id",
+                    "--permission-mode=bypassPermissions",
+                    "--json-schema={\"type\":\"object\"}",
+                    "--allow-dangerously-skip-permissions",
+                ],
+            ),
+        ];
+        for (way, options, mut want) in cases {
+            want.push("--debug");
+            assert_eq!(launched(way, options, &[]), want);
+        }
+    }
+
+    #[test]
+    fn the_plan_instruction_comes_after_the_clients_own_words() {
+        let args = launched(
+            Opening::New,
+            json!({"mode": "plan", "appendSystemPrompt": "Be brief."}),
+            &[],
+        );
+        let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
+        assert!(args.contains(&want), "{args:?}");
+        let args = launched(
+            Opening::New,
+            json!({"appendSystemPrompt": "Be brief."}),
+            &[],
+        );
+        assert!(args.contains(&"--append-system-prompt=Be brief.".to_owned()));
+    }
+
+    #[test]
+    fn mcp_servers_are_given_in_the_form_of_the_cli() {
+        let given = [
+            json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v"}]}),
+            json!({"name": "b", "type": "http", "url": "u", "headers": []}),
+        ];
+        let args = launched(Opening::New, json!({}), &given);
+        let want = json!({"mcpServers": {
+            "a": {"command": "c", "args": ["x"], "env": {"K": "v"}},
+            "b": {"type": "http", "url": "u", "headers": {}},
+        }});
+        let config = args
+            .iter()
+            .find_map(|arg| arg.strip_prefix("--mcp-config="));
+        let config: Value = serde_json::from_str(config.unwrap()).unwrap();
+        assert_eq!(config, want);
+    }
+}

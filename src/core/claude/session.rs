@@ -1,0 +1,516 @@
+//! One session of the CLI: what its process is asked and owes an answer.
+
+use super::frames::Frames;
+use super::launch;
+use super::questions::{self, Asked};
+use super::result::result;
+use crate::core::dialect::{Child, Opening, Outgoing};
+use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption, StopReason, TurnEnd};
+use crate::core::setting::Setting;
+use crate::proto::claude::{Frame, word};
+use crate::proto::frame::Overlong;
+use crate::proto::json::{Members, raw_object, text, to_raw};
+use crate::proto::wire::{LineFaults, SessionOptions};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tracing::{debug, warn};
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    /// The CLI's id of it.
+    pub id: String,
+    frames: Frames,
+    /// What it was started with.
+    model: Option<String>,
+    may_bypass: bool,
+    /// Whether the answer has to match a schema.
+    schema: bool,
+    /// The call that it is being opened for.
+    opening: Option<Open>,
+    /// Whether it goes on with what was said in another process.
+    resumed: bool,
+    /// Whether the model, or the CLI in its place, said anything in this turn.
+    spoke: bool,
+    /// Control requests that wait for their answer, by our ids.
+    pending: HashMap<u64, Pending>,
+    last_request: u64,
+    prompt: Option<Prompt>,
+    /// Questions of the CLI that wait for an answer, by its ids.
+    questions: HashMap<String, Asked>,
+    /// Why the CLI said that it ends.
+    last_words: Option<Error>,
+}
+
+/// What is missing until a session is open.
+#[derive(Debug)]
+struct Open {
+    call: CallId,
+    /// Whether its history is still to be read.
+    history: bool,
+    /// What it said of itself, once it did.
+    state: Option<Members<'static>>,
+}
+
+#[derive(Debug)]
+enum Pending {
+    Initialize,
+    Interrupt,
+    Set(CallId),
+}
+
+/// The prompt that is under way: one at a time, since the CLI merges what waits.
+#[derive(Debug)]
+struct Prompt {
+    call: CallId,
+    uuid: String,
+    cancelled: bool,
+}
+
+impl Session {
+    /// A session whose process is about to be started.
+    #[must_use]
+    pub fn opening(id: String, call: CallId, way: Opening<'_>, options: &SessionOptions) -> Self {
+        Self {
+            id,
+            frames: Frames::default(),
+            model: options.model.clone(),
+            may_bypass: launch::may_bypass(options),
+            schema: options.output_schema.is_some(),
+            opening: Some(Open {
+                call,
+                history: matches!(way, Opening::Load(_)),
+                state: None,
+            }),
+            resumed: way != Opening::New,
+            spoke: false,
+            pending: HashMap::new(),
+            last_request: 0,
+            prompt: None,
+            questions: HashMap::new(),
+            last_words: None,
+        }
+    }
+
+    /// Sends the handshake.
+    pub fn initialize(&mut self, out: &mut Vec<u8>) {
+        let request = json!({ "subtype": "initialize", "hooks": null });
+        self.request(Pending::Initialize, &request, out);
+    }
+
+    fn request(&mut self, pending: Pending, request: &Value, out: &mut Vec<u8>) {
+        self.last_request += 1;
+        self.pending.insert(self.last_request, pending);
+        let id = self.last_request.to_string();
+        let frame = json!({ "type": "control_request", "request_id": id, "request": request });
+        write(&frame, out);
+    }
+
+    /// Sends a prompt.
+    pub fn prompt(&mut self, call: CallId, uuid: String, content: &[Value], out: &mut Vec<u8>) {
+        let frame = json!({
+            "type": "user",
+            "message": { "role": "user", "content": content },
+            "parent_tool_use_id": null,
+            "session_id": self.id,
+            "uuid": uuid,
+        });
+        write(&frame, out);
+        self.prompt = Some(Prompt {
+            call,
+            uuid,
+            cancelled: false,
+        });
+    }
+
+    /// Asks the CLI to set something.
+    pub fn set(&mut self, call: CallId, setting: &Setting, out: &mut Vec<u8>) {
+        let request = match setting {
+            Setting::Mode(mode) => json!({ "subtype": "set_permission_mode", "mode": mode }),
+            Setting::Model(model) => json!({ "subtype": "set_model", "model": model }),
+            // It tells of no options; should one be asked for, it is the CLI that refuses it.
+            Setting::Option { id, .. } => json!({ "subtype": format!("set_{id}") }),
+        };
+        self.request(Pending::Set(call), &request, out);
+    }
+
+    /// Interrupts the turn.
+    pub fn cancel(&mut self, out: &mut Vec<u8>) {
+        if let Some(prompt) = &mut self.prompt {
+            prompt.cancelled = true;
+        }
+        self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
+    }
+
+    /// Answers a question; one that was withdrawn needs no answer.
+    pub fn answer(&mut self, id: &str, choice: Option<&PermissionOption>, out: &mut Vec<u8>) {
+        if let Some(asked) = self.questions.remove(id) {
+            respond(id, &questions::answer(&asked, choice), out);
+        }
+    }
+
+    /// Its history was read, or cannot be.
+    pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
+        let opening = self.opening.as_mut()?;
+        match how {
+            Ok(()) => {
+                opening.history = false;
+                self.opened()
+            }
+            Err(mut error) => {
+                // Another way to the session may be left.
+                error.kind = ErrorKind::Session;
+                let call = self.opening.take()?.call;
+                Some(AgentEvent::Failed { call, error })
+            }
+        }
+    }
+
+    fn opened(&mut self) -> Option<AgentEvent<'static>> {
+        let ready = |opening: &mut Open| !opening.history && opening.state.is_some();
+        let opening = self.opening.take_if(ready)?;
+        Some(AgentEvent::SessionOpened {
+            call: opening.call,
+            agent_session: self.id.clone(),
+            state: opening.state.unwrap_or_default(),
+        })
+    }
+
+    /// Reads a line.
+    pub fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a str,
+        faults: &mut LineFaults,
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        let Some(frame) = Frame::read(line) else {
+            if line.trim().is_empty() {
+                faults.blank += 1;
+            } else {
+                faults.malformed += 1;
+                if faults.malformed.is_power_of_two() {
+                    let count = faults.malformed;
+                    warn!(count, "a line of the agent was skipped: no frame");
+                }
+                debug!(line = clip(line), "the line skipped");
+            }
+            return;
+        };
+        match frame.kind() {
+            "result" => self.ended_turn(&frame, line, events),
+            "control_request" => self.asked(child, &frame, events, out.lines(child)),
+            "control_response" => self.responded(&frame, events, out.lines(child)),
+            "control_cancel_request" => {
+                if let Some(id) = text(frame.request_id) {
+                    self.questions.remove(id.as_ref());
+                }
+            }
+            "command_lifecycle" => self.lifecycle(&frame, events),
+            "keep_alive" => {}
+            kind => {
+                // Resumed by a title, forked or cleared, it tells its id only here.
+                if kind == "system"
+                    && frame.subtype() == "init"
+                    && let Some(id) = text(frame.session_id)
+                {
+                    self.rename(&id, events);
+                }
+                self.spoke |= matches!(kind, "assistant" | "stream_event");
+                self.frames.read(&frame, line, &self.id, events);
+            }
+        }
+    }
+
+    fn rename(&mut self, to: &str, events: &mut Vec<AgentEvent<'_>>) {
+        if to != self.id {
+            let session = std::mem::replace(&mut self.id, to.to_owned());
+            let to = to.to_owned();
+            events.push(AgentEvent::SessionRenamed { session, to });
+        }
+    }
+
+    /// A turn ended: the prompt's, one that nobody asked for, or that of a process that cannot begin.
+    fn ended_turn<'a>(
+        &mut self,
+        frame: &Frame<'a>,
+        line: &'a str,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) {
+        let mut end = result(line, self.frames.failure());
+        let silent = !std::mem::take(&mut self.spoke);
+        self.frames.turn_over();
+        if self.opening.is_some() {
+            self.last_words = end.error;
+            return;
+        }
+        let ours = |prompt: &mut Prompt| names(frame, &prompt.uuid);
+        let Some(prompt) = self.prompt.take_if(ours) else {
+            let session = self.id.clone();
+            events.push(AgentEvent::UnpromptedEnded { session, end });
+            return;
+        };
+        let call = prompt.call;
+        if self.schema
+            && end.error.is_none()
+            && end.structured_output.is_none()
+            && !prompt.cancelled
+        {
+            let message = "Structured output schema validation failed: the agent's answer does not match the \
+                           schema; its text is kept";
+            end.error = Some(Error::new(ErrorKind::Malformed, message));
+        }
+        // A session that is not there any more: the CLI has nothing to go on with, and says nothing.
+        let stale = std::mem::take(&mut self.resumed)
+            && silent
+            && end.num_turns == Some(0)
+            && frame.rest.get("local_command").is_none()
+            && !prompt.cancelled;
+        events.push(if stale {
+            let message =
+                "the agent ended the turn without one of its own: it has lost the session";
+            let error = Error::new(ErrorKind::SessionNotFound, message);
+            AgentEvent::Failed { call, error }
+        } else {
+            AgentEvent::TurnEnded { call, end }
+        });
+    }
+
+    /// The CLI asks something.
+    fn asked<'a>(
+        &mut self,
+        child: Child,
+        frame: &Frame<'a>,
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(id) = text(frame.request_id) else {
+            return;
+        };
+        let subtype = frame.request.map(|request| {
+            let members = Members::of(request);
+            word(members.get("subtype")).to_owned()
+        });
+        if subtype.as_deref() == Some("can_use_tool")
+            && let Some((question, asked)) = frame
+                .request
+                .and_then(|request| questions::read(&self.id, child, &id, request))
+        {
+            self.questions.insert(id.into_owned(), asked);
+            events.push(AgentEvent::Permission(Box::new(question)));
+            return;
+        }
+        let subtype = subtype.unwrap_or_default();
+        debug!(%subtype, "the agent asked for something that is not served");
+        let error = format!("acpipe does not serve {subtype:?}, or not with what came with it");
+        let response = json!({ "subtype": "error", "request_id": id, "error": error });
+        write(
+            &json!({ "type": "control_response", "response": response }),
+            out,
+        );
+    }
+
+    /// The CLI answered.
+    fn responded<'a>(
+        &mut self,
+        frame: &Frame<'a>,
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(answer) = frame.response.and_then(Answer::read) else {
+            return;
+        };
+        let id = text(answer.request_id).and_then(|id| id.parse().ok());
+        let Some(pending) = id.and_then(|id: u64| self.pending.remove(&id)) else {
+            debug!("an answer that nobody waits for");
+            return;
+        };
+        let failed = word(answer.subtype) == "error";
+        let said = text(answer.error).unwrap_or_default();
+        match pending {
+            Pending::Initialize if failed => {
+                if let Some(opening) = self.opening.take() {
+                    let message = format!("the agent refused the handshake: {}", clip(&said));
+                    let error = Error::new(ErrorKind::Session, message);
+                    let call = opening.call;
+                    events.push(AgentEvent::Failed { call, error });
+                }
+            }
+            Pending::Initialize => {
+                if let Some(opening) = &mut self.opening {
+                    let said = answer.response.unwrap_or(RawValue::NULL);
+                    let (model, bypass) = (self.model.as_deref(), self.may_bypass);
+                    opening.state = Some(self.frames.facts.initialized(said, model, bypass));
+                    events.extend(self.opened());
+                }
+            }
+            Pending::Set(call) => events.push(if failed {
+                let message = format!("the agent does not set it: {}", clip(&said));
+                let error = Error::new(ErrorKind::Session, message);
+                AgentEvent::Failed { call, error }
+            } else {
+                let state = Members::default();
+                AgentEvent::Set { call, state }
+            }),
+            Pending::Interrupt => self.interrupted(answer.response, out),
+        }
+    }
+
+    /// An interrupt ended the turn that ran. A prompt that still waits for its own would begin now: it is taken
+    /// back.
+    fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
+        let queued = response.map(RawValue::get).unwrap_or_default();
+        let Some(prompt) = &self.prompt else { return };
+        if prompt.cancelled && queued.contains(&prompt.uuid) {
+            let request = json!({ "subtype": "cancel_async_message", "message_uuid": prompt.uuid });
+            self.request(Pending::Interrupt, &request, out);
+        }
+    }
+
+    /// A prompt that was taken back has no result.
+    fn lifecycle(&mut self, frame: &Frame<'_>, events: &mut Vec<AgentEvent<'_>>) {
+        let uuid = text(frame.rest.get("command_uuid"));
+        let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
+        if word(frame.rest.get("state")) == "cancelled"
+            && let Some(prompt) = self.prompt.take_if(ours)
+        {
+            let call = prompt.call;
+            let end = TurnEnd {
+                stop_reason: StopReason::Cancelled,
+                reported: "cancelled".to_owned(),
+                ..TurnEnd::default()
+            };
+            events.push(AgentEvent::TurnEnded { call, end });
+        }
+    }
+
+    /// Takes what is left of a line over the cap: where the result of a turn was lost with it, the turn must
+    /// not wait for ever.
+    pub fn read_overlong(
+        &mut self,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Vec<u8>,
+    ) {
+        let fault = format!(
+            "is over the line cap ({} bytes): raise --max-line",
+            line.len
+        );
+        let speaks = |key: &str| {
+            [&line.head, &line.tail]
+                .into_iter()
+                .any(|part| memchr::memmem::find(part, key.as_bytes()).is_some())
+        };
+        if speaks("\"type\":\"control_request\"") {
+            let head = String::from_utf8_lossy(&line.head);
+            let id = head.split("\"request_id\":\"").nth(1);
+            let id = id.and_then(|rest| rest.split('"').next());
+            let error = format!("the request {fault}");
+            let response = json!({ "subtype": "error", "request_id": id, "error": error });
+            write(
+                &json!({ "type": "control_response", "response": response }),
+                out,
+            );
+        } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
+            self.frames.turn_over();
+            if let Some(prompt) = self.prompt.take() {
+                let message = format!("the agent's result {fault}");
+                let error = Error::new(ErrorKind::Malformed, message);
+                let call = prompt.call;
+                events.push(AgentEvent::Failed { call, error });
+            }
+        }
+    }
+
+    /// Its process ended, or is of no use any more: nobody waits for it any longer.
+    pub fn ended(
+        mut self: Box<Self>,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+    ) {
+        let said = self.last_words.take();
+        let error = |kind, when: &str| match how {
+            Ok(exit) => exit.error(kind, when),
+            Err(error) => error.clone(),
+        };
+        if let Some(opening) = self.opening.take() {
+            // What the CLI says of it is better than that it ended.
+            let mut error = said.unwrap_or_else(|| {
+                error(
+                    ErrorKind::Session,
+                    "the agent ended before the session was open",
+                )
+            });
+            if !matches!(
+                error.kind,
+                ErrorKind::SessionNotFound | ErrorKind::AgentNotFound | ErrorKind::AgentStart
+            ) {
+                error.kind = ErrorKind::Session;
+            }
+            let call = opening.call;
+            events.push(AgentEvent::Failed { call, error });
+            return;
+        }
+        let error = error(ErrorKind::AgentExited, "the agent ended unexpectedly");
+        for pending in self.pending.into_values() {
+            if let Pending::Set(call) = pending {
+                let error = error.clone();
+                events.push(AgentEvent::Failed { call, error });
+            }
+        }
+        if let Some(prompt) = self.prompt {
+            let (call, error) = (prompt.call, error.clone());
+            events.push(AgentEvent::Failed { call, error });
+        }
+        let session = self.id;
+        events.push(AgentEvent::SessionLost { session, error });
+    }
+}
+
+raw_object! {
+    /// What `control_response` holds.
+    struct Answer {
+        subtype = "subtype",
+        request_id = "request_id",
+        response = "response",
+        error = "error",
+    }
+}
+
+impl<'a> Answer<'a> {
+    fn read(raw: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
+/// Whether a result is that of this prompt: it names it, or no prompt at all and is not of another origin.
+fn names(result: &Frame<'_>, uuid: &str) -> bool {
+    let named = [result.user_message_uuids, result.user_message_uuid];
+    let mut named = named
+        .into_iter()
+        .flatten()
+        .filter(|n| !matches!(n.get(), "null" | "[]"));
+    match named.next() {
+        Some(all) => all.get().contains(uuid) || named.any(|one| one.get().contains(uuid)),
+        None => result.rest.get("origin").is_none(),
+    }
+}
+
+fn respond(id: &str, answer: &RawValue, out: &mut Vec<u8>) {
+    let response = json!({ "subtype": "success", "request_id": id });
+    let mut response = Members::of(&to_raw(&response)).into_owned();
+    response.set_owned("response", &answer);
+    let mut frame = Members::default();
+    frame.set_owned("type", &"control_response");
+    frame.set_owned("response", &response);
+    write(&frame, out);
+}
+
+/// Writes a line: the CLI ends over one that is no JSON.
+fn write(frame: &impl serde::Serialize, out: &mut Vec<u8>) {
+    out.extend_from_slice(to_raw(frame).get().as_bytes());
+    out.push(b'\n');
+}
