@@ -1,15 +1,357 @@
-//! stub
-use crate::core::event::AgentEvent;
-#[derive(Debug, Default)]
-pub struct Chain {}
-#[derive(Debug, Default)]
-pub struct History {}
-impl Chain {
-    pub fn line(&mut self, _: &[u8]) {}
-    pub fn finish(self) -> History {
-        History::default()
+//! The file of a session → the events of its replay.
+//!
+//! Two passes: [`Chain`] finds the records that count, [`History`] tells them as they come. Neither keeps any
+//! text. What the records of the model and of tools say is read as the same frames are of a CLI that runs.
+
+mod chain;
+mod words;
+
+use super::frames::Frames;
+use crate::core::event::{AgentEvent, Content, MessagePiece, Original, Update, Voice};
+use crate::proto::claude::{Block, Frame, Message, Source, is_true, word};
+use crate::proto::json::{JsonStr, Members, non_null, raw_object, text, to_raw};
+use crate::proto::wire::LineFaults;
+pub use chain::Chain;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+pub use words::{Words, words};
+
+/// Names a record or a message: in short, since files have many.
+type Id = u64;
+
+fn id(of: &(impl Hash + ?Sized)) -> Id {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+raw_object! {
+    /// A record of a file.
+    struct Record {
+        kind = "type",
+        subtype = "subtype",
+        uuid = "uuid",
+        message = "message",
+        tool_use_result = "toolUseResult",
+        attachment = "attachment",
+        content = "content",
+        meta = "isMeta",
+        compact_summary = "isCompactSummary",
+        transcript_only = "isVisibleInTranscriptOnly",
+        api_error = "isApiErrorMessage",
+        block_index = "apiBlockIndex",
+        origin = "origin",
     }
 }
-impl History {
-    pub fn line<'a>(&mut self, _: &'a str, _: &str, _: &mut Vec<AgentEvent<'a>>) {}
+
+raw_object! {
+    /// A block of what the user said.
+    struct UserBlock { kind = "type", text = "text", source = "source", title = "title" }
 }
+
+raw_object! {
+    struct Origin { kind = "kind" }
+}
+
+raw_object! {
+    /// What was said while the agent worked.
+    struct Attachment { kind = "type", mode = "commandMode", prompt = "prompt", meta = "isMeta", origin = "origin" }
+}
+
+/// What every record has beside what it says.
+const BOOKKEEPING: &[&str] = &[
+    "type",
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "isSidechain",
+    "sessionId",
+    "cwd",
+    "version",
+    "gitBranch",
+    "userType",
+    "entrypoint",
+    "slug",
+    "isMeta",
+];
+
+/// What the CLI says in the model's place when nothing is to be answered.
+const NO_ANSWER: &str = "No response requested.";
+
+/// The second pass over a file.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The records that are still to be told.
+    live: HashSet<Id>,
+    faults: LineFaults,
+    frames: Frames,
+    /// The blocks that were told.
+    told: HashSet<Id>,
+    /// The compaction whose summary comes.
+    compaction: Option<String>,
+}
+
+impl History {
+    fn of(live: HashSet<Id>, faults: LineFaults) -> Self {
+        Self {
+            live,
+            faults,
+            ..Self::default()
+        }
+    }
+
+    /// The lines of the file that could not be read.
+    #[must_use]
+    pub fn faults(&self) -> LineFaults {
+        self.faults
+    }
+
+    /// Tells what the next line says, if it counts.
+    pub fn line<'a>(&mut self, line: &'a str, session: &str, events: &mut Vec<AgentEvent<'a>>) {
+        // What cannot be read was counted in the first pass.
+        let Ok(record) = serde_json::from_str::<Record<'a>>(line) else {
+            return;
+        };
+        let Some(uuid) = text(record.uuid) else {
+            return;
+        };
+        // Each is told once.
+        if !self.live.remove(&id(&uuid)) {
+            return;
+        }
+        let mut out = Out {
+            line,
+            session,
+            uuid,
+            events,
+        };
+        match word(record.kind) {
+            "assistant" => self.answer(&record, &mut out),
+            "user" => self.user(&record, &mut out),
+            "attachment" => attached(&record, &mut out),
+            "system" => self.system(&record, &mut out),
+            _ => {}
+        }
+    }
+
+    fn answer<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+        if is_true(record.api_error) {
+            // No words of the model's, but nothing to keep quiet about.
+            return out.say(Update::Other);
+        }
+        let message: Message<'a> = object(record.message).unwrap_or_default();
+        if word(message.model) == "<synthetic>" {
+            let said = message.content.is_some_and(|c| c.get().contains(NO_ANSWER));
+            if !said {
+                out.say(Update::Other);
+            }
+            return;
+        }
+        if self.is_repeated(record, &message) {
+            return;
+        }
+        self.frame(record, out);
+    }
+
+    /// Whether all blocks of a record were told: old versions wrote some records again.
+    fn is_repeated(&mut self, record: &Record<'_>, message: &Message<'_>) -> bool {
+        let blocks: Vec<&RawValue> = object(message.content).unwrap_or_default();
+        let mut news = blocks.is_empty();
+        for raw in blocks {
+            let block: Block<'_> = object(Some(raw)).unwrap_or_default();
+            let what = block.id.or(block.text).or(block.thinking).unwrap_or(raw);
+            let index = record.block_index.map(RawValue::get);
+            let message = message.id.map(RawValue::get);
+            news |= self
+                .told
+                .insert(id(&(message, index, word(block.kind), what.get())));
+        }
+        !news
+    }
+
+    /// Reads a record as the frame that it was.
+    fn frame<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+        let frame = Frame {
+            kind: record.kind,
+            message: record.message,
+            tool_use_result: record.tool_use_result,
+            // What stands beside results is dealt with here.
+            is_synthetic: serde_json::from_str("true").ok(),
+            ..Frame::default()
+        };
+        self.frames.read(&frame, out.line, out.session, out.events);
+    }
+
+    fn user<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+        let message: Message<'a> = object(record.message).unwrap_or_default();
+        let Some(content) = message.content else {
+            return out.say(Update::Other);
+        };
+        if is_true(record.compact_summary) {
+            let id = self.compaction.take();
+            let id = id.map_or_else(|| out.uuid.clone(), Cow::Owned);
+            return out.say(Update::Compaction { id });
+        }
+        if is_true(record.meta) || is_true(record.transcript_only) {
+            return;
+        }
+        if chain::has_results(content) {
+            self.frame(record, out);
+        } else {
+            self.frames.turn_over();
+        }
+        if is_human(record.origin) {
+            said(content, out);
+        }
+    }
+
+    fn system<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+        match word(record.subtype) {
+            "compact_boundary" => {
+                let id = out.uuid.clone();
+                self.compaction = Some(id.clone().into_owned());
+                out.say(Update::Compaction { id });
+            }
+            "local_command" => {
+                if let Some(content) = record.content {
+                    said(content, out);
+                }
+            }
+            "informational" => out.say(Update::Notice),
+            // Of the moment: attempts, figures, hooks.
+            _ => {}
+        }
+    }
+}
+
+/// Where the updates of a line go.
+struct Out<'a, 'e> {
+    line: &'a str,
+    session: &'e str,
+    /// The record's.
+    uuid: Cow<'a, str>,
+    events: &'e mut Vec<AgentEvent<'a>>,
+}
+
+impl<'a> Out<'a, '_> {
+    fn say(&mut self, update: Update<'a>) {
+        self.events.push(AgentEvent::Update {
+            session: Cow::Owned(self.session.to_owned()),
+            update,
+            original: original(self.line),
+        });
+    }
+
+    fn piece(&mut self, voice: Voice, content: Content<'a>, about: Members<'a>) {
+        self.say(Update::Message(MessagePiece {
+            voice,
+            message_id: Some(self.uuid.clone()),
+            content,
+            subagent: None,
+            about,
+        }));
+    }
+
+    fn text(&mut self, text: JsonStr<'a>) {
+        let whole = text.decode();
+        let (voice, shown) = match words(&whole) {
+            Words::None => return,
+            Words::Users(shown) => (Voice::User, shown),
+            Words::Printed(shown) => (Voice::Answer, Cow::Borrowed(shown)),
+        };
+        let content = if shown == whole {
+            Content::Text(text)
+        } else {
+            Content::Rest(to_raw(&shown))
+        };
+        self.piece(voice, content, Members::default());
+    }
+}
+
+/// A prompt that came while the agent worked.
+fn attached<'a>(record: &Record<'a>, out: &mut Out<'a, '_>) {
+    let attachment: Attachment<'a> = object(record.attachment).unwrap_or_default();
+    let is_prompt = word(attachment.kind) == "queued_command"
+        && matches!(word(attachment.mode), "" | "prompt")
+        && !is_true(attachment.meta)
+        && is_human(attachment.origin);
+    if let Some(prompt) = attachment.prompt.filter(|_| is_prompt) {
+        said(prompt, out);
+    }
+}
+
+/// Whether somebody said it, and no program.
+fn is_human(origin: Option<&RawValue>) -> bool {
+    let origin: Option<Origin<'_>> = object(non_null(origin));
+    origin.is_none_or(|origin| word(origin.kind) == "human")
+}
+
+/// What was said in the user's name: a text, or blocks.
+fn said<'a>(content: &'a RawValue, out: &mut Out<'a, '_>) {
+    if let Some(text) = JsonStr::new(content) {
+        return out.text(text);
+    }
+    let blocks: Vec<UserBlock<'a>> = object(Some(content)).unwrap_or_default();
+    for block in blocks {
+        let text = block.text.and_then(JsonStr::new);
+        match (word(block.kind), text) {
+            ("tool_result", _) => {}
+            ("text", Some(text)) => out.text(text),
+            _ => {
+                let mut about = Members::default();
+                about.set_some("title", non_null(block.title));
+                let content = data(&block).unwrap_or(Content::Other);
+                out.piece(Voice::User, content, about);
+            }
+        }
+    }
+}
+
+/// An image or a document.
+fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
+    let source: Source<'a> = object(block.source)?;
+    // All that is known stands in the other fields.
+    let details = serde_json::from_str("{}").ok()?;
+    match word(source.kind) {
+        "base64" => Some(Content::Data {
+            media_type: text(source.media_type)?,
+            base64: JsonStr::new(source.data?)?,
+            details,
+        }),
+        "url" => Some(Content::Link {
+            uri: text(source.url)?,
+            name: text(block.title),
+            media_type: None,
+            details,
+        }),
+        _ => None,
+    }
+}
+
+/// A record and what it says.
+fn original(line: &str) -> Original<'_> {
+    Original {
+        line,
+        cut: |line| serde_json::from_str::<&RawValue>(line).ok(),
+        fields: |line| {
+            let record: Record<'_> = serde_json::from_str(line).unwrap_or_default();
+            if is_true(record.compact_summary) {
+                let message: Message<'_> = object(record.message).unwrap_or_default();
+                let mut fields = Members::default();
+                fields.set_some("summary", message.content);
+                return fields;
+            }
+            let all: Members<'_> = serde_json::from_str(line).unwrap_or_default();
+            all.without(BOOKKEEPING)
+        },
+    }
+}
+
+fn object<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! As measured with 2.1.330: `<root>/projects/<encoded directory>/<session>.jsonl`, the directory with links
 //! resolved.
 
+use super::history::{Words, words};
 use crate::core::event::ListedSession;
 use crate::proto::json::{non_null, raw_object, text};
 use serde::{Deserialize, Serialize};
@@ -217,19 +218,18 @@ fn prompt(record: &Record<'_>) -> Option<String> {
     }
     let message: Message<'_> = serde_json::from_str(record.message?.get()).ok()?;
     let content = message.content?;
-    let words = |text: Cow<'_, str>| {
-        // What the CLI adds on its own begins with a tag; an interrupt is told in brackets.
-        let own = text.trim_start().starts_with(['<', '[']) || text.trim().is_empty();
-        (!own).then(|| text.into_owned())
+    let users = |text: Cow<'_, str>| match words(&text) {
+        Words::Users(said) => Some(said.into_owned()),
+        Words::Printed(_) | Words::None => None,
     };
     if let Some(plain) = text(Some(content)) {
-        return words(plain);
+        return users(plain);
     }
     let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).ok()?;
     blocks
         .iter()
         .filter(|block| text(block.kind).as_deref() == Some("text"))
-        .find_map(|block| words(text(block.text)?))
+        .find_map(|block| users(text(block.text)?))
 }
 
 /// A title in one line, not too long.
@@ -343,7 +343,11 @@ mod tests {
             {"type": "text", "text": "<system-reminder>\nx\n</system-reminder>"},
             {"type": "text", "text": "make\n  it so"}
         ]));
-        let head = [meta, user(&json!("<command-name>/x</command-name>")), asked];
+        let head = [
+            meta,
+            user(&json!("<local-command-stdout>x</local-command-stdout>")),
+            asked,
+        ];
         let session = listed(&head, &[]).unwrap();
         assert_eq!(session.id, "5f0e");
         assert_eq!(session.cwd.as_deref(), Some("/w"));

@@ -1,0 +1,155 @@
+//! Which records of a file count: those that lead to the last one.
+//!
+//! Every record names the one before it. A rewind goes on from an earlier one and leaves a branch behind; tools
+//! that ran side by side leave one too, and that belongs to the history all the same.
+
+use super::{History, Id, id};
+use crate::proto::claude::{Block, Message, is_true, word};
+use crate::proto::json::{non_null, raw_object, text};
+use crate::proto::wire::LineFaults;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
+use tracing::warn;
+
+raw_object! {
+    /// What links a record to others.
+    struct Link {
+        uuid = "uuid",
+        parent = "parentUuid",
+        logical_parent = "logicalParentUuid",
+        sidechain = "isSidechain",
+        team = "teamName",
+        kind = "type",
+        message = "message",
+    }
+}
+
+/// The first pass over a file; of each record it keeps a few numbers.
+#[derive(Debug, Default)]
+pub struct Chain {
+    links: Vec<Node>,
+    /// Where a record stands among them.
+    places: HashMap<Id, usize>,
+    faults: LineFaults,
+}
+
+/// A record of the main thread.
+#[derive(Debug)]
+struct Node {
+    id: Id,
+    parent: Option<Id>,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// A piece of the model's message of this id.
+    Answer(Id),
+    /// What a tool answered.
+    Result,
+    /// What nothing but others hangs on.
+    Progress,
+    Other,
+}
+
+impl Chain {
+    /// Takes the next line.
+    pub fn line(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            self.faults.blank += 1;
+            return;
+        }
+        let Ok(json) = std::str::from_utf8(line) else {
+            self.faults.invalid_utf8 += 1;
+            return;
+        };
+        let Ok(links) = serde_json::from_str::<Link<'_>>(json) else {
+            self.faults.malformed += 1;
+            return;
+        };
+        let Some(uuid) = text(links.uuid) else { return };
+        // Subagents and teammates have threads of their own.
+        if is_true(links.sidechain) || non_null(links.team).is_some() {
+            return;
+        }
+        let parent = text(links.parent).or_else(|| text(links.logical_parent));
+        let node = Node {
+            id: id(&uuid),
+            parent: parent.map(|parent| id(&parent)),
+            what: what(&links),
+        };
+        self.places.insert(node.id, self.links.len());
+        self.links.push(node);
+    }
+
+    /// The records that count, to be read in a second pass.
+    #[must_use]
+    pub fn finish(self) -> History {
+        if self.faults != LineFaults::default() {
+            warn!(faults = ?self.faults, "lines of a session's file cannot be read: left out");
+        }
+        let mut live = self.branch();
+        let answers = |live: &HashSet<Id>| -> HashSet<Id> {
+            let counting = self.links.iter().filter(|node| live.contains(&node.id));
+            let messages = counting.filter_map(|node| match node.what {
+                What::Answer(message) => Some(message),
+                _ => None,
+            });
+            messages.collect()
+        };
+        // A message's calls hang on each other, and each result on its call: only one of them is in the branch.
+        let messages = answers(&live);
+        for node in &self.links {
+            let of_message = matches!(node.what, What::Answer(id) if messages.contains(&id));
+            let of_call = node.what == What::Result
+                && node.parent.is_some_and(|parent| {
+                    let call = self.places.get(&parent).map(|at| self.links[*at].what);
+                    matches!(call, Some(What::Answer(id)) if messages.contains(&id))
+                });
+            if of_message || of_call {
+                live.insert(node.id);
+            }
+        }
+        History::of(live, self.faults)
+    }
+
+    /// The last record and all that lead to it.
+    fn branch(&self) -> HashSet<Id> {
+        let mut live = HashSet::new();
+        let counts = |node: &Node| node.what != What::Progress;
+        let mut at = self.links.iter().rposition(counts);
+        while let Some(node) = at.map(|at| &self.links[at]) {
+            if !live.insert(node.id) {
+                break;
+            }
+            at = node.parent.and_then(|parent| {
+                // Where the one before is missing, the file's order is the best guess.
+                let missing = || self.places.get(&node.id)?.checked_sub(1);
+                self.places.get(&parent).copied().or_else(missing)
+            });
+        }
+        live
+    }
+}
+
+fn what(link: &Link<'_>) -> What {
+    let message = || -> Option<Message<'_>> { serde_json::from_str(link.message?.get()).ok() };
+    match word(link.kind) {
+        "assistant" => message()
+            .and_then(|message| text(message.id))
+            .map_or(What::Other, |of| What::Answer(id(&of))),
+        "user" => {
+            let content = message().and_then(|message| message.content);
+            let results = content.is_some_and(has_results);
+            if results { What::Result } else { What::Other }
+        }
+        "progress" => What::Progress,
+        _ => What::Other,
+    }
+}
+
+/// Whether tools' results stand in the content of a message.
+pub fn has_results(content: &RawValue) -> bool {
+    let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
+    blocks.iter().any(|block| word(block.kind) == "tool_result")
+}

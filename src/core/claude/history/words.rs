@@ -1,0 +1,129 @@
+//! Whose words a text in the user's name is: the CLI says much of its own there.
+
+use std::borrow::Cow;
+
+/// A text in the user's name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Words<'a> {
+    /// What the user said.
+    Users(Cow<'a, str>),
+    /// What a command printed that the user gave.
+    Printed(&'a str),
+    /// What the CLI told the model.
+    None,
+}
+
+/// How what the CLI tells the model begins.
+const NOT_SHOWN: &[&str] = &[
+    "<local-command-caveat>",
+    "<task-notification>",
+    "[Request interrupted by user",
+];
+
+/// What the commands of the user print.
+const PRINTED: &[&str] = &[
+    "local-command-stdout",
+    "local-command-stderr",
+    "bash-stdout",
+];
+
+/// Tells whose words they are.
+#[must_use]
+pub fn words(text: &str) -> Words<'_> {
+    let said = without_reminders(text);
+    let start = said.trim_start();
+    if start.is_empty() || NOT_SHOWN.iter().any(|own| start.starts_with(own)) {
+        return Words::None;
+    }
+    if let Some(printed) = PRINTED.iter().find_map(|tag| begins(start, tag)) {
+        return if printed.trim().is_empty() {
+            Words::None
+        } else {
+            Words::Printed(printed)
+        };
+    }
+    if begins(start, "command-name").is_some() || begins(start, "command-message").is_some() {
+        let name = within(start, "command-name").unwrap_or_default();
+        let arguments = within(start, "command-args").unwrap_or_default();
+        let command = format!("{name} {arguments}");
+        return Words::Users(command.trim().to_owned().into());
+    }
+    match begins(start, "bash-input") {
+        Some(command) => Words::Users(format!("!{command}").into()),
+        None => Words::Users(said.into()),
+    }
+}
+
+/// The text behind the reminders at its head; all of it where there are none.
+fn without_reminders(mut text: &str) -> &str {
+    const END: &str = "</system-reminder>";
+    while text.trim_start().starts_with("<system-reminder>") {
+        text = text.find(END).map_or("", |at| &text[at + END.len()..]);
+        text = text.trim_start_matches(['\r', '\n']);
+    }
+    text
+}
+
+/// What stands between the tags of this name with which a text begins.
+fn begins<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
+    rest.starts_with('>').then(|| within(text, tag))?
+}
+
+/// What stands between the first tags of this name; a text that was cut has no second one.
+fn within<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let open = format!("<{tag}>");
+    let rest = &text[text.find(&open)? + open.len()..];
+    Some(rest.split(&format!("</{tag}>")).next().unwrap_or(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_words_are_told_from_the_clis() {
+        let user = |said: &'static str| Words::Users(said.into());
+        let cases = [
+            ("hello <b>", user("hello <b>")),
+            (" [x] done?", user(" [x] done?")),
+            ("<div> what is it", user("<div> what is it")),
+            ("", Words::None),
+            ("[Request interrupted by user for tool use]", Words::None),
+            (
+                "<local-command-caveat>x</local-command-caveat>",
+                Words::None,
+            ),
+            ("<task-notification>\n<task-id>", Words::None),
+            ("<system-reminder>\nx\n</system-reminder>", Words::None),
+            ("<system-reminder>never ended", Words::None),
+            (
+                "<system-reminder>x</system-reminder>\n<system-reminder>y</system-reminder>\n do",
+                user(" do"),
+            ),
+            (
+                "<command-name>/compact</command-name>\n  <command-message>compact</command-message>\n  \
+                 <command-args></command-args>",
+                user("/compact"),
+            ),
+            (
+                "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n\
+                 <command-args>all of it</command-args>",
+                user("/fix all of it"),
+            ),
+            ("<bash-input>ls -l</bash-input>", user("!ls -l")),
+            (
+                "<local-command-stdout>Done </local-command-stdout>",
+                Words::Printed("Done "),
+            ),
+            ("<local-command-stdout></local-command-stdout>", Words::None),
+            (
+                "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>",
+                Words::Printed("a"),
+            ),
+        ];
+        for (text, whose) in cases {
+            assert_eq!(words(text), whose, "{text}");
+        }
+    }
+}
