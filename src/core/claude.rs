@@ -419,7 +419,11 @@ impl Dialect for Claude {
                 }
                 true
             }
-            Some(Role::History { of, .. }) => {
+            Some(Role::History { of, history }) => {
+                let faults = history.faults();
+                self.faults.malformed += faults.malformed;
+                self.faults.blank += faults.blank;
+                self.faults.invalid_utf8 += faults.invalid_utf8;
                 self.history_read(of, failed(how), events, out);
                 true
             }
