@@ -231,7 +231,7 @@ pub struct ToolUpdate<'a> {
     /// How far it is: a word of [`ToolStatus`], or one that it does not have.
     pub status: Option<Cow<'a, str>>,
     pub input: Option<Cow<'a, RawValue>>,
-    /// A piece of the text of its input, while the model writes it.
+    /// A piece of the text of its input, while the model writes it; `input` has all of it when it is written.
     pub input_delta: Option<JsonStr<'a>>,
     pub output: Option<&'a RawValue>,
     /// Array of content, diffs and terminals.
@@ -341,6 +341,18 @@ pub struct TurnEnd {
     pub details: Option<Box<RawValue>>,
     /// What else came with the answer: fields that the protocol does not have.
     pub other: Members<'static>,
+}
+
+impl TurnEnd {
+    /// The end of a turn that was cancelled: what was asked for is no failure.
+    #[must_use]
+    pub fn without_error(mut self) -> Self {
+        if let Some(error) = self.error.take_if(|e| e.kind != ErrorKind::Timeout) {
+            self.stop_reason = StopReason::Cancelled;
+            self.other.set_owned("error", &error.message);
+        }
+        self
+    }
 }
 
 /// Why an agent stopped.

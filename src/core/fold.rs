@@ -5,8 +5,9 @@
 
 use super::turn::ChunkSink;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{merge, to_raw, value};
+use crate::proto::json::{merge, partial, to_raw, value};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// An assistant message in the making.
@@ -19,6 +20,8 @@ pub struct Fold {
     open: HashMap<(&'static str, String), usize>,
     /// Tool calls, their approvals and named data, by what they are looked for.
     places: HashMap<(String, String), usize>,
+    /// Where the parts of the open step begin.
+    step: usize,
 }
 
 /// Folds chunks as they are made.
@@ -65,7 +68,8 @@ impl Fold {
     /// The message so far.
     #[must_use]
     pub fn message(&self) -> Value {
-        let mut message = json!({ "id": self.id, "role": "assistant", "parts": self.parts });
+        let parts: Vec<_> = self.parts.iter().map(with_partial_input).collect();
+        let mut message = json!({ "id": self.id, "role": "assistant", "parts": parts });
         if let Some(metadata) = &self.metadata {
             message["metadata"] = metadata.clone();
         }
@@ -83,7 +87,10 @@ impl Fold {
                 self.merge_metadata(&chunk["messageMetadata"]);
             }
             "finish" | "message-metadata" => self.merge_metadata(&chunk["messageMetadata"]),
-            "start-step" => self.parts.push(object(json!({ "type": "step-start" }))),
+            "start-step" => {
+                self.parts.push(object(json!({ "type": "step-start" })));
+                self.step = self.parts.len();
+            }
             "text-start" => self.begin("text", chunk, &[]),
             "reasoning-start" => self.begin("reasoning", chunk, &["id"]),
             "text-delta" => self.append("text", chunk),
@@ -95,6 +102,8 @@ impl Fold {
             }
             "tool-input-start" => self.input(chunk, "input-streaming"),
             "tool-input-available" => self.input(chunk, "input-available"),
+            "tool-input-delta" => self.input_delta(chunk),
+            "tool-input-error" => self.input(chunk, "output-error"),
             "tool-output-available" => self.output(chunk, "output-available"),
             "tool-output-error" => self.output(chunk, "output-error"),
             "tool-output-denied" => {
@@ -159,21 +168,27 @@ impl Fold {
         self.at("tool", id)
     }
 
+    /// Readers look for the call in the open step alone.
     fn input(&mut self, chunk: &Value, state: &str) {
-        if self.tool(chunk).is_none() {
+        let known = chunk["toolCallId"].as_str().and_then(|id| {
+            let at = self.places.get(&("tool".to_owned(), id.to_owned()));
+            at.filter(|at| **at >= self.step)
+        });
+        if known.is_none() {
             let mut part = object(json!({ "type": "dynamic-tool" }));
             copy(chunk, &mut part, &["toolCallId"]);
             self.place("tool", chunk["toolCallId"].as_str());
             self.parts.push(part);
         }
         if let Some(part) = self.tool(chunk) {
-            for gone in ["input", "output", "errorText", "preliminary"] {
+            for gone in ["input", "rawInput", "output", "errorText", "preliminary"] {
                 part.remove(gone);
             }
             part.insert("state".into(), state.into());
             let fields = [
                 "toolName",
                 "input",
+                "errorText",
                 "title",
                 "toolMetadata",
                 "providerExecuted",
@@ -182,9 +197,18 @@ impl Fold {
         }
     }
 
+    fn input_delta(&mut self, chunk: &Value) {
+        let delta = chunk["inputTextDelta"].as_str().unwrap_or_default();
+        if let Some(part) = self.tool(chunk)
+            && let Value::String(text) = part.entry("rawInput").or_insert_with(|| "".into())
+        {
+            text.push_str(delta);
+        }
+    }
+
     fn output(&mut self, chunk: &Value, state: &str) {
         if let Some(part) = self.tool(chunk) {
-            for gone in ["output", "errorText", "preliminary"] {
+            for gone in ["rawInput", "output", "errorText", "preliminary"] {
                 part.remove(gone);
             }
             part.insert("state".into(), state.into());
@@ -260,6 +284,17 @@ impl Fold {
             self.places.insert((kind.to_owned(), id.to_owned()), next);
         }
     }
+}
+
+/// A part; a call whose input is still written has that of it which can be read.
+fn with_partial_input(part: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    let input = part.get("rawInput").and_then(Value::as_str);
+    let Some(input) = input.and_then(partial) else {
+        return Cow::Borrowed(part);
+    };
+    let mut part = part.clone();
+    part.insert("input".into(), input);
+    Cow::Owned(part)
 }
 
 fn object(value: Value) -> Map<String, Value> {

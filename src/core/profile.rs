@@ -100,6 +100,25 @@ fn for_v5(chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
             });
             (*tool_call_id, tool_metadata.map(|named| named.1))
         }
+        Chunk::ToolInputError {
+            tool_call_id,
+            tool_name,
+            input,
+            error_text,
+            tool_metadata,
+            ..
+        } => {
+            emit(&Chunk::ToolInputError {
+                tool_call_id,
+                tool_name,
+                input: *input,
+                error_text,
+                dynamic: true,
+                provider_executed: true,
+                tool_metadata: None,
+            });
+            (*tool_call_id, tool_metadata.map(|named| named.1))
+        }
         Chunk::ToolOutputError {
             tool_call_id,
             error_text,

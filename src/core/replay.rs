@@ -42,9 +42,16 @@ impl Replay {
     /// Takes the next update of the session.
     pub fn update(&mut self, update: &Update<'_>, original: Original<'_>) {
         match update {
-            Update::Message(piece) if piece.voice == Voice::User => self.user(piece, original),
+            Update::Message(piece) if piece.voice == Voice::User && piece.subagent.is_none() => {
+                self.user(piece, original);
+            }
             // They tell of the session as it is now, or of the moment: no message begins with them.
-            Update::Session(_) | Update::Context { .. } | Update::Notice
+            Update::Session(_)
+            | Update::Context { .. }
+            | Update::Notice
+            | Update::Passing
+            | Update::Step
+            | Update::WordsEnd { provider: None }
                 if self.assistant.is_none() => {}
             _ => {
                 let (turn, folding) = self.assistant();

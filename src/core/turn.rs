@@ -3,6 +3,7 @@
 //! One `Turn` is one message: `start … finish | abort | error`. Whatever happens in between, every block
 //! that was opened is closed and every tool that was shown is settled before the last chunk.
 
+mod ending;
 mod messages;
 mod names;
 mod subagents;
@@ -10,12 +11,13 @@ mod terminals;
 mod told;
 mod tools;
 
-use super::error::Error;
-use super::event::{MessagePiece, Original, Permission, StopReason, TurnEnd, Update};
+use super::event::{MessagePiece, Original, Permission, Update};
 use super::permit::Decision;
-use crate::proto::chunk::{Chunk, FinishReason, Named};
+use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
+use ending::Spent;
+pub use ending::finish_reason;
 use messages::Messages;
 pub use names::Names;
 use serde_json::value::RawValue;
@@ -52,8 +54,14 @@ pub struct Turn {
     /// The metadata that told the context figures last.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
+    /// What the attempts that ended came to.
+    spent: Spent,
+    structured_output: Option<Box<RawValue>>,
     /// Whether the agent said or did anything yet.
     begun: bool,
+    /// Whether anything but words was shown in this step, and how many parts of words came before it.
+    in_step: bool,
+    before_step: u32,
 }
 
 impl Turn {
@@ -85,7 +93,11 @@ impl Turn {
             is_subagent: false,
             context: None,
             cost: None,
+            spent: Spent::default(),
+            structured_output: None,
             begun: false,
+            in_step: false,
+            before_step: 0,
         }
     }
 
@@ -96,10 +108,18 @@ impl Turn {
         original: Original<'_>,
         sink: &mut impl ChunkSink,
     ) {
-        self.begun |= !matches!(
+        let shows = !matches!(
             update,
-            Update::Session(_) | Update::Notice | Update::Context { .. }
+            Update::Session(_)
+                | Update::Notice
+                | Update::Context { .. }
+                | Update::Step
+                | Update::WordsEnd { provider: None }
+                | Update::Passing
+                | Update::OfSubagent { .. }
         );
+        self.begun |= shows;
+        self.in_step |= shows && !matches!(update, Update::Message(_));
         match update {
             Update::Message(MessagePiece {
                 subagent: Some(id), ..
@@ -139,16 +159,43 @@ impl Turn {
                 }
             }
             Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
-            Update::WordsEnd { .. } => self.messages.close(sink),
-            Update::Step
-            | Update::Refused { .. }
-            | Update::StructuredOutput(_)
-            | Update::Passing => {}
+            Update::Step => self.step(sink),
+            Update::WordsEnd { provider: None } => self.messages.close(sink),
+            Update::WordsEnd {
+                provider: Some((provider, said)),
+            } => self.messages.end_words((provider, said), sink),
+            Update::Refused { tool, reason } => {
+                self.messages.close(sink);
+                self.tools.refused(tool, reason, sink);
+            }
+            Update::StructuredOutput(answer) => self.structured_output(answer, sink),
+            Update::Passing => passing(self.dialect, original, sink),
             Update::Other => {
                 self.messages.close(sink);
-                other(original, sink);
+                other(self.dialect, original, sink);
             }
         }
+    }
+
+    /// Another step begins, unless this one is still empty.
+    fn step(&mut self, sink: &mut impl ChunkSink) {
+        self.messages.close(sink);
+        if self.in_step || self.messages.parts() > self.before_step {
+            self.tools.end_step(sink);
+            sink.chunk(&Chunk::FinishStep);
+            sink.chunk(&Chunk::StartStep);
+            self.in_step = false;
+            self.before_step = self.messages.parts();
+        }
+    }
+
+    fn structured_output(&mut self, answer: &RawValue, sink: &mut impl ChunkSink) {
+        self.messages.close(sink);
+        sink.chunk(&Chunk::DataStructuredOutput {
+            id: "structured-output",
+            data: Raw(answer),
+        });
+        self.structured_output = Some(answer.to_owned());
     }
 
     /// Translates what a subagent said, or what was said of it.
@@ -162,12 +209,15 @@ impl Turn {
         match update {
             // Not part of any message.
             Update::Notice => notice(original, sink),
+            Update::Passing => passing(self.dialect, original, sink),
             // Both sides tell of it.
             Update::Letter { .. } => self.update(update, original, sink),
             // It tells of another subagent, one of its own.
             Update::Subagent { id: own } if own != id => self.subagent(own, update, original, sink),
+            Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
             _ => {
                 self.begun = true;
+                self.in_step = true;
                 let of = (self.message_id.as_str(), self.dialect);
                 self.subagents.update(id, of, update, original, sink);
             }
@@ -204,6 +254,7 @@ impl Turn {
         sink: &mut impl ChunkSink,
     ) {
         self.begun = true;
+        self.in_step = true;
         let asks = subagent.or_else(|| {
             let own = self.tools.knows(&permission.tool.id);
             (!own).then(|| self.subagents.caller(&permission.tool.id))?
@@ -228,93 +279,6 @@ impl Turn {
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.activity().is_some() || self.subagents.are_working()
-    }
-
-    /// Ends the message as the agent ended its turn; `cancelled` when the client had asked for it.
-    pub fn finish(&mut self, end: &TurnEnd, cancelled: bool, sink: &mut impl ChunkSink) {
-        let settle = match end.stop_reason {
-            StopReason::Cancelled => Settle::Cancelled,
-            _ if cancelled => Settle::Cancelled,
-            _ => Settle::TurnEnded,
-        };
-        self.close(settle, sink);
-        let mut about = Members::default();
-        about.set_owned("stopReason", &end.reported);
-        if cancelled {
-            about.set_owned("cancelRequested", &true);
-        }
-        if let Some(usage) = &end.usage {
-            about.set_owned("usage", &usage_json(usage));
-        }
-        about.set_some("_meta", end.details.as_deref());
-        if !end.other.is_empty() {
-            about.set_owned("other", &end.other);
-        }
-        if end.stop_reason == StopReason::Cancelled {
-            self.metadata(&about, sink);
-            sink.chunk(&Chunk::Abort {
-                reason: Some("cancelled"),
-            });
-            return;
-        }
-        let metadata = to_raw(&Named(self.dialect, &about));
-        sink.chunk(&Chunk::Finish {
-            finish_reason: finish_reason(end.stop_reason),
-            message_metadata: Some(Raw(&metadata)),
-        });
-    }
-
-    /// Ends a message of which nobody says that or why it ended.
-    pub fn finish_unasked(&mut self, sink: &mut impl ChunkSink) {
-        self.close(Settle::TurnEnded, sink);
-        sink.chunk(&Chunk::Finish {
-            finish_reason: FinishReason::Other,
-            message_metadata: None,
-        });
-    }
-
-    /// Ends the message with an error, after everything that was received.
-    pub fn fail(&mut self, error: &Error, sink: &mut impl ChunkSink) {
-        self.close(Settle::Failed, sink);
-        let mut about = error.data();
-        about["message"] = error.message.clone().into();
-        self.metadata(&json!({ "error": about }), sink);
-        sink.chunk(&Chunk::Error {
-            error_text: &error.message,
-        });
-    }
-
-    /// Ends the message with an error and nothing else: what was open was never shown.
-    pub fn cut_off(&mut self, error: &Error, sink: &mut impl ChunkSink) {
-        struct Nowhere;
-        impl ChunkSink for Nowhere {
-            fn chunk(&mut self, _: &Chunk<'_>) {}
-        }
-        self.close(Settle::Failed, &mut Nowhere);
-        sink.chunk(&Chunk::Error {
-            error_text: &error.message,
-        });
-    }
-
-    fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        self.terminals.flush(sink);
-        for (id, data) in self.compactions.flush() {
-            show_compaction(id, &data, sink);
-        }
-        for (id, data) in self.letters.flush() {
-            show_letter(id, &data, sink);
-        }
-        self.subagents.close(settle, sink);
-        self.tools.settle(settle, sink);
-        sink.chunk(&Chunk::FinishStep);
-    }
-
-    /// Ends what is open, since the prompt is sent again; the message goes on.
-    pub fn break_off(&mut self, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        self.terminals.flush(sink);
-        self.tools.settle(Settle::Failed, sink);
     }
 
     /// Tells that the session took the place of the one that the message began in.
@@ -361,6 +325,24 @@ impl Turn {
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.cost
+    }
+
+    /// Tokens of the turn, all attempts together.
+    #[must_use]
+    pub fn usage(&self) -> Option<TokenUsage> {
+        self.spent.usage
+    }
+
+    /// Turns of the agent's own loop, all attempts together.
+    #[must_use]
+    pub fn num_turns(&self) -> Option<u64> {
+        self.spent.num_turns
+    }
+
+    /// The answer in the form that the client asked for.
+    #[must_use]
+    pub fn structured(&self) -> Option<Value> {
+        self.structured_output.as_deref().map(value)
     }
 
     /// The context figures as last told in this turn.
@@ -426,13 +408,27 @@ impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
 }
 
 /// What has no chunk of its own goes on as it came.
-pub fn other(original: Original<'_>, sink: &mut impl ChunkSink) {
+pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
     let fields = original.fields();
     let mut data = Members::default();
     data.set("update", original.json());
     data.set_some("notification", fields.get("notification"));
     let data = to_raw(&data);
-    sink.chunk(&Chunk::DataAcp { data: Raw(&data) });
+    sink.chunk(&Chunk::DataDialect {
+        kind: DataKind(dialect),
+        data: Raw(&data),
+        transient: false,
+    });
+}
+
+/// What is worth showing while it lasts goes on as it came, and is no part of the message.
+pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&Named("event", Raw(original.json())));
+    sink.chunk(&Chunk::DataDialect {
+        kind: DataKind(dialect),
+        data: Raw(&data),
+        transient: true,
+    });
 }
 
 /// Words of the user that the agent repeats: no message of an assistant can hold them but as data.
@@ -450,22 +446,5 @@ pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
     });
 }
 
-/// The AI SDK's word for a stop reason.
-#[must_use]
-pub fn finish_reason(stop: StopReason) -> FinishReason {
-    match stop {
-        StopReason::EndTurn => FinishReason::Stop,
-        StopReason::MaxTokens | StopReason::MaxTurns => FinishReason::Length,
-        StopReason::Refusal => FinishReason::ContentFilter,
-        StopReason::Cancelled | StopReason::Unknown => FinishReason::Other,
-    }
-}
-
-/// Token counts by their names on the wire; unknown ones are absent.
-fn usage_json(usage: &TokenUsage) -> Value {
-    let mut counts = json!(usage);
-    if let Value::Object(counts) = &mut counts {
-        counts.retain(|_, count| !count.is_null());
-    }
-    counts
-}
+#[cfg(test)]
+mod tests;

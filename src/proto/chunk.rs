@@ -3,11 +3,13 @@
 //! Optional fields are absent, never `null`. All agent tools carry `dynamic: true` (their names are not
 //! known in advance) and `providerExecuted: true` (the client must not try to run them).
 
+mod parts;
+
 use super::json::Raw;
+pub use parts::{FinishReason, SubagentState, ToolInput, ToolOutput, ToolState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// One event of the stream that builds an assistant `UIMessage`.
@@ -26,7 +28,7 @@ pub enum Chunk<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         message_metadata: Option<Raw<'a>>,
     },
-    /// A step of the message begins; acpipe makes one step a turn.
+    /// A step of the message begins: the model is asked, where the agent tells of that; else one is the whole turn.
     StartStep,
     /// The step ended.
     FinishStep,
@@ -77,6 +79,9 @@ pub enum Chunk<'a> {
     TextEnd {
         /// Id of the block.
         id: &'a str,
+        /// What was said of the block, and of it as a whole under the name of the AI SDK's provider.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
     },
     /// A block of the agent's thoughts begins.
     ReasoningStart {
@@ -101,9 +106,38 @@ pub enum Chunk<'a> {
     ReasoningEnd {
         /// Id of the block.
         id: &'a str,
+        /// What was said of the block, and of it as a whole under the name of the AI SDK's provider.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider_metadata: Option<Raw<'a>>,
     },
     /// A tool call is announced; its input is not known yet.
     ToolInputStart(ToolInput<'a>),
+    /// More of the input's text, while the model writes it.
+    ToolInputDelta {
+        /// Id of the call.
+        tool_call_id: &'a str,
+        /// The text to append.
+        #[schemars(with = "String")]
+        input_text_delta: Raw<'a>,
+    },
+    /// The call came to nothing before its input was written whole.
+    ToolInputError {
+        /// Id of the call.
+        tool_call_id: &'a str,
+        /// Name of the tool.
+        tool_name: &'a str,
+        /// The text that was written.
+        input: Raw<'a>,
+        /// Why it came to nothing.
+        error_text: &'a str,
+        /// Always true.
+        dynamic: bool,
+        /// Always true.
+        provider_executed: bool,
+        /// The call's state apart from its input, by the dialect's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_metadata: Option<Named<'a, ToolState<'a>>>,
+    },
     /// A tool call with its input; sent again whenever the call's state changes before its output.
     ToolInputAvailable(ToolInput<'a>),
     /// A tool's output, or with `preliminary` what there is of it so far (each replaces the last).
@@ -287,119 +321,49 @@ pub enum Chunk<'a> {
         /// The receipt: rung, memory, what failed, how much was replayed.
         data: Raw<'a>,
     },
-    /// An ACP message that has no chunk of its own.
-    DataAcp {
-        /// `{update}` as it came.
+    /// The answer in the form that the client asked for.
+    DataStructuredOutput {
+        /// Always `structured-output`.
+        id: &'a str,
+        /// The answer.
         data: Raw<'a>,
+    },
+    /// What the agent said and no other chunk tells: `data-acp`, or the name of another dialect.
+    #[serde(untagged)]
+    DataDialect {
+        /// `data-` and the dialect's name.
+        #[serde(rename = "type")]
+        kind: DataKind<'a>,
+        /// `{update}` as it came; `{event}` where it is transient.
+        data: Raw<'a>,
+        /// True for what is worth showing while it lasts, and no part of the message.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        transient: bool,
     },
 }
 
-/// A tool call as far as it is known before its output.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolInput<'a> {
-    /// Id of the call.
-    pub tool_call_id: &'a str,
-    /// Name of the tool, or its kind where the agent names none.
-    pub tool_name: &'a str,
-    /// The input; absent in `tool-input-start`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Raw<'a>>,
-    /// Always true.
-    pub dynamic: bool,
-    /// Always true.
-    pub provider_executed: bool,
-    /// One line for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<&'a str>,
-    /// The call's state apart from its input, by the dialect's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_metadata: Option<Named<'a, ToolState<'a>>>,
+/// `data-<dialect>`.
+#[derive(Debug, Clone, Copy)]
+pub struct DataKind<'a>(pub &'a str);
+
+impl Serialize for DataKind<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&format_args!("data-{}", self.0))
+    }
 }
 
-/// Why a message ended, in the AI SDK's words (the six that all of its majors know).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FinishReason {
-    /// The agent was done.
-    Stop,
-    /// A limit of tokens or turns was reached.
-    Length,
-    /// The agent refused.
-    ContentFilter,
-    /// The turn failed.
-    Error,
-    /// Cancelled, or a reason that acpipe does not know.
-    Other,
-}
+impl JsonSchema for DataKind<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "DataKind".into()
+    }
 
-/// A tool's output, as the agent gave it.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolOutput<'a> {
-    /// Content, diffs and terminals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Raw<'a>>,
-    /// The raw output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub raw_output: Option<Raw<'a>>,
-}
+    fn inline_schema() -> bool {
+        true
+    }
 
-/// A tool call's state: what no other field of its chunk shows.
-#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolState<'a> {
-    /// Name of the tool, where the chunk has no field for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<&'a str>,
-    /// The name that the agent gave the tool later, where it is another: a part keeps its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<&'a str>,
-    /// The title, where it changed after the chunks that can show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<&'a str>,
-    /// What kind of tool it is: read, edit, delete, move, search, execute, think, fetch, other …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<&'a str>,
-    /// pending, `in_progress`, completed or failed, or another word of the agent's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<&'a str>,
-    /// The input, where it changed after the chunks that can show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub raw_input: Option<Raw<'a>>,
-    /// True where the agent gave no input: the `{}` shown is acpipe's.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub no_input: bool,
-    /// The raw output, where the chunk shows none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub raw_output: Option<Raw<'a>>,
-    /// Content, diffs and terminals, where the chunk shows none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Raw<'a>>,
-    /// Places in files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub locations: Option<Raw<'a>>,
-    /// Why acpipe settled the call, where the agent did not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settled: Option<&'a str>,
-    /// The agent's own additions, merged.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<&'a Value>,
-    /// Fields that the protocol does not have, and values that it does not have for its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub other: Option<&'a Map<String, Value>>,
-}
-
-/// A subagent: what is known of it, and what it did.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SubagentState<'a> {
-    /// What the agent told of it: title, description, state, capabilities …
-    pub info: &'a Map<String, Value>,
-    /// Its modes, options and commands, by the agent's own names.
-    pub state: &'a Map<String, Value>,
-    /// What it said and did in this turn: an assistant `UIMessage`.
-    pub message: &'a Value,
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "enum": ["data-acp", "data-claude"] })
+    }
 }
 
 /// `{name: value}`: provider and tool metadata stand under the name of the agent's dialect.

@@ -1,7 +1,9 @@
 //! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
 
+mod partial;
 mod surrogates;
 
+pub use partial::partial;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -10,7 +10,7 @@ use super::{Agent, Bridge};
 use crate::core::client::Outlet;
 use crate::core::event::{Content, MessagePiece, Original, Update, Voice};
 use crate::core::session::{Last, Session, Unprompted};
-use crate::core::turn::{Turn, notice, other, user_message};
+use crate::core::turn::{Turn, notice, other, passing, user_message};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,13 +67,14 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        let dialect = self.agent.as_ref().map_or("", |a| a.dialect.name());
         let Some(session) = self.sessions.get_mut(&route.session) else {
             return;
         };
         if session.unprompted.is_none() {
             match update {
                 Update::Context { .. } if route.subagent.is_some() => {
-                    other(original, &mut session.sink(None, outlet));
+                    other(dialect, original, &mut session.sink(None, outlet));
                     return;
                 }
                 Update::Context { cost } => {
@@ -84,8 +85,12 @@ impl Bridge {
                     notice(original, &mut session.sink(None, outlet));
                     return;
                 }
+                Update::Passing => {
+                    passing(dialect, original, &mut session.sink(None, outlet));
+                    return;
+                }
                 Update::Other => {
-                    other(original, &mut session.sink(None, outlet));
+                    other(dialect, original, &mut session.sink(None, outlet));
                     return;
                 }
                 Update::Message(MessagePiece {
@@ -100,15 +105,16 @@ impl Bridge {
                     about,
                     ..
                 }) if text.is_empty() && about.is_empty() => return,
+                Update::Step | Update::WordsEnd { provider: None } => return,
                 _ => {}
             }
         }
         // Figures and notices are no sign that the agent goes on.
-        let passing = matches!(
+        let is_passing = matches!(
             update,
-            Update::Context { .. } | Update::Notice | Update::Session(_)
+            Update::Context { .. } | Update::Notice | Update::Passing | Update::Session(_)
         );
-        if !passing || session.unprompted.is_none() {
+        if !is_passing || session.unprompted.is_none() {
             let begins_with = match update {
                 Update::Message(piece) => piece.message_id.as_deref(),
                 Update::Tool(tool) => Some(tool.id.as_ref()),

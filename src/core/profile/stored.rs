@@ -49,7 +49,7 @@ impl Profile {
                     state
                 })
             }
-            "tool-output-available" | "tool-output-error" => state(&mut chunk),
+            "tool-output-available" | "tool-output-error" | "tool-input-error" => state(&mut chunk),
             _ => None,
         };
         let id = chunk.get("toolCallId").cloned();

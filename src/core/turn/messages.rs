@@ -13,6 +13,8 @@ pub struct Messages {
     message_id: String,
     dialect: &'static str,
     blocks: u32,
+    /// Parts of the message: blocks, files, sources, words of the user.
+    parts: u32,
     open: Option<Block>,
     text: String,
     surrogates: Surrogates,
@@ -48,6 +50,7 @@ impl Messages {
             message_id,
             dialect,
             blocks: 0,
+            parts: 0,
             open: None,
             text: String::new(),
             surrogates: Surrogates::default(),
@@ -63,6 +66,7 @@ impl Messages {
         sink: &mut impl ChunkSink,
     ) {
         if piece.voice == Voice::User {
+            self.parts += 1;
             self.close(sink);
             user_message(original, sink);
             return;
@@ -71,6 +75,7 @@ impl Messages {
             self.text(piece, text, sink);
             return;
         }
+        self.parts += 1;
         self.close(sink);
         match &piece.content {
             Content::Text(_) | Content::Rest(_) => {}
@@ -122,7 +127,7 @@ impl Messages {
                 let about = self.about_other(piece, details);
                 document(uri, None, media_type.as_deref(), about.as_deref(), sink);
             }
-            Content::Other => other(original, sink),
+            Content::Other => other(self.dialect, original, sink),
         }
     }
 
@@ -161,16 +166,28 @@ impl Messages {
     }
 
     fn open(&mut self, piece: &MessagePiece<'_>, sink: &mut impl ChunkSink) {
-        self.blocks += 1;
-        if let Some(id) = piece.message_id.as_deref()
+        let message = piece.message_id.as_deref();
+        if let Some(id) = message
             && self.ids.last().is_none_or(|last| last != id)
         {
             self.ids.push(id.to_owned());
         }
-        let id = format!("{}.{}", self.message_id, self.blocks);
         let about = self.named(about(piece));
+        self.open_block(piece.voice, message, about, sink);
+    }
+
+    fn open_block(
+        &mut self,
+        voice: Voice,
+        message: Option<&str>,
+        about: Option<Box<RawValue>>,
+        sink: &mut impl ChunkSink,
+    ) {
+        self.blocks += 1;
+        self.parts += 1;
+        let id = format!("{}.{}", self.message_id, self.blocks);
         let provider_metadata = about.as_deref().map(Raw);
-        sink.chunk(&match piece.voice {
+        sink.chunk(&match voice {
             Voice::Thought => Chunk::ReasoningStart {
                 id: &id,
                 provider_metadata,
@@ -181,9 +198,9 @@ impl Messages {
             },
         });
         self.open = Some(Block {
-            voice: piece.voice,
+            voice,
             id,
-            message_id: piece.message_id.as_deref().map(str::to_owned),
+            message_id: message.map(str::to_owned),
             about,
         });
     }
@@ -213,6 +230,28 @@ impl Messages {
 
     /// Ends the open block, if there is one.
     pub fn close(&mut self, sink: &mut impl ChunkSink) {
+        self.end(None, sink);
+    }
+
+    /// Ends the block that the words were shown in, and shows what is said of them as a whole.
+    pub fn end_words(
+        &mut self,
+        (provider, said): (&'static str, &Members<'_>),
+        sink: &mut impl ChunkSink,
+    ) {
+        if self.open.is_none() {
+            // Thoughts that are withheld: nothing of them is shown but what is said of them.
+            self.open_block(Voice::Thought, None, None, sink);
+        }
+        let known = self.open.as_ref().and_then(|block| block.about.as_deref());
+        // Readers replace a block's metadata.
+        let mut all = known.map(Members::of).unwrap_or_default();
+        all.set_owned(provider, said);
+        let all = to_raw(&all);
+        self.end(Some(Raw(&all)), sink);
+    }
+
+    fn end(&mut self, provider_metadata: Option<Raw<'_>>, sink: &mut impl ChunkSink) {
         if let Some(Block { voice, id, .. }) = self.open.take() {
             if let Some(rest) = self.surrogates.rest() {
                 let delta = to_raw(&rest);
@@ -222,8 +261,14 @@ impl Messages {
                 }
             }
             sink.chunk(&match voice {
-                Voice::Thought => Chunk::ReasoningEnd { id: &id },
-                Voice::Answer | Voice::User => Chunk::TextEnd { id: &id },
+                Voice::Thought => Chunk::ReasoningEnd {
+                    id: &id,
+                    provider_metadata,
+                },
+                Voice::Answer | Voice::User => Chunk::TextEnd {
+                    id: &id,
+                    provider_metadata,
+                },
             });
         }
     }
@@ -241,6 +286,11 @@ impl Messages {
 
     fn named(&self, about: Members<'_>) -> Option<Box<RawValue>> {
         (!about.is_empty()).then(|| to_raw(&Named(self.dialect, about)))
+    }
+
+    /// How many parts of the message were begun.
+    pub fn parts(&self) -> u32 {
+        self.parts
     }
 
     /// The agent's ids of the messages, taken out.

@@ -32,6 +32,8 @@ pub enum Settle {
     TurnEnded,
     Cancelled,
     Failed,
+    /// The model is asked once more, without having finished the call.
+    BegunAnew,
 }
 
 impl Settle {
@@ -40,6 +42,7 @@ impl Settle {
             Self::TurnEnded => "The turn ended before this tool reported a result",
             Self::Cancelled => "Cancelled before it finished",
             Self::Failed => "The turn failed before this tool reported a result",
+            Self::BegunAnew => "The agent began anew before it had called this tool",
         }
     }
 }
@@ -101,6 +104,9 @@ impl Tools {
         let call = &mut self.calls[at];
         let changed = call.merge(update);
         call.show(changed, sink);
+        if let Some(delta) = update.input_delta {
+            call.show_delta(delta, sink);
+        }
         self.failed_last = (call.stage() == Stage::Failed).then_some(at);
         self.note_settled(at);
     }
@@ -120,23 +126,42 @@ impl Tools {
         let approval = format!("{}.ask{}", self.message_id, self.asked);
         show_question(&approval, &permission_data(permission, None), sink);
         if call.begin_question() {
-            let descriptor = to_raw(&Named("options", permission.raw_options.map(Raw)));
-            sink.chunk(&Chunk::ToolApprovalRequest {
-                approval_id: &approval,
-                tool_call_id: call.id(),
-                approval_descriptor: Raw(&descriptor),
-                is_automatic: true,
-            });
-            sink.chunk(&Chunk::ToolApprovalResponse {
-                approval_id: &approval,
-                approved: decision.approved(),
-                reason: &decision.reason,
-            });
-            call.end_question(decision.approved(), sink);
+            let options = to_raw(&permission.raw_options.map(Raw));
+            let (approved, reason) = (decision.approved(), decision.reason.as_str());
+            show_answer(call, &approval, &options, (approved, reason), sink);
         }
         let data = permission_data(permission, Some(decision));
         show_question(&approval, &data, sink);
         self.note_settled(at);
+    }
+
+    /// Shows that the agent refused to run a tool, without a question.
+    pub fn refused(&mut self, tool: &str, reason: &str, sink: &mut impl ChunkSink) {
+        let at = self.call(&ToolUpdate {
+            id: tool.into(),
+            ..ToolUpdate::default()
+        });
+        let call = &mut self.calls[at];
+        call.show_asked(None, sink);
+        self.asked += 1;
+        let approval = format!("{}.ask{}", self.message_id, self.asked);
+        if call.begin_question() {
+            let options = to_raw(&json!([]));
+            show_answer(call, &approval, &options, (false, reason), sink);
+            call.refuse(reason);
+        }
+        let data =
+            json!({ "toolCallId": tool, "options": [], "approved": false, "reason": reason });
+        show_question(&approval, &to_raw(&data), sink);
+        self.note_settled(at);
+    }
+
+    /// The step is over that the calls so far were made in.
+    pub fn end_step(&mut self, sink: &mut impl ChunkSink) {
+        for &at in &self.open {
+            self.calls[at].end_step(sink);
+        }
+        self.open.retain(|&at| self.calls[at].is_open());
     }
 
     /// Settles every call that is still open.
@@ -202,6 +227,29 @@ pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>)
         data.set_owned("reason", &decision.reason);
     }
     to_raw(&data)
+}
+
+/// Shows in the call itself a question and its answer, in one: nobody is waited for.
+fn show_answer(
+    call: &mut Call,
+    approval: &str,
+    options: &RawValue,
+    (approved, reason): (bool, &str),
+    sink: &mut impl ChunkSink,
+) {
+    let descriptor = to_raw(&Named("options", Raw(options)));
+    sink.chunk(&Chunk::ToolApprovalRequest {
+        approval_id: approval,
+        tool_call_id: call.id(),
+        approval_descriptor: Raw(&descriptor),
+        is_automatic: true,
+    });
+    sink.chunk(&Chunk::ToolApprovalResponse {
+        approval_id: approval,
+        approved,
+        reason,
+    });
+    call.end_question(approved, sink);
 }
 
 fn show_question(approval: &str, data: &RawValue, sink: &mut impl ChunkSink) {

@@ -1,17 +1,13 @@
-//! One tool call: its merged state, and the chunks that show it.
+//! One tool call: its merged state.
 
-use super::Settle;
+mod show;
+
 use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::turn::ChunkSink;
-use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
-use crate::proto::json::{Raw, merge, raw_object, text, value};
+use crate::proto::json::{Surrogates, merge, raw_object, text, value};
 use crate::proto::wire::{ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-
-/// Calls up to this weight, in bytes, are shown anew at every change.
-const ALWAYS_SHOWN: usize = 16 * 1024;
 
 /// What the client was shown of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +19,17 @@ pub enum Stage {
     Completed,
     Failed,
     Denied,
+}
+
+/// What of a call that is available may be shown again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All of it.
+    Input,
+    /// Its step is over: readers would take its input for that of another call.
+    Question,
+    /// Its permission was asked for: only outputs may follow.
+    Output,
 }
 
 /// One tool call.
@@ -42,6 +49,9 @@ pub struct Call {
     input: Option<Box<RawValue>>,
     /// True while the input shown is the input known.
     input_shown: bool,
+    /// The text of the input as far as the model has written it: the inside of a JSON string.
+    written: String,
+    surrogates: Surrogates,
     output: Option<Box<RawValue>>,
     content: Option<Box<RawValue>>,
     locations: Option<Box<RawValue>>,
@@ -52,18 +62,10 @@ pub struct Call {
     stage: Stage,
     /// Whether something changed that was not shown, because the call is heavy and the change is light.
     stale: bool,
-    /// Whether a permission question was shown: after it the input may not be shown again.
-    asked: bool,
+    reach: Reach,
+    /// Why the agent refused to run it by its own rules.
+    refused: Option<String>,
     settled: Option<&'static str>,
-}
-
-/// Which of a call's large fields a chunk shows elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
-    /// Nothing: content and raw output stand in the metadata.
-    Nothing,
-    /// Both stand in the chunk's output.
-    Output,
 }
 
 impl Call {
@@ -82,6 +84,8 @@ impl Call {
             status_word: None,
             input: None,
             input_shown: false,
+            written: String::new(),
+            surrogates: Surrogates::default(),
             output: None,
             content: None,
             locations: None,
@@ -90,7 +94,8 @@ impl Call {
             beside: 0,
             stage: Stage::New,
             stale: false,
-            asked: false,
+            reach: Reach::Input,
+            refused: None,
             settled: None,
         }
     }
@@ -105,6 +110,9 @@ impl Call {
         };
         note(set_text(&mut self.title, u.title.as_deref()));
         note(set_text(&mut self.kind, u.kind.as_deref()));
+        if u.input.is_some() {
+            self.written.clear();
+        }
         let input = set_raw(&mut self.input, u.input.as_deref());
         self.input_shown &= input.is_none();
         note(input);
@@ -173,229 +181,6 @@ impl Call {
             meta: u.meta,
             other: u.other.clone(),
         })
-    }
-
-    /// Shows the call after an update, if it is worth it.
-    pub fn show(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        match (self.stage, self.status) {
-            (Stage::New, None | Some(ToolStatus::Pending | ToolStatus::InProgress)) => {
-                if self.is_only_announced() {
-                    self.announce(sink);
-                } else {
-                    self.available(sink);
-                }
-            }
-            (Stage::Completed, Some(ToolStatus::Failed)) => self.show_error(sink),
-            (Stage::Completed | Stage::Failed | Stage::Denied, _) => self.show_again(changed, sink),
-            (_, Some(ToolStatus::Completed)) => {
-                self.show_input_beside(Beside::Output, sink);
-                self.show_output(false, sink);
-            }
-            (_, Some(ToolStatus::Failed)) => {
-                self.show_input(sink);
-                self.show_error(sink);
-            }
-            _ => self.show_again(changed, sink),
-        }
-    }
-
-    /// Shows a change, unless the call is heavy and the change is light: then it waits for the next chunk
-    /// that must be, so that all that is shown stays in proportion to what was said.
-    fn show_again(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        let Some(size) = changed else { return };
-        let heavy = self.weight();
-        if heavy <= ALWAYS_SHOWN || size >= heavy / 8 {
-            self.refresh(sink);
-        } else {
-            self.stale = true;
-        }
-    }
-
-    /// Shows the whole state in the way that the stage allows.
-    fn refresh(&mut self, sink: &mut impl ChunkSink) {
-        match self.stage {
-            Stage::New | Stage::Announced => self.available(sink),
-            Stage::Available if !self.asked => self.available(sink),
-            Stage::Available | Stage::Preliminary => self.show_output(true, sink),
-            Stage::Completed => self.show_output(false, sink),
-            Stage::Failed | Stage::Denied => self.show_late(sink),
-        }
-    }
-
-    fn weight(&self) -> usize {
-        let fields = [&self.input, &self.output, &self.content, &self.locations];
-        let fields = fields.into_iter().flatten();
-        fields.map(|raw| raw.get().len()).sum::<usize>() + self.beside
-    }
-
-    /// Some agents announce a call with an empty object before they know its input.
-    fn is_only_announced(&self) -> bool {
-        matches!(self.status, None | Some(ToolStatus::Pending))
-            && self.input.as_ref().is_none_or(|i| i.get() == "{}")
-            && self.output.is_none()
-    }
-
-    fn announce(&mut self, sink: &mut impl ChunkSink) {
-        self.stage = Stage::Announced;
-        self.shown_title.clone_from(&self.title);
-        sink.chunk(&Chunk::ToolInputStart(ToolInput {
-            tool_call_id: &self.id,
-            tool_name: &self.name,
-            input: None,
-            dynamic: true,
-            provider_executed: true,
-            title: self.title.as_deref(),
-            tool_metadata: Some(self.metadata(Beside::Nothing)),
-        }));
-    }
-
-    /// Shows the call that a question is about.
-    pub fn show_asked(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        self.show_input(sink);
-        if self.asked || self.stage != Stage::Available {
-            self.show_again(changed, sink);
-        }
-    }
-
-    /// Shows the input, unless it stands there or the stage does not allow it any more.
-    fn show_input(&mut self, sink: &mut impl ChunkSink) {
-        self.show_input_beside(Beside::Nothing, sink);
-    }
-
-    fn show_input_beside(&mut self, beside: Beside, sink: &mut impl ChunkSink) {
-        let stale =
-            self.stage == Stage::Available && !self.asked && (!self.input_shown || self.stale);
-        if stale || matches!(self.stage, Stage::New | Stage::Announced) {
-            self.available_beside(beside, sink);
-        }
-    }
-
-    fn available(&mut self, sink: &mut impl ChunkSink) {
-        self.available_beside(Beside::Nothing, sink);
-    }
-
-    fn available_beside(&mut self, beside: Beside, sink: &mut impl ChunkSink) {
-        self.stale = false;
-        self.stage = Stage::Available;
-        self.shown_title.clone_from(&self.title);
-        self.input_shown = true;
-        let input = self.input.as_deref().unwrap_or(empty_object());
-        sink.chunk(&Chunk::ToolInputAvailable(ToolInput {
-            tool_call_id: &self.id,
-            tool_name: &self.name,
-            input: Some(Raw(input)),
-            dynamic: true,
-            provider_executed: true,
-            title: self.title.as_deref(),
-            tool_metadata: Some(self.metadata(beside)),
-        }));
-    }
-
-    fn show_output(&mut self, preliminary: bool, sink: &mut impl ChunkSink) {
-        self.stale = false;
-        self.stage = if preliminary {
-            Stage::Preliminary
-        } else {
-            Stage::Completed
-        };
-        let given = self.content.is_some() || self.output.is_some();
-        sink.chunk(&Chunk::ToolOutputAvailable {
-            tool_call_id: &self.id,
-            output: given.then(|| ToolOutput {
-                content: self.content.as_deref().map(Raw),
-                raw_output: self.output.as_deref().map(Raw),
-            }),
-            preliminary,
-            dynamic: true,
-            provider_executed: true,
-            tool_metadata: Some(self.metadata(Beside::Output)),
-        });
-    }
-
-    fn show_error(&mut self, sink: &mut impl ChunkSink) {
-        self.stale = false;
-        self.stage = Stage::Failed;
-        let error_text = self.error_text();
-        sink.chunk(&Chunk::ToolOutputError {
-            tool_call_id: &self.id,
-            error_text: &error_text,
-            dynamic: true,
-            provider_executed: true,
-            tool_metadata: Some(self.metadata(Beside::Nothing)),
-        });
-    }
-
-    fn error_text(&self) -> String {
-        let said = || self.output_text().filter(|text| !text.is_empty());
-        self.settled
-            .map(str::to_owned)
-            .or_else(said)
-            .unwrap_or_else(|| "Tool call failed".to_owned())
-    }
-
-    /// The whole state: the call's own chunks may not show it any more.
-    fn show_late(&mut self, sink: &mut impl ChunkSink) {
-        self.stale = false;
-        let data = ToolState {
-            tool_name: Some(&self.name),
-            title: self.title.as_deref(),
-            raw_input: self.input.as_deref().map(Raw),
-            ..self.state(Beside::Nothing)
-        };
-        sink.chunk(&Chunk::DataToolCall { id: &self.id, data });
-    }
-
-    fn state(&self, beside: Beside) -> ToolState<'_> {
-        let own = beside == Beside::Nothing;
-        let title_shown = self.shown_title == self.title;
-        let input_hidden = !self.input_shown && self.stage != Stage::Announced;
-        ToolState {
-            tool_name: None,
-            name: self.late_name.as_deref(),
-            title: self.title.as_deref().filter(|_| !title_shown),
-            kind: self.kind.as_deref(),
-            status: self.status_word.as_deref(),
-            raw_input: self.input.as_deref().filter(|_| input_hidden).map(Raw),
-            no_input: self.input.is_none() && self.stage != Stage::Announced,
-            raw_output: self.output.as_deref().filter(|_| own).map(Raw),
-            content: self.content.as_deref().filter(|_| own).map(Raw),
-            locations: self.locations.as_deref().map(Raw),
-            settled: self.settled,
-            meta: self.meta.as_ref(),
-            other: (!self.other.is_empty()).then_some(&self.other),
-        }
-    }
-
-    fn metadata(&self, beside: Beside) -> Named<'_, ToolState<'_>> {
-        Named(self.dialect, self.state(beside))
-    }
-
-    /// Whether the call can show a question: one at most, and before any output.
-    pub fn begin_question(&mut self) -> bool {
-        let can = self.stage == Stage::Available && !self.asked;
-        self.asked |= can;
-        can
-    }
-
-    /// Shows what followed from the answer.
-    pub fn end_question(&mut self, approved: bool, sink: &mut impl ChunkSink) {
-        if !approved {
-            self.stage = Stage::Denied;
-            sink.chunk(&Chunk::ToolOutputDenied {
-                tool_call_id: &self.id,
-            });
-        }
-    }
-
-    /// Ends the call if the agent did not, and shows what was held back.
-    pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
-        if self.is_open() {
-            self.show_input(sink);
-            self.settled = Some(why.text());
-            self.show_error(sink);
-        } else if self.stale {
-            self.refresh(sink);
-        }
     }
 
     pub fn is_open(&self) -> bool {
@@ -474,10 +259,6 @@ fn content_text(content: Option<&RawValue>) -> Option<String> {
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-fn empty_object() -> &'static RawValue {
-    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
 /// Takes over a text; gives its size if it is another one.

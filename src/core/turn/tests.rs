@@ -1,0 +1,564 @@
+//! What a turn shows of updates that no recording of ACP has.
+
+use super::*;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Content, OptionKind, PermissionOption, ToolUpdate, TurnEnd, Voice};
+use crate::core::fold::Folding;
+use crate::core::permit::{self, Policy};
+use crate::core::profile::Profile;
+use crate::proto::json::JsonStr;
+use Update::{OfSubagent, Passing, Refused, Step, StructuredOutput, Tool, WordsEnd};
+
+#[derive(Default)]
+struct Seen(Vec<Value>, Folding);
+
+impl ChunkSink for Seen {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.0.push(json(chunk));
+        self.1.chunk(chunk);
+    }
+}
+
+fn json(chunk: &Chunk<'_>) -> Value {
+    let mut json = Vec::new();
+    chunk.write(&mut json);
+    serde_json::from_slice(&json).unwrap()
+}
+
+fn raw(json: &str) -> &RawValue {
+    serde_json::from_str(json).unwrap()
+}
+
+fn original(line: &str) -> Original<'_> {
+    Original {
+        line,
+        cut: |line| serde_json::from_str(line).ok(),
+        fields: |line| serde_json::from_str(line).unwrap(),
+    }
+}
+
+fn piece(voice: Voice, text: &str) -> Update<'_> {
+    Update::Message(MessagePiece {
+        voice,
+        message_id: Some("a".into()),
+        content: Content::Text(JsonStr::new(raw(text)).unwrap()),
+        subagent: None,
+        about: Members::default(),
+    })
+}
+
+fn says(text: &str) -> Update<'_> {
+    piece(Voice::Answer, text)
+}
+
+fn thinks(text: &str) -> Update<'_> {
+    piece(Voice::Thought, text)
+}
+
+fn call(id: &'static str) -> Update<'static> {
+    tool(ToolUpdate {
+        id: id.into(),
+        name: Some("Bash".into()),
+        ..ToolUpdate::default()
+    })
+}
+
+fn tool(update: ToolUpdate<'_>) -> Update<'_> {
+    Tool(Box::new(update))
+}
+
+fn writes<'a>(id: &'a str, delta: &'a str) -> Update<'a> {
+    tool(ToolUpdate {
+        id: id.into(),
+        input_delta: JsonStr::new(raw(delta)),
+        ..ToolUpdate::default()
+    })
+}
+
+fn input<'a>(id: &'a str, input: &'a str) -> Update<'a> {
+    tool(ToolUpdate {
+        id: id.into(),
+        input: Some(raw(input)),
+        ..ToolUpdate::default()
+    })
+}
+
+fn ends<'a>(id: &'a str, status: &'a str, output: &'a str) -> Update<'a> {
+    tool(ToolUpdate {
+        id: id.into(),
+        status: Some(status.into()),
+        output: Some(raw(output)),
+        ..ToolUpdate::default()
+    })
+}
+
+fn of(update: Update<'_>) -> Update<'_> {
+    let update = Box::new(update);
+    OfSubagent {
+        id: "task".into(),
+        update,
+    }
+}
+
+fn ended() -> TurnEnd {
+    TurnEnd {
+        reported: "end".into(),
+        ..TurnEnd::default()
+    }
+}
+
+fn start(sink: &mut Seen) -> Turn {
+    Turn::start("m".into(), "claude", &json!({}), &Arc::default(), sink)
+}
+
+fn play(updates: &[Update<'_>]) -> Seen {
+    let mut seen = Seen::default();
+    let mut turn = start(&mut seen);
+    for update in updates {
+        turn.update(update, original(r#"{"said":1}"#), &mut seen);
+    }
+    turn.finish(&ended(), false, &mut seen);
+    seen
+}
+
+/// The chunks between the turn's first and last two, in short.
+fn shown(updates: &[Update<'_>]) -> Vec<String> {
+    let chunks = play(updates).0;
+    let inner = &chunks[2..chunks.len() - 2];
+    let short = |chunk: &Value| {
+        let kind = chunk["type"].as_str().unwrap().to_owned();
+        let said = ["delta", "inputTextDelta", "input", "errorText", "reason"];
+        let id = ["id", "toolCallId", "approvalId"];
+        let of = |names: &[&str]| {
+            let found = names.iter().find_map(|name| chunk.get(name));
+            found.map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            })
+        };
+        let words = [Some(kind), of(&id), of(&said)];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    inner.iter().map(short).collect()
+}
+
+const STEP: [&str; 2] = ["finish-step", "start-step"];
+
+#[test]
+fn a_step_begins_when_the_one_before_has_shown_anything() {
+    let hi = ["text-start m.1", "text-delta m.1 hi", "text-end m.1"];
+    let more = ["text-start m.2", "text-delta m.2 ho", "text-end m.2"];
+    let cases = [
+        (vec![Step], vec![]),
+        (vec![Step, Update::Notice, Step], vec!["data-notice"]),
+        (vec![Step, WordsEnd { provider: None }, Step], vec![]),
+        (vec![Step, says(r#""hi""#)], hi.to_vec()),
+        (
+            vec![says(r#""hi""#), Step, Step, says(r#""ho""#)],
+            [&hi[..], &STEP, &more].concat(),
+        ),
+        (
+            vec![Update::Other, Step, Passing, Step, says(r#""hi""#)],
+            [&["data-claude"], &STEP[..], &["data-claude"], &hi].concat(),
+        ),
+    ];
+    for (updates, want) in cases {
+        assert_eq!(shown(&updates), want, "{updates:?}");
+    }
+}
+
+#[test]
+fn the_input_is_shown_while_it_is_written() {
+    let written = ["tool-input-start t", r#"tool-input-delta t {"a":"#];
+    let cases = [
+        (
+            vec![
+                call("t"),
+                writes("t", r#""{\"a\":""#),
+                writes("t", r#""""#),
+                writes("t", r#""\ud83d""#),
+                writes("t", r#""\ude00""#),
+                input("t", r#"{"a":1}"#),
+                // What comes when the whole input is known changes nothing.
+                writes("t", r#""}""#),
+                ends("t", "completed", "7"),
+            ],
+            [
+                &written[..],
+                &["tool-input-delta t 😀", r#"tool-input-available t {"a":1}"#],
+                &["tool-output-available t"],
+            ]
+            .concat(),
+        ),
+        // Broken off.
+        (
+            vec![writes("t", r#""{\"a\":""#), ends("t", "failed", r#""no""#)],
+            [&written[..], &[r#"tool-input-error t {"a":"#]].concat(),
+        ),
+        (
+            vec![writes("t", r#""{\"a\":""#)],
+            [&written[..], &[r#"tool-input-error t {"a":"#]].concat(),
+        ),
+        // Whole, but nobody says so.
+        (
+            vec![
+                writes("t", r#""{\"a\":""#),
+                writes("t", r#""1}""#),
+                ends("t", "completed", "7"),
+            ],
+            [
+                &written[..],
+                &[
+                    "tool-input-delta t 1}",
+                    r#"tool-input-available t {"a":1}"#,
+                    "tool-output-available t",
+                ],
+            ]
+            .concat(),
+        ),
+        // A change beside it waits.
+        (
+            vec![
+                writes("t", r#""{\"a\":""#),
+                tool(ToolUpdate {
+                    id: "t".into(),
+                    title: Some("T".into()),
+                    ..ToolUpdate::default()
+                }),
+                input("t", "{}"),
+                ends("t", "failed", r#""no""#),
+            ],
+            [
+                &written[..],
+                &["tool-input-available t {}", "tool-output-error t no"],
+            ]
+            .concat(),
+        ),
+    ];
+    for (updates, want) in cases {
+        assert_eq!(shown(&updates), want, "{updates:?}");
+    }
+}
+
+#[test]
+fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
+    let late = |title: &'static str| {
+        tool(ToolUpdate {
+            id: "t".into(),
+            title: Some(title.into()),
+            ..ToolUpdate::default()
+        })
+    };
+    let cases = [
+        // It runs on: what changes is shown beside outputs.
+        (
+            vec![
+                call("t"),
+                input("t", r#"{"a":1}"#),
+                Step,
+                late("x"),
+                ends("t", "completed", "7"),
+            ],
+            vec![
+                "tool-input-start t",
+                r#"tool-input-available t {"a":1}"#,
+                "finish-step",
+                "start-step",
+                "tool-output-available t",
+                "tool-output-available t",
+            ],
+        ),
+        // Its input is never written to the end.
+        (
+            vec![
+                call("t"),
+                writes("t", r#""{""#),
+                Step,
+                writes("t", r#""}""#),
+            ],
+            vec![
+                "tool-input-start t",
+                "tool-input-delta t {",
+                "tool-input-error t {",
+                "finish-step",
+                "start-step",
+            ],
+        ),
+        (
+            vec![call("t"), Step],
+            vec![
+                "tool-input-start t",
+                "tool-input-available t {}",
+                "tool-output-error t The agent began anew before it had called this tool",
+                "finish-step",
+                "start-step",
+            ],
+        ),
+    ];
+    for (updates, want) in cases {
+        assert_eq!(shown(&updates), want, "{updates:?}");
+    }
+}
+
+#[test]
+fn words_end_with_what_is_said_of_them() {
+    let signed = || {
+        let mut said = Members::default();
+        said.set_owned("signature", &"s");
+        let provider = Some(("anthropic", said));
+        WordsEnd { provider }
+    };
+    let both = json!({ "claude": { "messageId": "a" }, "anthropic": { "signature": "s" } });
+    let end = |updates: &[Update<'_>]| {
+        let chunks = play(updates).0;
+        let end = |c: &&Value| {
+            c["type"]
+                .as_str()
+                .is_some_and(|kind| kind.ends_with("-end"))
+        };
+        chunks.iter().find(end).unwrap().clone()
+    };
+    let thought = end(&[thinks(r#""hm""#), signed()]);
+    assert_eq!(
+        thought,
+        json!({ "type": "reasoning-end", "id": "m.1", "providerMetadata": both })
+    );
+    let text = end(&[says(r#""hm""#), signed()]);
+    assert_eq!(text["providerMetadata"], both);
+    let plain = end(&[thinks(r#""hm""#), WordsEnd { provider: None }]);
+    assert_eq!(plain, json!({ "type": "reasoning-end", "id": "m.1" }));
+    // Thoughts that are withheld.
+    let bare = play(&[signed()]).1.message();
+    assert_eq!(
+        bare["parts"][1],
+        json!({ "type": "reasoning", "id": "m.1", "text": "", "state": "done",
+            "providerMetadata": { "anthropic": { "signature": "s" } } })
+    );
+}
+
+#[test]
+fn a_refusal_of_the_agent_is_shown_once() {
+    let refused = || Refused {
+        tool: "t".into(),
+        reason: "not here".into(),
+    };
+    let denied = [
+        "tool-approval-request t",
+        "tool-approval-response m.ask1 not here",
+        "tool-output-denied t",
+        "data-permission m.ask1",
+    ];
+    let available = [r#"tool-input-available t {"a":1}"#];
+    let again = || ends("t", "failed", r#""not here""#);
+    let cases = [
+        (
+            vec![input("t", r#"{"a":1}"#), refused(), again()],
+            [&available[..], &denied].concat(),
+        ),
+        (
+            vec![refused(), again()],
+            [&["tool-input-available t {}"], &denied[..]].concat(),
+        ),
+        (
+            vec![
+                input("t", r#"{"a":1}"#),
+                refused(),
+                ends("t", "failed", r#""another""#),
+            ],
+            [&available[..], &denied, &["data-tool-call t"]].concat(),
+        ),
+        (
+            vec![input("t", r#"{"a":1}"#), again(), refused()],
+            [
+                &available[..],
+                &["tool-output-error t not here", "data-permission m.ask1"],
+            ]
+            .concat(),
+        ),
+    ];
+    for (updates, want) in cases {
+        assert_eq!(shown(&updates), want, "{updates:?}");
+    }
+    // Older profiles have the reason in the question.
+    let chunks = play(&[refused()]).0;
+    let mut told = Vec::new();
+    for chunk in chunks {
+        Profile::V5.adapt_stored(chunk, |chunk| told.push(chunk));
+    }
+    let question = told.iter().find(|c| c["type"] == "data-permission");
+    assert_eq!(question.unwrap()["data"]["reason"], "not here");
+    assert!(told.iter().any(|c| c["type"] == "tool-output-error"));
+}
+
+#[test]
+fn what_is_only_passing_is_no_part_of_the_message() {
+    let seen = play(&[
+        Passing,
+        Update::Other,
+        StructuredOutput(raw(r#"{"a":1}"#)),
+        of(Passing),
+    ]);
+    let parts = seen.1.message()["parts"].clone();
+    assert_eq!(
+        parts,
+        json!([
+            { "type": "step-start" },
+            { "type": "data-claude", "data": { "update": { "said": 1 } } },
+            { "type": "data-structured-output", "id": "structured-output", "data": { "a": 1 } }
+        ])
+    );
+    let transient =
+        json!({ "type": "data-claude", "data": { "event": { "said": 1 } }, "transient": true });
+    let count = seen.0.iter().filter(|chunk| **chunk == transient).count();
+    assert_eq!(count, 2, "{:?}", seen.0);
+}
+
+#[test]
+fn subagents_have_steps_and_inputs_of_their_own() {
+    let mut seen = Seen::default();
+    let mut turn = start(&mut seen);
+    let updates = [
+        call("task"),
+        input("task", "{}"),
+        of(Step),
+        of(says(r#""sub""#)),
+        of(WordsEnd { provider: None }),
+        of(call("t")),
+        of(writes("t", r#""{\"a\":[1""#)),
+    ];
+    for update in &updates {
+        turn.update(update, original("{}"), &mut seen);
+    }
+    let nested = |seen: &Seen| {
+        let last = seen.0.iter().rfind(|c| c["type"] == "data-subagent");
+        last.unwrap()["data"]["message"]["parts"].clone()
+    };
+    assert_eq!(nested(&seen)[2]["input"], json!({ "a": [1] }));
+    assert!(turn.is_working() && turn.text().is_empty());
+    let updates = [
+        of(input("t", r#"{"a":[1]}"#)),
+        of(ends("t", "completed", "7")),
+        of(Step),
+        of(OfSubagent {
+            id: "deeper".into(),
+            update: Box::new(says(r#""deep""#)),
+        }),
+    ];
+    for update in &updates {
+        turn.update(update, original("{}"), &mut seen);
+    }
+    let own = nested(&seen);
+    assert_eq!(own.as_array().unwrap().len(), 2, "of another: {own}");
+    let question = Permission {
+        session: "s".into(),
+        question: raw("1").to_owned(),
+        tool: ToolUpdate {
+            id: "t2".into(),
+            ..ToolUpdate::default()
+        },
+        options: vec![PermissionOption {
+            id: "y".into(),
+            name: "Yes".into(),
+            kind: OptionKind::AllowOnce,
+        }],
+        raw_options: None,
+        other: Members::default(),
+    };
+    turn.update(&of(call("t2")), original("{}"), &mut seen);
+    let decision = permit::decide(Policy::Approve, &question.options);
+    turn.permission(None, &question, &decision, &mut seen);
+    turn.finish(&ended(), false, &mut seen);
+    let parts = seen.1.message()["parts"].clone();
+    let kinds: Vec<&str> = parts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "step-start",
+            "dynamic-tool",
+            "data-subagent",
+            "data-subagent"
+        ]
+    );
+    let message = &parts[2]["data"]["message"]["parts"];
+    let kinds: Vec<&str> = message
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "step-start",
+            "text",
+            "dynamic-tool",
+            "step-start",
+            "dynamic-tool",
+            "data-permission"
+        ]
+    );
+    assert_eq!(message[4]["approval"]["approved"], true);
+}
+
+#[test]
+fn a_turn_that_failed_with_its_answer_keeps_what_it_came_to() {
+    let mut seen = Seen::default();
+    let mut turn = start(&mut seen);
+    let end = |tokens, cost, error| TurnEnd {
+        error,
+        usage: Some(TokenUsage {
+            input_tokens: Some(tokens),
+            ..TokenUsage::default()
+        }),
+        cost: Some(cost),
+        num_turns: Some(1),
+        structured_output: Some(raw("[1]").to_owned()),
+        details: Some(raw(r#"{"durationMs":5}"#).to_owned()),
+        ..ended()
+    };
+    turn.account(&end(1, 0.5, None));
+    let error = Error::new(ErrorKind::Session, "529");
+    turn.finish(&end(2, 0.75, Some(error)), false, &mut seen);
+    let kinds: Vec<&str> = seen.0.iter().map(|c| c["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "start",
+            "start-step",
+            "data-structured-output",
+            "finish-step",
+            "message-metadata",
+            "error"
+        ]
+    );
+    assert_eq!(
+        seen.1.message()["metadata"]["claude"],
+        json!({
+            "stopReason": "end", "usage": { "inputTokens": 3 }, "sessionCost": 0.75, "numTurns": 2,
+            "_meta": { "durationMs": 5 }, "error": { "kind": "session", "message": "529" }
+        })
+    );
+    assert_eq!((turn.cost(), turn.num_turns()), (Some(0.75), Some(2)));
+    assert_eq!(turn.structured(), Some(json!([1])));
+}
+
+#[test]
+fn what_was_asked_for_is_no_failure() {
+    let mut seen = Seen::default();
+    let mut turn = start(&mut seen);
+    let end = TurnEnd {
+        error: Some(Error::new(ErrorKind::Session, "aborted")),
+        cost: Some(1.0),
+        ..ended()
+    };
+    turn.finish(&end.without_error(), true, &mut seen);
+    assert_eq!(seen.0.last().unwrap()["type"], "abort");
+    let about = seen.1.message()["metadata"]["claude"].clone();
+    assert_eq!(about["other"]["error"], "aborted");
+    assert_eq!(about["sessionCost"], 1.0);
+}
