@@ -132,6 +132,7 @@ pub struct Wish {
 
 /// Why the prompt of a turn is not with the agent.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a turn has one at most")]
 pub enum Pause {
     /// A transient error gets time to pass.
     Transient { until: Instant },
@@ -150,8 +151,8 @@ pub enum Pause {
 pub enum Verdict {
     /// The turn is over.
     Ends(Ending),
-    /// The prompt is sent again, after an error of this class.
-    Again(&'static str, Error),
+    /// The prompt is sent again, after an error of this class, with which the attempt ended so.
+    Again(&'static str, Error, Ending),
 }
 
 impl Attempts {
@@ -201,12 +202,13 @@ impl Attempts {
             return Verdict::Ends(ending);
         }
         let said = turn.text().get(self.text_at..).unwrap_or_default().trim();
-        let failure = match &ending {
-            Ending::Failed(error) => transient(error).map(|class| (class, error.clone())),
-            Ending::Answered(end) => {
+        let failure = match (&ending, ending.error()) {
+            (_, Some(error)) => transient(error).map(|class| (class, error.clone())),
+            (Ending::Answered(end), None) => {
                 let failed = says_failure(end).then(|| class(said)).flatten();
                 failed.map(|class| (class, printed_error(said, end)))
             }
+            (Ending::Failed(_), None) => None,
         };
         let Some((class, error)) = failure else {
             return Verdict::Ends(ending);
@@ -216,10 +218,18 @@ impl Attempts {
         if may && !self.waited && self.sent < ATTEMPTS {
             self.waited = true;
             self.pause = Some(Pause::Transient { until: now + WAIT });
-            return Verdict::Again(class, error);
+            return Verdict::Again(class, error, ending);
         }
         self.unavailable = !self.output;
-        Verdict::Ends(Ending::Failed(unavailable(&error)))
+        let error = unavailable(&error);
+        Verdict::Ends(match ending {
+            // What it cost is not lost with it.
+            Ending::Answered(end) => Ending::Answered(TurnEnd {
+                error: Some(error),
+                ..end
+            }),
+            Ending::Failed(_) => Ending::Failed(error),
+        })
     }
 
     /// The text of the answer, out of all that the turn said: what the last attempt said, or where that is

@@ -11,11 +11,23 @@ use std::time::Duration;
 
 /// How a turn ended.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a turn has one")]
 pub enum Ending {
     /// The agent answered.
     Answered(TurnEnd),
     /// It did not, or with an error.
     Failed(Error),
+}
+
+impl Ending {
+    /// Why the turn failed, if it did.
+    #[must_use]
+    pub fn error(&self) -> Option<&Error> {
+        match self {
+            Self::Answered(end) => end.error.as_ref(),
+            Self::Failed(error) => Some(error),
+        }
+    }
 }
 
 /// What the clock says of a turn.
@@ -46,10 +58,6 @@ pub fn summarize(
             tools_used.push(call.name.clone());
         }
     }
-    let usage = match ending {
-        Ending::Answered(end) => end.usage,
-        Ending::Failed(_) => None,
-    };
     let overhead = timing.total.saturating_sub(timing.waited);
     TurnSummary {
         session_id: session.to_owned(),
@@ -64,12 +72,13 @@ pub fn summarize(
         tool_calls,
         tool_results: turn.tool_results(),
         tools_used,
-        usage,
+        usage: turn.usage(),
         cost: turn
             .cost()
             .zip(cost_before)
             .map(|(after, before)| after - before),
-        num_turns: None,
+        num_turns: turn.num_turns(),
+        structured_output: turn.structured(),
         duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
         overhead_ms: overhead.as_secs_f64() * 1000.0,
         attempts: running.attempts.sent,
@@ -79,15 +88,15 @@ pub fn summarize(
 
 fn stop_reason(ending: &Ending) -> String {
     match ending {
-        Ending::Answered(end) => end.reported.clone(),
-        Ending::Failed(_) => "error".to_owned(),
+        Ending::Answered(end) if end.error.is_none() => end.reported.clone(),
+        Ending::Answered(_) | Ending::Failed(_) => "error".to_owned(),
     }
 }
 
 fn finish_reason(ending: &Ending) -> String {
     let reason = match ending {
-        Ending::Answered(end) => turn::finish_reason(end.stop_reason),
-        Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
+        Ending::Answered(end) if end.error.is_none() => turn::finish_reason(end.stop_reason),
+        Ending::Answered(_) | Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
     };
     match serde_json::to_value(reason) {
         Ok(Value::String(word)) => word,
@@ -96,33 +105,35 @@ fn finish_reason(ending: &Ending) -> String {
 }
 
 fn errors(ending: &Ending) -> Vec<TurnError> {
+    if let Some(error) = ending.error() {
+        return vec![error.into()];
+    }
     match ending {
         Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
             let message =
                 "the agent reached its limit of turns: raise it, or prompt again to go on";
             vec![(&Error::new(ErrorKind::MaxTurns, message)).into()]
         }
-        Ending::Answered(_) => Vec::new(),
-        Ending::Failed(error) => vec![error.into()],
+        _ => Vec::new(),
     }
 }
 
 /// The fixed texts that callers match (rows H-12 to H-15 of the demands).
 fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
-    match ending {
-        Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
-            Some("max_turns limit reached".to_owned())
+    if let Ending::Answered(end) = ending
+        && end.stop_reason == StopReason::MaxTurns
+    {
+        return Some("max_turns limit reached".to_owned());
+    }
+    match ending.error()?.kind {
+        ErrorKind::MaxTurns => Some("max_turns limit reached".to_owned()),
+        ErrorKind::AgentExited | ErrorKind::Streaming => {
+            Some("subprocess terminated unexpectedly".to_owned())
         }
-        Ending::Answered(_) => None,
-        Ending::Failed(e) => match e.kind {
-            ErrorKind::AgentExited | ErrorKind::Streaming => {
-                Some("subprocess terminated unexpectedly".to_owned())
-            }
-            ErrorKind::Timeout => Some("timeout exceeded".to_owned()),
-            _ => turn
-                .failed_tool()
-                .map(|name| format!("tool execution failed: {name}")),
-        },
+        ErrorKind::Timeout => Some("timeout exceeded".to_owned()),
+        _ => turn
+            .failed_tool()
+            .map(|name| format!("tool execution failed: {name}")),
     }
 }
 

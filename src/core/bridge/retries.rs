@@ -47,9 +47,11 @@ impl Bridge {
         let doubtful = session.revived.is_some() && !running.turn.has_begun();
         let ending = match ending {
             Ending::Failed(error)
-                if doubtful
-                    && error.kind == ErrorKind::SessionNotFound
-                    && attempts.sent < ATTEMPTS =>
+            | Ending::Answered(TurnEnd {
+                error: Some(error), ..
+            }) if doubtful
+                && error.kind == ErrorKind::SessionNotFound
+                && attempts.sent < ATTEMPTS =>
             {
                 self.replace(id, error, now, outlet);
                 return None;
@@ -65,9 +67,9 @@ impl Bridge {
             }
             other => other,
         };
-        let (class, error) = match attempts.judge(&running.turn, ending, now) {
+        let (class, error, ending) = match attempts.judge(&running.turn, ending, now) {
             Verdict::Ends(ending) => return Some(ending),
-            Verdict::Again(class, error) => (class, error),
+            Verdict::Again(class, error, ending) => (class, error, ending),
         };
         info!(session = id, class, %error, "the prompt is sent again");
         let seconds = WAIT.as_secs();
@@ -77,6 +79,9 @@ impl Bridge {
             "description": error.message,
         }));
         session.with_turn(outlet, |turn, sink| {
+            if let Ending::Answered(end) = &ending {
+                turn.account(end);
+            }
             turn.break_off(sink);
             sink.chunk(&Chunk::DataNotice {
                 data: Raw(&notice),

@@ -383,6 +383,7 @@ impl Bridge {
                     ..TurnEnd::default()
                 })
             }
+            Ending::Answered(end) if cancelled => Ending::Answered(end.without_error()),
             other => other,
         };
         self.calls.remove(&running.call);

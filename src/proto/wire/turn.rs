@@ -35,12 +35,14 @@ pub struct TurnSummary {
     pub tool_results: Vec<ToolResult>,
     /// Names of the tools, in the order of their first use.
     pub tools_used: Vec<String>,
-    /// Tokens of this turn.
+    /// Tokens of this turn, in all attempts.
     pub usage: Option<TokenUsage>,
     /// What the turn cost, in the currency of `metadata.context.cost`.
     pub cost: Option<f64>,
-    /// Turns of the agent's own loop.
+    /// Turns of the agent's own loop, in all attempts.
     pub num_turns: Option<u64>,
+    /// The answer in the form that the client asked for; `null` where it asked for none or got none.
+    pub structured_output: Option<Value>,
     /// Wall time from the call to its end, in milliseconds.
     pub duration_ms: u64,
     /// Wall time in which acpipe was not waiting for the agent: starting, parsing, translating, writing.
