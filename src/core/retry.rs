@@ -356,4 +356,49 @@ mod tests {
             assert_eq!(is_the_error(said, &error), want, "{said}");
         }
     }
+
+    #[test]
+    fn an_answer_with_an_error_is_a_failure_and_keeps_what_it_cost() {
+        struct Nowhere;
+        impl crate::core::turn::ChunkSink for Nowhere {
+            fn chunk(&mut self, _: &crate::proto::chunk::Chunk<'_>) {}
+        }
+        let names = std::sync::Arc::default();
+        let mut turn = Turn::start("m".into(), "claude", &json!({}), &names, &mut Nowhere);
+        let prompt = Prompt {
+            parts: Vec::new(),
+            degrade: false,
+        };
+        let wish = Wish {
+            transient: true,
+            after_output: false,
+        };
+        let mut attempts = Attempts::first(prompt, wish);
+        let now = Instant::now();
+        let ending = |said| {
+            Ending::Answered(TurnEnd {
+                error: Some(Error::new(ErrorKind::Session, said)),
+                cost: Some(2.0),
+                ..TurnEnd::default()
+            })
+        };
+        let verdict = attempts.judge(&turn, ending("API Error: 400"), now);
+        let Verdict::Ends(Ending::Answered(end)) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(end.error.unwrap().message, "API Error: 400");
+        let verdict = attempts.judge(&turn, ending("API Error: 529"), now);
+        let Verdict::Again("529", _, Ending::Answered(end)) = verdict else {
+            panic!("{verdict:?}");
+        };
+        turn.account(&end);
+        attempts.next(&turn);
+        let verdict = attempts.judge(&turn, ending("API Error: 529"), now);
+        let Verdict::Ends(Ending::Answered(end)) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(end.error.unwrap().message, UNAVAILABLE);
+        assert_eq!((turn.cost(), end.cost), (Some(2.0), Some(2.0)));
+        assert_eq!(attempts.answer(String::new()), UNAVAILABLE);
+    }
 }

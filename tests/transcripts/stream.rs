@@ -95,6 +95,12 @@ fn tool<'a>(
     }
     let tool = tools.entry(id).or_default();
     match kind {
+        "tool-input-delta" | "tool-input-error" => {
+            if tool.input || tool.settled {
+                return Err("no input is written");
+            }
+            tool.settled = kind == "tool-input-error";
+        }
         "tool-input-start" | "tool-input-available" => {
             if tool.output || tool.settled || tool.approved.is_some() {
                 return Err("the input comes after an output or approval");

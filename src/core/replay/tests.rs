@@ -3,7 +3,8 @@
 use super::*;
 use crate::core::acp::Acp;
 use crate::core::dialect::{Child, Dialect as _, Outgoing};
-use crate::core::event::AgentEvent;
+use crate::core::event::{AgentEvent, Content};
+use crate::proto::json::{JsonStr, Members};
 
 /// The messages of a history, told in updates of ACP.
 fn replayed(updates: &[&str]) -> Vec<Value> {
@@ -216,4 +217,66 @@ fn nothing_is_lost_that_a_value_cannot_hold() {
     assert_eq!(kept["type"], "data-acp");
     let unread = kept["data"]["unread"].as_str().unwrap();
     assert!(unread.contains("1e999"), "{unread}");
+}
+
+#[test]
+fn steps_and_subagents_are_told_as_in_a_turn() {
+    let line = r#"{"content":"hi"}"#;
+    let original = Original {
+        line,
+        cut: |line| serde_json::from_str(line).ok(),
+        fields: |line| serde_json::from_str(line).unwrap(),
+    };
+    let text = serde_json::value::to_raw_value("hi").unwrap();
+    let says = |voice| {
+        Update::Message(MessagePiece {
+            voice,
+            message_id: None,
+            content: Content::Text(JsonStr::new(&text).unwrap()),
+            subagent: None,
+            about: Members::default(),
+        })
+    };
+    let of = |update| Update::OfSubagent {
+        id: "t".into(),
+        update: Box::new(update),
+    };
+    let mut replay = Replay::new("claude", "r".into());
+    let updates = [
+        Update::Step,
+        Update::Passing,
+        says(Voice::User),
+        Update::Step,
+        says(Voice::Answer),
+        of(says(Voice::User)),
+        of(says(Voice::Answer)),
+        Update::Step,
+        says(Voice::Answer),
+        Update::WordsEnd { provider: None },
+        Update::Step,
+    ];
+    for update in &updates {
+        replay.update(update, original);
+    }
+    let messages = replay.finish();
+    let kinds = |message: &Value| -> Vec<String> {
+        let parts = message["parts"].as_array().unwrap().iter();
+        parts
+            .map(|p| p["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(kinds(&messages[0]), ["text"]);
+    // The last step is begun, but nothing was done in it.
+    let steps = [
+        "step-start",
+        "text",
+        "data-subagent",
+        "step-start",
+        "text",
+        "step-start",
+    ];
+    assert_eq!(kinds(&messages[1]), steps);
+    let nested = kinds(&messages[1]["parts"][2]["data"]["message"]);
+    assert_eq!(nested, ["step-start", "data-user-message", "text"]);
 }

@@ -22,6 +22,8 @@ const OTHERS: &[&str] = &[
     "data-session-message",
     "data-recovery",
     "data-acp",
+    "data-claude",
+    "data-structured-output",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,8 +160,12 @@ impl Message {
             (n == 0) == (kind == "start"),
         )?;
         holds(
-            "start-step is the second chunk and only that",
-            (n == 1) == (kind == "start-step"),
+            "start-step is the second chunk, or begins another step",
+            if n == 1 {
+                kind == "start-step"
+            } else {
+                kind != "start-step" || !self.step_open
+            },
         )?;
         for (field, value) in chunk.as_object().ok_or("no object")? {
             holds(
@@ -171,7 +177,9 @@ impl Message {
         if n > 1 {
             holds(
                 "after finish-step only metadata and the ending come",
-                self.step_open || is_ending || kind == "message-metadata",
+                self.step_open
+                    || is_ending
+                    || ["message-metadata", "start-step"].contains(&kind.as_str()),
             )?;
         }
         match kind.as_str() {
@@ -183,6 +191,7 @@ impl Message {
             "finish-step" => self.finish_step(),
             "finish" | "abort" | "error" => {
                 holds("the step is not finished", !self.step_open)?;
+                self.is_settled()?;
                 need(
                     chunk,
                     match kind.as_str() {
@@ -211,12 +220,16 @@ impl Message {
             &format!("blocks are open: {:?}", self.open),
             self.open.is_empty(),
         )?;
+        holds("a question is not answered", self.asked.is_empty())
+    }
+
+    /// A tool may go on in the steps after its own, but not beyond the message.
+    fn is_settled(&self) -> Result<(), String> {
         let open = self
             .tools
             .iter()
             .find(|(_, (t, _))| !matches!(t, Tool::Completed | Tool::Failed | Tool::Denied));
-        holds(&format!("a tool is not settled: {open:?}"), open.is_none())?;
-        holds("a question is not answered", self.asked.is_empty())
+        holds(&format!("a tool is not settled: {open:?}"), open.is_none())
     }
 
     fn block_start(&mut self, chunk: &Value, kind: &'static str) -> Result<(), String> {
@@ -258,7 +271,10 @@ impl Message {
         }
         let id = need(chunk, "toolCallId")?;
         let now = self.tools.get(&id).map(|(t, _)| *t);
-        if !matches!(kind, "tool-output-denied" | "tool-approval-request") {
+        if !matches!(
+            kind,
+            "tool-input-delta" | "tool-output-denied" | "tool-approval-request"
+        ) {
             let flags = chunk["dynamic"] == true && chunk["providerExecuted"] == true;
             holds("dynamic and providerExecuted are true", flags)?;
             if let Some(metadata) = chunk.get("toolMetadata") {
@@ -309,6 +325,16 @@ impl Message {
                     )?;
                     Tool::Completed
                 }
+            }
+            "tool-input-delta" => {
+                need(chunk, "inputTextDelta")?;
+                holds("no input is written", now == Some(Tool::Announced))?;
+                Tool::Announced
+            }
+            "tool-input-error" => {
+                need(chunk, "errorText")?;
+                holds("no input is written", now == Some(Tool::Announced))?;
+                Tool::Failed
             }
             "tool-output-error" => {
                 need(chunk, "errorText")?;
