@@ -1,9 +1,11 @@
 //! What the frames of a CLI process say, in neutral words.
 
 mod blocks;
+mod say;
+mod stream;
 mod system;
-mod told;
 mod user;
+mod whole;
 
 use crate::core::claude::state::Facts;
 use crate::core::event::{AgentEvent, Original, Update};

@@ -158,3 +158,198 @@ fn details<'a>(r: &TurnResult<'a>) -> Members<'a> {
     }
     r.without(&own)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::retry::transient;
+    use serde_json::{Value, json};
+
+    fn end(more: &Value, failure: Option<&Failure>) -> TurnEnd {
+        // As in the recording hello: the type is not first.
+        let mut frame = json!({
+            "duration_api_ms": 238, "stop_reason": "end_turn", "session_id": "s", "total_cost_usd": 0.5,
+            "usage": {"input_tokens": 3, "cache_creation_input_tokens": 1, "cache_read_input_tokens": 2,
+                "output_tokens": 4, "output_tokens_details": {"thinking_tokens": 0}},
+            "permission_denials": [], "terminal_reason": "completed", "is_error": false, "num_turns": 2,
+            "subtype": "success", "result": "Hello", "type": "result", "uuid": "u",
+        });
+        for (name, value) in more.as_object().unwrap() {
+            frame[name] = value.clone();
+        }
+        result(&frame.to_string(), failure)
+    }
+
+    #[test]
+    fn endings() {
+        use StopReason::{Cancelled, EndTurn, MaxTokens, MaxTurns, Refusal, Unknown};
+        let error = |terminal: &str| json!({"subtype": "error_during_execution", "is_error": true, "stop_reason": null, "terminal_reason": terminal});
+        for (more, stop_reason, reported, fails) in [
+            (json!({}), EndTurn, "end_turn", false),
+            (
+                json!({"stop_reason": "max_tokens"}),
+                MaxTokens,
+                "max_tokens",
+                false,
+            ),
+            (
+                json!({"stop_reason": "refusal", "is_error": true}),
+                Refusal,
+                "refusal",
+                false,
+            ),
+            (
+                json!({"stop_reason": null, "terminal_reason": null}),
+                EndTurn,
+                "success",
+                false,
+            ),
+            (
+                json!({"subtype": "error_max_turns", "is_error": true, "stop_reason": "tool_use",
+                    "terminal_reason": "max_turns", "errors": ["Reached maximum number of turns (1)"]}),
+                MaxTurns,
+                "max_turns",
+                false,
+            ),
+            (
+                error("aborted_streaming"),
+                Cancelled,
+                "aborted_streaming",
+                false,
+            ),
+            (error("aborted_tools"), Cancelled, "aborted_tools", false),
+            (error("novel"), Unknown, "novel", true),
+            (json!({"stop_reason": "novel"}), Unknown, "novel", false),
+        ] {
+            let end = end(&more, None);
+            assert_eq!(end.stop_reason, stop_reason, "{more}");
+            assert_eq!(end.reported, reported, "{more}");
+            assert_eq!(end.error.is_some(), fails, "{more}");
+        }
+        let end = result("odd", None);
+        assert_eq!(
+            (end.stop_reason, end.reported.as_str()),
+            (Unknown, "unknown")
+        );
+    }
+
+    #[test]
+    fn failures_have_kinds() {
+        let failed = |status: Value, type_: Value, text: &str| {
+            json!({"is_error": true, "stop_reason": "stop_sequence", "terminal_reason": "api_error",
+                "api_error_status": status, "api_error_type": type_, "result": text})
+        };
+        let code = |code: &str| Failure {
+            code: Some(code.to_owned()),
+            text: "said".to_owned(),
+        };
+        for (more, failure, kind, class) in [
+            (
+                failed(
+                    json!(529),
+                    json!("overloaded_error"),
+                    "API Error: 529 mock 529. This is a server-side issue",
+                ),
+                Some(code("server_error")),
+                ErrorKind::Session,
+                Some("529"),
+            ),
+            (
+                failed(json!(500), Value::Null, "API Error"),
+                None,
+                ErrorKind::Session,
+                Some("500"),
+            ),
+            (
+                failed(json!(503), Value::Null, "API Error"),
+                None,
+                ErrorKind::Session,
+                Some("api_error"),
+            ),
+            (
+                failed(
+                    json!(429),
+                    Value::Null,
+                    "API Error: Request rejected (429) · mock 429",
+                ),
+                Some(code("rate_limit")),
+                ErrorKind::Session,
+                Some("rate_limit"),
+            ),
+            (
+                failed(
+                    json!(400),
+                    json!("invalid_request_error"),
+                    "API Error: 400 mock 400",
+                ),
+                Some(code("unknown")),
+                ErrorKind::Session,
+                None,
+            ),
+            (
+                failed(
+                    json!(401),
+                    json!("authentication_error"),
+                    "Failed to authenticate.",
+                ),
+                Some(code("authentication_failed")),
+                ErrorKind::AuthRequired,
+                None,
+            ),
+            (
+                failed(
+                    Value::Null,
+                    Value::Null,
+                    "Not logged in · Please run /login",
+                ),
+                Some(code("authentication_failed")),
+                ErrorKind::AuthRequired,
+                None,
+            ),
+            (
+                json!({"subtype": "error_during_execution", "is_error": true, "result": null, "terminal_reason": null,
+                    "errors": ["No conversation found with session ID: 0"]}),
+                None,
+                ErrorKind::SessionNotFound,
+                None,
+            ),
+            (
+                json!({"is_error": true, "result": "", "errors": [{"odd": 1}, "two"]}),
+                None,
+                ErrorKind::Session,
+                None,
+            ),
+        ] {
+            let error = end(&more, failure.as_ref()).error.unwrap();
+            assert_eq!(error.kind, kind, "{more}");
+            assert_eq!(transient(&error), class, "{more} {error:?}");
+            assert!(!error.message.is_empty());
+        }
+        // No objects in words.
+        let odd = json!({"is_error": true, "result": null, "errors": [{"odd": 1}, "two"]});
+        assert_eq!(end(&odd, None).error.unwrap().message, r#"{"odd":1}; two"#);
+    }
+
+    #[test]
+    fn nothing_of_the_frame_is_lost() {
+        let end = end(&json!({"structured_output": {"a": 1}, "novel": 7}), None);
+        let usage = end.usage.unwrap();
+        assert_eq!((usage.input_tokens, usage.total_tokens), (Some(3), Some(7)));
+        assert_eq!(
+            (usage.cached_read_tokens, usage.cached_write_tokens),
+            (Some(2), Some(1))
+        );
+        assert_eq!((end.cost, end.num_turns), (Some(0.5), Some(2)));
+        assert_eq!(end.structured_output.unwrap().get(), r#"{"a":1}"#);
+        let details: Value = serde_json::from_str(end.details.unwrap().get()).unwrap();
+        for name in [
+            "novel",
+            "usage",
+            "permission_denials",
+            "terminal_reason",
+            "duration_api_ms",
+        ] {
+            assert!(!details[name].is_null(), "{name}");
+        }
+    }
+}

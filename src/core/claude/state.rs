@@ -33,6 +33,8 @@ const ELSEWHERE: &[&str] = &[
     "commands",
     "models",
     "slash_commands",
+    "current_permission_mode",
+    "permissionMode",
     "pid",
     "session_state",
 ];
@@ -50,7 +52,7 @@ impl Facts {
         let mode = text(answer.get("current_permission_mode"));
         let mode = mode.as_deref().unwrap_or("default");
         let offered = |id: &str| id != "bypassPermissions" || may_bypass || mode == id;
-        let modes: Vec<Value> = MODES
+        let offers: Vec<Value> = MODES
             .iter()
             .filter(|(id, ..)| offered(id))
             .map(|(id, name, description)| json!({"id": id, "name": name, "description": description}))
@@ -58,7 +60,7 @@ impl Facts {
         let mut news = Members::default();
         news.set_owned(
             "modes",
-            &json!({"currentModeId": mode, "availableModes": modes}),
+            &json!({"currentModeId": mode, "availableModes": offers}),
         );
         if let Some(models) = answer.get("models").map(value) {
             let models = array(&models).map(model_of).collect::<Vec<_>>();
@@ -101,28 +103,23 @@ fn array(list: &Value) -> impl Iterator<Item = &Value> {
 
 /// A model in ACP's words, with all else that is said of it.
 fn model_of(model: &Value) -> Value {
-    renamed(
+    Value::Object(renamed(
         model,
         &[("value", "modelId"), ("displayName", "name")],
-        "_meta",
-    )
+    ))
 }
 
 /// A command in ACP's words, with all else that is said of it.
 fn command_of(command: &Value) -> Value {
-    let mut command = renamed(command, &[("name", "name")], "_meta");
-    let hint = command["_meta"]["argumentHint"].take();
-    if let Some(meta) = command["_meta"].as_object_mut() {
-        meta.remove("argumentHint");
+    let mut to = renamed(command, &[("name", "name"), ("argumentHint", "input")]);
+    if let Some(hint) = to.remove("input").filter(|hint| hint != "") {
+        to.insert("input".to_owned(), json!({"hint": hint}));
     }
-    if hint.as_str().is_some_and(|hint| !hint.is_empty()) {
-        command["input"] = json!({"hint": hint});
-    }
-    command
+    Value::Object(to)
 }
 
-/// Members by other names, `description` as it is, and the others within one of their own.
-fn renamed(from: &Value, names: &[(&str, &str)], others: &str) -> Value {
+/// Members by other names, `description` as it is, and the others within `_meta`.
+fn renamed(from: &Value, names: &[(&str, &str)]) -> Map<String, Value> {
     let mut to = Map::new();
     let mut rest = Map::new();
     for (name, said) in from.as_object().into_iter().flatten() {
@@ -133,7 +130,57 @@ fn renamed(from: &Value, names: &[(&str, &str)], others: &str) -> Value {
         };
     }
     if !rest.is_empty() {
-        to.insert(others.to_owned(), Value::Object(rest));
+        to.insert("_meta".to_owned(), Value::Object(rest));
     }
-    Value::Object(to)
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::setting::{Setting, merge_state};
+
+    #[test]
+    fn the_state_is_in_the_shape_of_acps() {
+        // As in the recording hello, with fewer members.
+        let answer = r#"{"commands":[{"name":"dataviz","description":"Use it","argumentHint":"[what]","builtin":true},{"name":"b","description":"","argumentHint":""}],
+            "models":[{"value":"default","resolvedModel":"claude-opus-5-5","displayName":"Default (recommended)","description":"x"},{"value":"haiku","displayName":"Haiku"}],
+            "account":{"apiProvider":"firstParty"},"pid":132,"claude_code_version":"2.1.330","current_permission_mode":"default"}"#;
+        let mut facts = Facts::default();
+        let mut state = Map::new();
+        let told = facts.initialized(serde_json::from_str(answer).unwrap(), None, false);
+        merge_state(&mut state, &told);
+        assert_eq!(
+            state["availableCommands"],
+            json!([
+                {"name": "dataviz", "description": "Use it", "input": {"hint": "[what]"}, "_meta": {"builtin": true}},
+                {"name": "b", "description": ""},
+            ])
+        );
+        assert_eq!(state["models"]["currentModelId"], "default");
+        let set = |setting: Setting, state: &Map<String, Value>| setting.resolve(state);
+        let haiku = set(Setting::Model("Haiku".into()), &state).unwrap();
+        assert_eq!(haiku, Setting::Model("haiku".into()));
+        let plan = set(Setting::Mode("Plan".into()), &state).unwrap();
+        assert_eq!(plan, Setting::Mode("plan".into()));
+        assert!(set(Setting::Mode("bypassPermissions".into()), &state).is_err());
+
+        let init: Members<'_> =
+            serde_json::from_str(r#"{"permissionMode":"plan","tools":["Bash"]}"#).unwrap();
+        merge_state(&mut state, &facts.init(&init));
+        assert_eq!(state["modes"]["currentModeId"], "plan");
+        let known = json!({
+            "account": {"apiProvider": "firstParty"}, "claude_code_version": "2.1.330", "tools": ["Bash"],
+        });
+        assert_eq!(state["claude"], known);
+
+        let may = facts.initialized(serde_json::from_str("{}").unwrap(), Some("haiku"), true);
+        assert!(
+            may.get("modes")
+                .unwrap()
+                .get()
+                .contains("bypassPermissions")
+        );
+        assert!(may.get("models").is_none());
+    }
 }

@@ -269,3 +269,110 @@ fn invalid(rule: &str, servers: &[&str]) -> Error {
         .with("tools", builtin)
         .with("servers", servers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn calls_have_kinds_titles_and_places() {
+        for (name, input, want_kind, want_title, places) in [
+            (
+                "Read",
+                r#"{"file_path":"/a","offset":3}"#,
+                "read",
+                "Read /a",
+                Some(r#"[{"path":"/a","line":3}]"#),
+            ),
+            (
+                "Edit",
+                r#"{"file_path":"/a"}"#,
+                "edit",
+                "Edit /a",
+                Some(r#"[{"path":"/a"}]"#),
+            ),
+            (
+                "Bash",
+                r#"{"command":"ls","description":"list"}"#,
+                "execute",
+                "ls",
+                None,
+            ),
+            ("Bash", "{}", "execute", "Bash", None),
+            ("Bash", "null", "execute", "Bash", None),
+            (
+                "Grep",
+                r#"{"pattern":"x","path":"/b"}"#,
+                "search",
+                "Grep x in /b",
+                Some(r#"[{"path":"/b"}]"#),
+            ),
+            (
+                "Agent",
+                r#"{"description":"say hi"}"#,
+                "think",
+                "say hi",
+                None,
+            ),
+            ("WebFetch", r#"{"url":"u"}"#, "fetch", "WebFetch u", None),
+            ("ExitPlanMode", "{}", "switch_mode", "ExitPlanMode", None),
+            (
+                "mcp__files__move_it",
+                r#"{"path":"/a","file_path":"/a"}"#,
+                "other",
+                "files: move_it",
+                None,
+            ),
+            ("Novel", r#"{"file_path":7}"#, "other", "Novel", None),
+        ] {
+            let input = raw(input);
+            assert_eq!(kind(name), want_kind, "{name}");
+            assert_eq!(title(name, Some(input)), want_title, "{name}");
+            let at = locations(name, input);
+            assert_eq!(at.as_deref().map(RawValue::get), places, "{name}");
+        }
+        assert_eq!(title("Read", None), "Read");
+        let todos = raw(r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#);
+        let entries = r#"{"entries":[{"content":"a","status":"pending","activeForm":"b","priority":"medium"}]}"#;
+        let plan_of = |name| plan(name, todos).map(|plan| to_raw(&plan).get().to_owned());
+        assert_eq!(plan_of("TodoWrite").as_deref(), Some(entries));
+        assert_eq!(plan_of("Other"), None);
+    }
+
+    #[test]
+    fn rules_name_tools_that_there_are() {
+        let servers = ["files", "my_db"];
+        for rule in [
+            "Bash",
+            "Bash(git:*)",
+            "Bash(echo (a) (b))",
+            "mcp__files",
+            "mcp__files__read",
+            "mcp__my_db__*",
+            "WebFetch(domain:example.com)",
+        ] {
+            check_rules([rule], &servers).unwrap();
+        }
+        for rule in [
+            "bash",
+            "Bash(git:*",
+            "mcp__other__read",
+            "mcp__",
+            "",
+            "Bash, Read",
+            "(x)",
+        ] {
+            let error = check_rules(["Read", rule], &servers).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidTool);
+            assert!(error.message.contains(&format!("{rule:?}")), "{error}");
+            assert!(error.message.contains("Read"), "{error}");
+            assert!(error.message.contains("mcp__my_db"), "{error}");
+        }
+        let error = check_rules(["mcp__x"], &[]).unwrap_err();
+        assert!(error.message.contains("no MCP server is configured"));
+    }
+}

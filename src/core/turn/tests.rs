@@ -78,7 +78,7 @@ fn writes<'a>(id: &'a str, delta: &'a str) -> Update<'a> {
 fn input<'a>(id: &'a str, input: &'a str) -> Update<'a> {
     tool(ToolUpdate {
         id: id.into(),
-        input: Some(raw(input)),
+        input: Some(std::borrow::Cow::Borrowed(raw(input))),
         ..ToolUpdate::default()
     })
 }

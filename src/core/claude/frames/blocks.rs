@@ -12,6 +12,8 @@ use serde_json::value::RawValue;
 pub enum Kind {
     Answer,
     Thought,
+    /// A thought whose words are withheld.
+    Redacted,
     Tool,
     Other,
 }
@@ -73,7 +75,7 @@ impl Block {
     }
 
     pub fn is_words(&self) -> bool {
-        matches!(self.kind, Kind::Answer | Kind::Thought)
+        matches!(self.kind, Kind::Answer | Kind::Thought | Kind::Redacted)
     }
 
     /// The text told so far.
@@ -96,8 +98,8 @@ impl Block {
         let json = text.raw().get();
         self.told.push_str(&json[1..json.len() - 1]);
         let show = match self.before {
+            _ if text.is_empty() => Show::Nothing,
             Before::Nothing => Show::All,
-            Before::Perhaps if text.is_empty() => Show::Nothing,
             Before::Perhaps if broken.is_empty() => {
                 self.before = Before::Nothing;
                 Show::All
@@ -155,6 +157,24 @@ impl Message {
             self.blocks.len() - 1
         });
         &mut self.blocks[at]
+    }
+
+    /// Adds a block that came whole.
+    pub fn add(&mut self, kind: Kind) -> usize {
+        let mut block = Block::new(kind, None);
+        block.open = false;
+        self.blocks.push(block);
+        self.blocks.len() - 1
+    }
+
+    /// Closes what is open of its words; true where some was shown.
+    pub fn close_words(&mut self) -> bool {
+        let mut shown = false;
+        for block in self.blocks.iter_mut().filter(|b| b.open && b.is_words()) {
+            block.open = false;
+            shown |= block.shown;
+        }
+        shown
     }
 
     /// Where the words stand that are now told whole, and what of them was not told yet.

@@ -23,7 +23,7 @@ impl Frames {
             "permission_denied" => out.say(match said("tool_use_id") {
                 Some(tool) => Update::Refused {
                     tool: tool.into(),
-                    reason: said("message").unwrap_or_default().into(),
+                    reason: text(frame.message).unwrap_or_default(),
                 },
                 None => Update::Other,
             }),

@@ -1,6 +1,6 @@
 //! `user` frames: what tools answered, and what the CLI said to the model in the user's name.
 
-use super::told::object;
+use super::say::object;
 use super::{Frames, Out};
 use crate::core::claude::tools;
 use crate::core::event::{Content, MessagePiece, ToolStatus, ToolUpdate, Update, Voice};

@@ -1,0 +1,186 @@
+//! What the model said block by block: `assistant` frames.
+
+use super::blocks::{Block, Kind, Show, json};
+use super::say::{beside, empty, kind, object, piece, provider, redacted, said, voice, words_end};
+use super::{Failure, Frames, Out};
+use crate::core::event::{Content, Update};
+use crate::proto::claude::{self, Frame, is_true, word};
+use crate::proto::json::{JsonStr, non_null, text};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+impl Frames {
+    /// Blocks of a message, whole.
+    pub(super) fn assistant<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+        let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
+        let blocks: Option<Vec<&'a RawValue>> = object(message.content);
+        let (Some(id), Some(blocks)) = (text(message.id), blocks) else {
+            return out.say(Update::Other);
+        };
+        if word(message.model) == "<synthetic>" || is_true(frame.is_api_error) {
+            let is_local = frame.rest.get("local_command_source").is_some()
+                || frame.rest.get("local_command_run").is_some();
+            if is_true(frame.is_api_error) || non_null(frame.error).is_some() {
+                if out.parent.is_none() {
+                    return self.failed(frame, &blocks);
+                }
+            } else if !is_local {
+                return out.say(Update::Other);
+            }
+        }
+        self.begin(&id, false, out);
+        let blocks: Vec<claude::Block<'a>> = blocks
+            .into_iter()
+            .map(|raw| object(Some(raw)).unwrap_or_default())
+            .collect();
+        for block in self.not_repeated(&id, &blocks, out) {
+            self.whole(&id, block, frame, out);
+        }
+    }
+
+    /// The blocks of a frame but those at its head that an earlier frame of the message had there: some
+    /// versions tell all blocks anew with each.
+    fn not_repeated<'b, 'a>(
+        &mut self,
+        id: &str,
+        blocks: &'b [claude::Block<'a>],
+        out: &Out<'a, '_>,
+    ) -> &'b [claude::Block<'a>] {
+        let speaker = self.speaker(out.parent.as_deref());
+        let Some((message, _)) = speaker.message(Some(id)).filter(|_| blocks.len() > 1) else {
+            return blocks;
+        };
+        let known = message.blocks.iter().filter(|block| block.whole);
+        let same = known.zip(blocks).take_while(|(known, block)| {
+            known.kind == kind(block)
+                && match &known.tool {
+                    Some((id, _)) => text(block.id).is_some_and(|told| told == *id),
+                    None => said(block).is_some_and(|text| text.decode() == known.told()),
+                }
+        });
+        let same = same.count();
+        &blocks[same..]
+    }
+
+    /// The CLI said an error in the place of an answer: the result tells it.
+    fn failed(&mut self, frame: &Frame<'_>, blocks: &[&RawValue]) {
+        let texts = blocks.iter().filter_map(|raw| {
+            let block: claude::Block<'_> = object(Some(raw))?;
+            text(block.text).map(Cow::into_owned)
+        });
+        self.failure = Some(Failure {
+            code: text(frame.error).map(Cow::into_owned),
+            text: texts.collect::<Vec<_>>().join("\n"),
+        });
+    }
+
+    fn whole<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut Out<'a, '_>,
+    ) {
+        match kind(block) {
+            Kind::Answer | Kind::Thought | Kind::Redacted => {
+                self.whole_words(id, block, frame, out);
+            }
+            Kind::Tool => self.whole_call(id, block, frame, out),
+            Kind::Other => {
+                let speaker = self.speaker(out.parent.as_deref());
+                let blocks = speaker
+                    .message(Some(id))
+                    .map(|(message, _)| &mut message.blocks);
+                let told = |b: &&mut Block| b.kind == Kind::Other && !b.whole;
+                match blocks.and_then(|blocks| blocks.iter_mut().find(told)) {
+                    Some(known) => known.whole = true,
+                    None => self.other_block(block, out),
+                }
+            }
+        }
+    }
+
+    /// An answer or a thought: what was not told of it in the stream, and what a broken one did not show.
+    fn whole_words<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut Out<'a, '_>,
+    ) {
+        let (kind, all) = (kind(block), said(block));
+        let speaker = self.speaker(out.parent.as_deref());
+        let Some((message, broken)) = speaker.message(Some(id)) else {
+            return;
+        };
+        let again = message.told_again(kind, &all.map(JsonStr::decode).unwrap_or_default());
+        let others_open = again.is_none() && message.close_words();
+        let (at, rest) = match &again {
+            Some((at, rest)) => (*at, Some(json(rest))),
+            None => (message.add(kind), None),
+        };
+        let known = &mut message.blocks[at];
+        let was_shown = known.shown;
+        known.whole = true;
+        known.provider = provider(block).or(known.provider.take());
+        let new = rest.as_deref().map_or(all, JsonStr::new);
+        let show = new.map_or(Show::Nothing, |new| known.piece(new, broken));
+        let content = match show {
+            Show::Nothing => None,
+            Show::All => Some(match rest {
+                Some(rest) => Content::Rest(rest),
+                None => all.map_or_else(|| Content::Rest(json("")), Content::Text),
+            }),
+            Show::Rest(rest) => Some(Content::Rest(json(&rest))),
+        };
+        let mut about = frame.rest.clone().without(&["local_command_source"]);
+        if known.citations.is_empty() {
+            about.set_some("citations", non_null(block.citations));
+        }
+        if kind == Kind::Redacted && again.is_none() {
+            about.extend(redacted());
+        }
+        // Nothing is said of words that a broken stream had shown, or that are closed.
+        let goes_on = again.is_none() || (was_shown && known.open);
+        let says = content.is_some() || (goes_on && !about.is_empty());
+        known.shown |= says;
+        let end = words_end(known).filter(|_| says && !known.open);
+        if others_open && says {
+            out.say(Update::WordsEnd { provider: None });
+        }
+        let message_id = Some(Cow::Owned(id.to_owned()));
+        match content {
+            Some(content) => out.say(piece(voice(kind), message_id, content, about)),
+            None if says => out.say(empty(voice(kind), message_id, about)),
+            None => {}
+        }
+        if let Some(end) = end {
+            out.say(end);
+        }
+    }
+
+    fn whole_call<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut Out<'a, '_>,
+    ) {
+        let (Some(call), Some(name)) = (text(block.id), text(block.name)) else {
+            return out.say(Update::Other);
+        };
+        let speaker = self.speaker(out.parent.as_deref());
+        if let Some((message, _)) = speaker.message(Some(id)) {
+            let of = |b: &Block| b.tool.as_ref().is_some_and(|(id, _)| *id == *call);
+            let known = message.blocks.iter().position(of);
+            let at = known.unwrap_or_else(|| message.add(Kind::Tool));
+            let known = &mut message.blocks[at];
+            known.whole = true;
+            known.tool = Some((call.to_string(), name.to_string()));
+        }
+        let input = Cow::Borrowed(block.input.unwrap_or(RawValue::NULL));
+        let mut other = beside(block);
+        other.extend(frame.rest.clone());
+        self.tool_whole(call, name, input, other, out);
+    }
+}
