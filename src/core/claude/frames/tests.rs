@@ -1,5 +1,11 @@
 //! Frames as recordings have them, and what they mean.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::format_push_string,
+    reason = "frames are written in place"
+)]
+
 mod beside;
 mod once;
 
@@ -60,10 +66,11 @@ fn words(update: &Update<'_>) -> String {
                 tool.id,
                 if tool.begins { " begins" } else { "" }
             );
-            for word in [&tool.name, &tool.kind, &tool.title, &tool.status] {
-                if let Some(word) = word {
-                    all += &format!(" {word}");
-                }
+            for word in [&tool.name, &tool.kind, &tool.title, &tool.status]
+                .into_iter()
+                .flatten()
+            {
+                all += &format!(" {word}");
             }
             if let Some(delta) = tool.input_delta {
                 all += &format!(" delta {}", delta.decode());

@@ -87,11 +87,9 @@ fn in_the_users_name<'a>(
 ) -> Option<Update<'a>> {
     let said = words(message.content);
     let said = said.map(JsonStr::decode).unwrap_or_default();
+    // Our own prompt, or what a control request printed beside its answer.
     if is_true(frame.is_replay) {
-        // Our own prompt, unless it is what a command printed.
-        return said
-            .starts_with("<local-command-")
-            .then_some(Update::Passing);
+        return None;
     }
     let is_marker = said.starts_with("[Request interrupted by user")
         || said.starts_with("<task-notification>")
