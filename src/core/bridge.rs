@@ -177,7 +177,7 @@ enum Phase {
     Stopping {
         waiters: Vec<Token>,
         /// The agent to start when this one has ended, and who waits for it.
-        next: Option<(AgentSpec, Vec<Token>)>,
+        next: Option<(Box<AgentSpec>, Vec<Token>)>,
     },
 }
 

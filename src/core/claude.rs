@@ -60,10 +60,10 @@ enum Role {
     Chain {
         of: Child,
         path: String,
-        chain: Chain,
+        chain: Box<Chain>,
     },
     /// Tells them.
-    History { of: Child, history: History },
+    History { of: Child, history: Box<History> },
     /// Tells of the CLI's sessions.
     List {
         call: CallId,
@@ -167,7 +167,7 @@ impl Claude {
                 let child = self.add(Role::Chain {
                     of,
                     path: path.clone(),
-                    chain: Chain::default(),
+                    chain: Box::default(),
                 });
                 out.order(child, Order::ReadFile(path));
             }
@@ -411,7 +411,7 @@ impl Dialect for Claude {
             }
             Some(Role::Chain { of, path, chain }) => {
                 if how.is_ok() {
-                    let history = chain.finish();
+                    let history = Box::new(chain.finish());
                     let child = self.add(Role::History { of, history });
                     out.order(child, Order::ReadFile(path));
                 } else {

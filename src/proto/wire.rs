@@ -143,7 +143,7 @@ pub struct ConnectParams {
     pub protocol: Option<Protocol>,
     /// What its sessions get where they say nothing else.
     #[serde(default)]
-    pub options: SessionOptions,
+    pub options: Box<SessionOptions>,
 }
 
 /// The answer to `agent/connect` and `agent/status`.

@@ -281,7 +281,7 @@ impl Replay {
             session_id: Some(client),
             cwd: None,
             mcp_servers: Vec::new(),
-            options: SessionOptions::default(),
+            options: Box::default(),
             strategy: wire::Strategy::Auto,
             agent_session_id: None,
         });

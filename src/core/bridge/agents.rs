@@ -37,7 +37,7 @@ impl Bridge {
     /// Begins the end of the agent's processes; `next` is the agent to start when they have ended.
     pub(super) fn begin_stopping(
         &mut self,
-        next: Option<(AgentSpec, Vec<Token>)>,
+        next: Option<(Box<AgentSpec>, Vec<Token>)>,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
@@ -101,10 +101,13 @@ impl Bridge {
         };
         self.last_end.clone_from(&reason);
         Self::tell_agent_state(AgentState::Disconnected, reason, outlet);
-        let renewed = || self.is_renewing().then_some((agent.spec, Vec::new()));
+        let renewed = || {
+            self.is_renewing()
+                .then(|| (Box::new(agent.spec), Vec::new()))
+        };
         match next.or_else(renewed) {
             Some((spec, waiters)) if self.ending.is_none() => {
-                self.start(spec, waiters, now, outlet);
+                self.start(*spec, waiters, now, outlet);
                 self.renewal_started(now);
             }
             Some((_, waiters)) => {

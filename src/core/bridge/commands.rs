@@ -172,7 +172,7 @@ impl Bridge {
                 cwd,
                 env,
                 source: AgentSource::Client,
-                options: p.options,
+                options: *p.options,
             },
             None if !p.args.is_empty() => {
                 return Err(invalid("args", "there is no command for them"));
@@ -180,7 +180,7 @@ impl Bridge {
             None => AgentSpec {
                 cwd,
                 env,
-                options: p.options.or(&default.options),
+                options: (*p.options).or(&default.options),
                 ..default.clone()
             },
         };
@@ -204,11 +204,11 @@ impl Bridge {
                 let same = agent.spec == spec;
                 match &mut agent.phase {
                     Phase::Stopping { next, .. } => match next {
-                        Some((wanted, _)) if *wanted != spec => {
+                        Some((wanted, _)) if **wanted != spec => {
                             return Err(taken(&wanted.command, "is about to start"));
                         }
                         Some((_, waiters)) => waiters.push(token),
-                        None => *next = Some((spec, vec![token])),
+                        None => *next = Some((Box::new(spec), vec![token])),
                     },
                     Phase::Starting { .. } if !same => return Err(taken(&command, "is starting")),
                     Phase::Ready(_) if !same => return Err(taken(&command, "is connected")),
@@ -379,7 +379,7 @@ impl Bridge {
             (None, None) => &self.settings.default_agent,
         };
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
-        let options = self.options(id, p.options, &p.mcp_servers)?;
+        let options = self.options(id, *p.options, &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = Log::open(self.store.open(id)?)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);

@@ -33,7 +33,7 @@ impl Bridge {
     /// What is laid over acpipe's own environment for the agent.
     pub(super) fn environment(&self) -> EnvironmentResult {
         let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
-            Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec),
+            Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec.as_ref()),
             Phase::Starting { .. } | Phase::Ready(_) => Some(&agent.spec),
         });
         let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
@@ -94,7 +94,7 @@ impl Bridge {
                 spec,
                 phase: Phase::Stopping { next, .. },
                 ..
-            }) => (Some(spec), next.as_mut().map(|(spec, _)| spec)),
+            }) => (Some(spec), next.as_mut().map(|(spec, _)| spec.as_mut())),
             Some(agent) => (Some(&mut agent.spec), None),
             None => (None, None),
         };
@@ -139,7 +139,7 @@ impl Bridge {
             Phase::Starting { waiters, .. } => std::mem::take(waiters),
             Phase::Ready(_) => Vec::new(),
         };
-        let next = Some((agent.spec.clone(), waiters));
+        let next = Some((Box::new(agent.spec.clone()), waiters));
         self.begin_stopping(next, now, outlet);
     }
 

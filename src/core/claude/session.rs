@@ -23,11 +23,7 @@ pub struct Session {
     /// The CLI's id of it.
     pub id: String,
     frames: Frames,
-    /// What it was started with.
-    model: Option<String>,
-    may_bypass: bool,
-    /// Whether the answer has to match a schema.
-    schema: bool,
+    launched: Launched,
     /// The call that it is being opened for.
     opening: Option<Open>,
     /// Whether it goes on with what was said in another process.
@@ -42,6 +38,15 @@ pub struct Session {
     questions: HashMap<String, Asked>,
     /// Why the CLI said that it ends.
     last_words: Option<Error>,
+}
+
+/// What it was started with, as far as that matters later.
+#[derive(Debug)]
+struct Launched {
+    model: Option<String>,
+    may_bypass: bool,
+    /// Whether the answer has to match a schema.
+    schema: bool,
 }
 
 /// What is missing until a session is open.
@@ -76,9 +81,11 @@ impl Session {
         Self {
             id,
             frames: Frames::default(),
-            model: options.model.clone(),
-            may_bypass: launch::may_bypass(options),
-            schema: options.output_schema.is_some(),
+            launched: Launched {
+                model: options.model.clone(),
+                may_bypass: launch::may_bypass(options),
+                schema: options.output_schema.is_some(),
+            },
             opening: Some(Open {
                 call,
                 history: matches!(way, Opening::Load(_)),
@@ -254,7 +261,7 @@ impl Session {
             return;
         };
         let call = prompt.call;
-        if self.schema
+        if self.launched.schema
             && end.error.is_none()
             && end.structured_output.is_none()
             && !prompt.cancelled
@@ -342,7 +349,8 @@ impl Session {
             Pending::Initialize => {
                 if let Some(opening) = &mut self.opening {
                     let said = answer.response.unwrap_or(RawValue::NULL);
-                    let (model, bypass) = (self.model.as_deref(), self.may_bypass);
+                    let (model, bypass) =
+                        (self.launched.model.as_deref(), self.launched.may_bypass);
                     opening.state = Some(self.frames.facts.initialized(said, model, bypass));
                     events.extend(self.opened());
                 }

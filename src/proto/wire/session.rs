@@ -21,7 +21,7 @@ pub struct EnsureParams {
     pub mcp_servers: Vec<Value>,
     /// Options of the session; what is not said is as it was, or as the agent's `options` say.
     #[serde(default)]
-    pub options: SessionOptions,
+    pub options: Box<SessionOptions>,
     /// How a session that is not live is brought back.
     #[serde(default)]
     pub strategy: Strategy,
@@ -121,7 +121,7 @@ pub struct CreateParams {
     pub mcp_servers: Vec<Value>,
     /// Options of the session; what is not said is as the agent's `options` say.
     #[serde(default)]
-    pub options: SessionOptions,
+    pub options: Box<SessionOptions>,
 }
 
 /// The answer to `session/ensure` and `session/create`.
