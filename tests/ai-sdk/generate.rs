@@ -15,7 +15,7 @@ pub struct Session {
 }
 
 /// `SplitMix64`.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -26,15 +26,15 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.roll() % n
     }
 
-    fn percent(&mut self, p: u64) -> bool {
+    pub fn percent(&mut self, p: u64) -> bool {
         self.below(100) < p
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let at = self.below(from.len() as u64);
         &from[usize::try_from(at).unwrap()]
     }

@@ -4,8 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::disallowed_methods, reason = "the judge is a process")]
 
+#[path = "../transcripts/claude.rs"]
+mod claude;
 mod generate;
 mod judge;
+mod mangle;
 #[path = "../transcripts/replay.rs"]
 mod replay;
 mod transport;
@@ -23,6 +26,9 @@ const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
 
 /// How many turns of made-up sessions are judged.
 const GENERATED: usize = 10_000;
+
+/// How many mangled recordings are judged, in each profile.
+const MANGLED: u64 = 1_000;
 
 /// The turns of a session, one stream each.
 fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
@@ -54,12 +60,36 @@ fn recorded() -> Vec<Stream> {
             // Both answers to every question, whatever the recording's client chose.
             for policy in [Policy::Approve, Policy::Deny] {
                 let name = format!("{name} ({policy:?})");
-                let got = replay::replay(&recording, policy, profile);
+                let got = if name.starts_with("claude-cli-") {
+                    claude::replay(&recording, policy, profile)
+                } else {
+                    replay::replay(&recording, policy, profile)
+                };
                 all.extend(streams(&name, got, profile));
             }
         }
     }
     all
+}
+
+fn mangled() -> impl Iterator<Item = Stream> + Send {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/recordings");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    files.retain(|path| name(path).starts_with("claude-cli-") && name(path) != "claude-cli-big");
+    let recordings: Vec<String> = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    (0..MANGLED).flat_map(move |seed| {
+        let streams = PROFILES.map(|profile| {
+            let got = mangle::mangled(&recordings, seed, profile);
+            streams(&format!("mangled {seed}"), got, profile)
+        });
+        streams.into_iter().flatten()
+    })
 }
 
 fn generated(seed: u64) -> Vec<Stream> {
@@ -77,7 +107,16 @@ fn the_sdk_accepts_every_stream() {
     assert!(recorded.len() > 1000, "recordings are missing");
     // Made while others are judged: both take their time.
     let generated = (0..).flat_map(generated).take(GENERATED);
-    if let Some(verdicts) = judge::judge(recorded.into_iter().chain(generated)) {
+    all_are_right(recorded.into_iter().chain(generated));
+}
+
+#[test]
+fn the_sdk_accepts_what_becomes_of_mangled_recordings() {
+    all_are_right(mangled());
+}
+
+fn all_are_right(streams: impl Iterator<Item = Stream> + Send) {
+    if let Some(verdicts) = judge::judge(streams) {
         let wrong = judge::report(&verdicts);
         assert!(wrong.is_empty(), "{wrong}");
         let sevens = verdicts.iter().filter(|v| v.stream.profile == 7);

@@ -4,10 +4,12 @@
 //! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
 //! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
 //! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
+//! Recordings of the Claude Code CLI are fed to its dialect's frames and a turn, without a bridge.
 //! `excluded.md` says which recordings are not here, and why.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
+mod claude;
 mod replay;
 mod stream;
 
@@ -25,10 +27,19 @@ fn folder() -> PathBuf {
 
 /// Recordings in which the client refused or broke off what the agent asked.
 fn policy(name: &str) -> Policy {
-    if name.contains("reject") || name.contains("write-cancelled") {
+    if name.contains("reject") || name.contains("deny") || name.contains("write-cancelled") {
         Policy::Deny
     } else {
         Policy::Approve
+    }
+}
+
+/// What a client of that profile gets of a recording.
+fn play(name: &str, recording: &str, profile: Profile) -> Replayed {
+    if name.starts_with("claude-cli-") {
+        claude::replay(recording, policy(name), profile)
+    } else {
+        replay::replay(recording, policy(name), profile)
     }
 }
 
@@ -65,7 +76,7 @@ fn recordings_become_the_expected_chunks() {
     for name in &recordings {
         let path = |of| folder().join(of).join(format!("{name}.ndjson"));
         let recording = std::fs::read_to_string(path("recordings")).unwrap();
-        let got = replay::replay(&recording, policy(name), Profile::V7);
+        let got = play(name, &recording, Profile::V7);
         if got.turns.is_empty() {
             let _ = writeln!(wrong, "{name}: no turn");
         }
@@ -109,7 +120,7 @@ fn stored_chunks_are_adapted_as_live_ones() {
     for name in names("recordings") {
         let path = folder().join("recordings").join(format!("{name}.ndjson"));
         let recording = std::fs::read_to_string(path).unwrap();
-        let play = |profile| replay::replay(&recording, policy(&name), profile).turns;
+        let play = |profile| play(&name, &recording, profile).turns;
         let stored = play(Profile::V7);
         for profile in [Profile::V6, Profile::V5] {
             for (stored, live) in stored.iter().zip(play(profile)) {

@@ -38,10 +38,10 @@ pub struct Turn {
 
 /// A line of a recording.
 #[derive(Deserialize)]
-struct Entry<'a> {
-    dir: &'a str,
+pub struct Entry<'a> {
+    pub dir: &'a str,
     #[serde(borrow)]
-    frame: Option<&'a RawValue>,
+    pub frame: Option<&'a RawValue>,
     /// In place of the frame, where the line was no JSON.
     raw: Option<String>,
 }

@@ -1,0 +1,35 @@
+//! Recordings of the Claude Code CLI in which frames are missing, doubled, in another order or broken off.
+
+use crate::claude;
+use crate::generate::Dice;
+use crate::replay::Replayed;
+use acpipe::core::permit::Policy;
+use acpipe::core::profile::Profile;
+
+/// Out of how many frames one is mangled.
+const ONE_OF: u64 = 12;
+
+/// What a client gets of one of the recordings, mangled by a seed.
+pub fn mangled(recordings: &[String], seed: u64, profile: Profile) -> Replayed {
+    let mut dice = Dice(seed);
+    let recording = dice.pick(recordings);
+    let mut lines: Vec<&str> = Vec::new();
+    let mut held = None;
+    for line in recording.lines() {
+        match dice.below(ONE_OF * 3) {
+            0 => {}
+            1 => lines.extend([line, line]),
+            2 => held = Some(line),
+            _ => lines.push(line),
+        }
+        if dice.percent(30) {
+            lines.extend(held.take());
+        }
+    }
+    if dice.percent(25) {
+        let most = lines.len() as u64;
+        lines.truncate(usize::try_from(dice.below(most + 1)).unwrap());
+    }
+    let policy = *dice.pick(&[Policy::Approve, Policy::Deny]);
+    claude::replay(&lines.join("\n"), policy, profile)
+}
