@@ -9,7 +9,7 @@ mod launch;
 pub mod projects;
 mod prompt;
 mod questions;
-mod result;
+pub mod result;
 mod session;
 mod state;
 mod tools;
