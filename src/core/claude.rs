@@ -186,7 +186,6 @@ impl Claude {
             return;
         };
         let stored = self.root.is_some();
-        self.children.insert(Child::MAIN, Role::Version);
         events.push(AgentEvent::Ready(Box::new(AgentInfo {
             name: Some("claude-code".to_owned()),
             title: Some("Claude Code".to_owned()),
@@ -234,13 +233,13 @@ impl Dialect for Claude {
     }
 
     fn start(&mut self, out: &mut Outgoing) {
-        self.children.insert(Child::MAIN, Role::Version);
+        let child = self.add(Role::Version);
         let launch = Launch {
             args: vec!["--version".to_owned()],
             env: launch::environment(),
             cwd: self.launch.cwd.clone(),
         };
-        out.order(Child::MAIN, Order::Start(launch));
+        out.order(child, Order::Start(launch));
     }
 
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {

@@ -175,9 +175,11 @@ impl Bridge {
         match &mut agent.phase {
             Phase::Starting { deadline, .. } if *deadline <= now => {
                 let message = format!(
-                    "{} did not answer initialize within {} s: is it an ACP agent, and does its command line start it as one?",
+                    "{} did not answer initialize within {} s: is it an agent that speaks {}, and does its command \
+                     line start it as one?",
                     agent.spec.command,
-                    super::INITIALIZE_LIMIT.as_secs()
+                    super::INITIALIZE_LIMIT.as_secs(),
+                    agent.dialect.name()
                 );
                 let error = Error::new(ErrorKind::Timeout, message).with("stage", "initialize");
                 self.agent_broken(&error, now, outlet);

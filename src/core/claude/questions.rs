@@ -18,6 +18,8 @@ pub struct Question {
 /// What an answer has to repeat.
 #[derive(Debug)]
 pub struct Asked {
+    /// Whether the user himself is asked something.
+    is_for_user: bool,
     input: Option<Box<RawValue>>,
     /// What follows from "always".
     suggestions: Option<Box<RawValue>>,
@@ -52,6 +54,7 @@ pub fn read<'a>(
 ) -> Option<(Permission<'a>, Asked)> {
     let q: CanUseTool<'a> = serde_json::from_str(asked.get()).ok()?;
     let name = text(q.tool_name)?;
+    let is_for_user = name == ASK_USER;
     let suggestions = non_null(q.suggestions).filter(|s| s.get() != "[]");
     let options = match (name.as_ref(), suggestions) {
         (ASK_USER, _) => REJECT,
@@ -80,6 +83,7 @@ pub fn read<'a>(
         other: q.without(&["subtype", "tool_name", "input", "tool_use_id"]),
     };
     let asked = Asked {
+        is_for_user,
         input: q.input.map(ToOwned::to_owned),
         suggestions: suggestions.map(ToOwned::to_owned),
     };
@@ -119,8 +123,13 @@ pub fn answer(asked: &Asked, choice: Option<&PermissionOption>) -> Box<RawValue>
             }
         }
         Some(_) => {
+            let message = if asked.is_for_user {
+                "Nobody is there to answer. Go on as seems best to you, and say what you took for granted."
+            } else {
+                "The user does not allow this."
+            };
             answer.set_owned("behavior", &"deny");
-            answer.set_owned("message", &"The user does not allow this.");
+            answer.set_owned("message", &message);
         }
         None => {
             answer.set_owned("behavior", &"deny");
@@ -194,6 +203,7 @@ mod tests {
     #[test]
     fn a_cancelled_question_interrupts() {
         let asked = Asked {
+            is_for_user: false,
             input: None,
             suggestions: None,
         };

@@ -17,16 +17,11 @@ const ENVELOPE: &[&str] = &["type", "session_id", "uuid"];
 pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     let r: TurnResult<'_> = serde_json::from_str(line).unwrap_or_default();
     let stop_reason = stop_reason(&r);
-    let reported = [r.terminal_reason, r.stop_reason, r.subtype];
-    let reported = match stop_reason {
-        StopReason::Cancelled | StopReason::MaxTurns => text(r.terminal_reason.or(r.subtype)),
-        _ => text(non_null(r.stop_reason)).or_else(|| reported.into_iter().find_map(text)),
-    };
     let error = is_true(r.is_error).then(|| error(&r, stop_reason, failure));
     let told = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
     TurnEnd {
         stop_reason,
-        reported: reported.unwrap_or(Cow::Borrowed("unknown")).into_owned(),
+        reported: reported(&r, stop_reason).into_owned(),
         error: error.flatten(),
         usage: usage(r.usage),
         cost: r
@@ -37,6 +32,23 @@ pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
         details: Some(to_raw(&details(&r))),
         other: Members::default(),
     }
+}
+
+/// The stop reason in the words that ACP's agents have for it: no client should have to know both. The CLI's own
+/// stand in `details`.
+fn reported<'a>(r: &TurnResult<'a>, stop_reason: StopReason) -> Cow<'a, str> {
+    Cow::Borrowed(match stop_reason {
+        StopReason::EndTurn => "end_turn",
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::MaxTurns => "max_turn_requests",
+        StopReason::Refusal => "refusal",
+        StopReason::Cancelled => "cancelled",
+        StopReason::Unknown => {
+            let said = [r.stop_reason, r.terminal_reason, r.subtype];
+            let said = said.into_iter().find_map(|raw| text(non_null(raw)));
+            return said.unwrap_or(Cow::Borrowed("unknown"));
+        }
+    })
 }
 
 fn stop_reason(r: &TurnResult<'_>) -> StopReason {
@@ -201,23 +213,18 @@ mod tests {
             (
                 json!({"stop_reason": null, "terminal_reason": null}),
                 EndTurn,
-                "success",
+                "end_turn",
                 false,
             ),
             (
                 json!({"subtype": "error_max_turns", "is_error": true, "stop_reason": "tool_use",
                     "terminal_reason": "max_turns", "errors": ["Reached maximum number of turns (1)"]}),
                 MaxTurns,
-                "max_turns",
+                "max_turn_requests",
                 false,
             ),
-            (
-                error("aborted_streaming"),
-                Cancelled,
-                "aborted_streaming",
-                false,
-            ),
-            (error("aborted_tools"), Cancelled, "aborted_tools", false),
+            (error("aborted_streaming"), Cancelled, "cancelled", false),
+            (error("aborted_tools"), Cancelled, "cancelled", false),
             (error("novel"), Unknown, "novel", true),
             (json!({"stop_reason": "novel"}), Unknown, "novel", false),
         ] {
