@@ -58,12 +58,22 @@ class Agent:
     env = {}            # how it finds the model: name -> value, {url} and {home} filled in
     files = {}          # configuration under HOME: path -> text, {url} filled in
     memory = ()         # where under HOME it keeps its sessions
+    base = {}           # of acpipe's own environment: how it finds the agent
 
     def packages(self):
         return (self.package, *self.needs)
 
     def command(self):
         raise NotImplementedError
+
+    def words(self):
+        """The end of the command line of `acpipe run`, which names it."""
+        return ["--", *map(str, self.command())]
+
+    def named(self):
+        """The params of agent/connect that name it."""
+        command, *args = map(str, self.command())
+        return {"command": command, "args": args}
 
     def variables(self, url, home):
         return {name: value.format(url=url, home=home) for name, value in self.env.items()}
@@ -85,10 +95,25 @@ class Agent:
 
 
 class Claude(Agent):
+    """The CLI itself, in its own protocol; acpipe looks for it."""
+    package = Package("@anthropic-ai/claude-code", "2.1.330")
+    env = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "fake", "CLAUDE_CONFIG_DIR": "{home}/.claude",
+           "CLAUDE_CODE_MAX_RETRIES": "1"}     # else an error takes three minutes
+    memory = (".claude/projects",)
+    base = {"CLAUDE_CLI_PATH": str(package.modules / "@anthropic-ai" / f"claude-code-{PLATFORM}" / "claude")}
+
+    def words(self):
+        return ["--agent", "claude"]
+
+    def named(self):
+        return {"protocol": "claude"}
+
+
+class ClaudeAcp(Agent):
+    """The same by the adapter, which brings a CLI of its own."""
     package = Package("@agentclientprotocol/claude-agent-acp", "0.100.0")
     needs = (NODE,)
-    env = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "fake", "CLAUDE_CONFIG_DIR": "{home}/.claude"}
-    memory = (".claude/projects",)
+    env, memory = Claude.env, Claude.memory
 
     def command(self):
         return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "index.js"]
@@ -153,7 +178,7 @@ class Gemini(Agent):
         time.sleep(60 - time.time() % 60)
 
 
-AGENTS = {"claude": Claude(), "codex": Codex(), "opencode": OpenCode(), "gemini": Gemini()}
+AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": Codex(), "opencode": OpenCode(), "gemini": Gemini()}
 
 
 def missing(names):

@@ -24,11 +24,10 @@ class Job:
 
     def __init__(self, acpipe, agent, case, model, home, log):
         self.acpipe, self.agent, self.case, self.model = acpipe, agent, case, model
-        self.command = [str(word) for word in agent.command()]
         self.version = agent.package.installed()
         self.variables = agent.variables(model.url, home)   # handed over by acpipe
         self.base = {"PATH": f"{NODE_BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home / "tmp"),
-                     "LANG": "C.UTF-8", "TERM": "dumb", **QUIET}     # acpipe's own
+                     "LANG": "C.UTF-8", "TERM": "dumb", **QUIET, **agent.base}     # acpipe's own
         self.home, self.cwd = home, home / "work"
         self.log = log                                      # a Path without suffix, or None
         self.cwd.mkdir()
@@ -113,7 +112,7 @@ def run(job):
     watch = Watch(job)
     turn = watch.turn
     child = subprocess.Popen([job.acpipe, "run", "-o", "json" if summary else "chunks", "--cwd", job.cwd, *variables,
-                              "--permissions", job.case.permissions, job.case.prompt, "--", *job.command],
+                              "--permissions", job.case.permissions, job.case.prompt, *job.agent.words()],
                              start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **watch.place)
 
     def stop():
@@ -180,12 +179,11 @@ def serve(job):
     watch.begin(acpipe.child, stop)
     try:
         acpipe.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"}})
-        acpipe.call("agent/connect", {"command": job.command[0], "args": job.command[1:], "cwd": str(job.cwd),
-                                      "env": job.variables})
+        acpipe.call("agent/connect", {**job.agent.named(), "cwd": str(job.cwd), "env": job.variables})
+        acpipe.call("session/ensure")           # an agent may be a process for each session
         version = acpipe.call("agent/status")["agentInfo"]["version"]
         if version != job.version:
             turn.notes.append(f"agent/status says version {version}")
-        acpipe.call("session/ensure")
         if list(acpipe.prompt(job.case.prompt)) != turn.chunks:
             turn.notes.append("prompt() gave other chunks than acpipe")
         turn.summary = acpipe.summary

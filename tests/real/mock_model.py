@@ -9,6 +9,12 @@ The last user message chooses the answer, by a line that is nothing but a keywor
     run bash       one call of the agent's own shell tool; a text once its result is back
     run forever    the same with a command that never ends
     slow           a text of 120 pieces in 30 seconds
+    think          a thought in three pieces, then a text (Anthropic's, as all that follows)
+    delegate       one subagent in the foreground, which is asked to say hello
+    run aside      the shell tool in the background; its end, told by the agent, gets a slow text
+    ask me         a question to the user, by the agent's own tool
+    fail 401 …     an error with that status
+    big 2000       a text of that many pieces
 
 A request that offers no tools is the agent's own side business (titles, routing) and gets a word or the JSON it wants.
 Marks (zebra-1, zebra-2 …) have no answer of their own: which of them a request holds tells what its agent remembers.
@@ -24,9 +30,14 @@ HELLO = "Hello, world! ✓"
 DONE = "The tool is done."
 PROOF = "ran.txt"       # the file a shell command leaves in the agent's working directory
 COMMANDS = {"run bash": f"echo out && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
+THOUGHT, ASIDE = "Two and two, is that four?", "The background is done. "
+SIGNATURE = "c2lnbmVk"
+QUESTION = {"question": "Which colour?", "header": "Colour", "multiSelect": False,
+            "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]}
+KINDS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command")
 MARK = re.compile(r"zebra-(\d)")
-KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow)\W*$", re.M)
+KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow|think|delegate|run aside|ask me|fail \d+|big \d+)\W*$", re.M)
 
 
 # ---- what is asked, what is answered: the same in every dialect
@@ -53,6 +64,18 @@ class Text:
             time.sleep(self._pause)
 
 
+class Thought(Text):
+    pass
+
+
+class Failure:
+    """In place of an answer."""
+
+    def __init__(self, status):
+        self.status, kind = status, KINDS.get(status, "api_error")
+        self.error = {"type": "error", "error": {"type": kind, "message": f"mock {status}"}}
+
+
 class Call:
     def __init__(self, name, arguments):
         self.name, self.arguments, self.json = name, arguments, json.dumps(arguments)
@@ -66,7 +89,25 @@ def script(ask):
         return [Text("ok")]
     if ask.answered:
         return [Text(*re.findall(r"\S+\s*", DONE))]
-    keyword = ask.keyword()
+    keyword = ask.keyword() or ""
+    word, _, number = keyword.partition(" ")
+    if word == "fail":
+        return [Failure(int(number))]
+    if word == "big":
+        return [Text(*(f"w{n} " for n in range(int(number))))]
+    if keyword == "think":
+        return [Thought("Two and two, ", "is that ", "four?"), Text("It is four.")]
+    if keyword == "delegate":
+        name = next((name for name in ("Agent", "Task") if name in ask.tools), "Agent")
+        return [Text("I will ", "ask. "), Call(name, {
+            "description": "greet", "subagent_type": "general-purpose", "prompt": "say hello",
+            "run_in_background": False})]
+    if keyword == "ask me":
+        return [Call("AskUserQuestion", {"questions": [QUESTION]})]
+    if keyword == "run aside":
+        return [Call("Bash", {"command": "sleep 1; echo out", "description": "work aside", "run_in_background": True})]
+    if "<task-notification>" in ask.text:
+        return [Text(*re.findall(r"\S+\s*", ASIDE), *(f"tick {n} " for n in range(8)), pause=0.25)]
     if keyword == "slow":
         return [Text(*(f"tick {n} " for n in range(120)), pause=0.25)]
     if keyword in COMMANDS:
@@ -117,16 +158,19 @@ class Anthropic:
 
     def read(self, body):
         user = last(body["messages"], lambda message: message["role"] == "user").get("content", "")
-        results = [part for part in user if isinstance(part, dict) and part["type"] == "tool_result"]
+        parts = [part for part in user if isinstance(part, dict)]
+        results = [at for at, part in enumerate(parts) if part["type"] == "tool_result"]
+        # Where a turn was broken off after a tool, the next prompt stands beside its result.
+        answered = bool(results) and not KEYWORD.search(text_of(parts[results[-1] + 1:]))
         tools = {tool["name"]: tool.get("input_schema", {}) for tool in body.get("tools", [])}
-        return Ask(text_of(user), tools, bool(results), body.get("output_config", {}).get("format", {}).get("schema"))
+        return Ask(text_of(user), tools, answered, body.get("output_config", {}).get("format", {}).get("schema"))
 
     def message(self, number, body, **more):
         return {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"], "content": [],
                 "stop_reason": None, "stop_sequence": None, "usage": self.usage, **more}
 
     def whole(self, number, body, blocks):
-        content = [{"type": "text", "text": block.whole} for block in blocks if isinstance(block, Text)]
+        content = [{"type": "text", "text": block.whole} for block in blocks if type(block) is Text]
         return self.message(number, body, content=content, stop_reason="end_turn")
 
     def events(self, number, body, blocks):
@@ -143,9 +187,13 @@ class Anthropic:
                 yield event("content_block_delta", index=index, delta={
                     "type": "input_json_delta", "partial_json": block.json})
             else:
-                yield event("content_block_start", index=index, content_block={"type": "text", "text": ""})
+                kind, more = ("thinking", {"signature": ""}) if isinstance(block, Thought) else ("text", {})
+                yield event("content_block_start", index=index, content_block={"type": kind, kind: "", **more})
                 for piece in block:
-                    yield event("content_block_delta", index=index, delta={"type": "text_delta", "text": piece})
+                    yield event("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: piece})
+                if more:
+                    yield event("content_block_delta", index=index, delta={
+                        "type": "signature_delta", "signature": SIGNATURE})
             yield event("content_block_stop", index=index)
         yield event("message_delta", delta={"stop_reason": stop, "stop_sequence": None}, usage=self.usage)
         yield event("message_stop")
@@ -270,6 +318,8 @@ class Handler(BaseHTTPRequestHandler):
         ask = dialect.read(body)
         blocks = script(ask)
         self.server.record(path, ask, blocks, {int(number) for number in MARK.findall(raw.decode())})
+        if isinstance(blocks[0], Failure):
+            return self.reply(blocks[0].error, blocks[0].status)
         streamed = body.get("stream") or ":stream" in path
         if not streamed:
             return self.reply(dialect.whole(self.server.requests, body, blocks))
@@ -310,7 +360,7 @@ class MockModel(ThreadingHTTPServer):
             if ask.tools and not ask.schema:
                 self.heard = marks
             if self.log:
-                answer = [block.arguments if isinstance(block, Call) else block.whole[:60] for block in blocks]
+                answer = [block.whole[:60] if isinstance(block, Text) else vars(block) for block in blocks]
                 print(json.dumps({"path": path, "keyword": ask.keyword(), "answered": ask.answered,
                                   "marks": sorted(marks), "tools": sorted(ask.tools), "answer": answer}), file=self.log, flush=True)
 
@@ -320,8 +370,8 @@ class MockModel(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    server = MockModel(int(sys.argv[1]) if len(sys.argv) > 1 else 8500, log=sys.stderr)
-    print(server.url, file=sys.stderr)
+    server = MockModel(int(sys.argv[1]) if len(sys.argv) > 1 else 8500, log=sys.stderr if sys.stderr.isatty() else None)
+    print(server.url, file=sys.stderr, flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -65,7 +65,7 @@ class Trial(Turn):
 class Life(drive.Acpipe):
     """One acpipe process of a trial, its agent connected."""
 
-    def __init__(self, trial):
+    def __init__(self, trial, **options):
         job = trial.job
         sandbox.refuse_network()
         super().__init__("--permissions", "approve", program=job.acpipe, env=job.base, cwd=job.home,
@@ -75,14 +75,16 @@ class Life(drive.Acpipe):
         self.watchdog.start()
         trial.groups.add(self.child.pid)
         self.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"}})
-        self.call("agent/connect", {"command": job.command[0], "args": job.command[1:], "cwd": str(job.cwd),
-                                    "env": job.variables})
-        self.can = self.status()["capabilities"]
+        self.call("agent/connect", {**job.agent.named(), "cwd": str(job.cwd), "env": job.variables,
+                                    **({"options": options} if options else {})})
+        self.can = self.call("agent/status")["capabilities"]
+        self.agents()
 
-    def status(self):
-        status = self.call("agent/status")
-        self.trial.groups.add(status["pid"])
-        return status
+    def agents(self):
+        """The processes of the agent: one for all sessions, or one for each."""
+        found = [process for process in sandbox.processes() if process.parent == self.child.pid]
+        self.trial.groups |= {process.group for process in found}
+        return found
 
     def send(self, method, params=None):
         self.trial.write_down("in", {"method": method, "params": params})
@@ -135,6 +137,7 @@ class Life(drive.Acpipe):
 
     def end(self):
         """In order, by shutdown."""
+        self.agents()
         self.call("shutdown")
         code = self.close()
         self.watchdog.cancel()
@@ -143,6 +146,7 @@ class Life(drive.Acpipe):
 
     def crash(self):
         """acpipe alone is killed. Its agents shall notice it by themselves, at the end of their stdin."""
+        self.agents()
         self.child.kill()
         self.child.wait()
         self.watchdog.cancel()
@@ -227,7 +231,7 @@ def unknown_id(trial):
 def environment(trial):
     life, _ = two_turns(trial)
     trial.job.agent.ripen()
-    first = life.status()["pid"]
+    [first] = life.agents()
     start = time.monotonic()
     answer = life.call("agent/updateEnvironment", {"set": VARIABLE})
     trial.seconds = time.monotonic() - start
@@ -236,8 +240,8 @@ def environment(trial):
     trial.expect("sessions", [(s["sessionId"], s["error"]) for s in answer["sessions"]], [("default", None)])
     trial.judge(answer["sessions"][0]["recovery"], life.can)
     trial.expect("getEnvironment", life.call("agent/getEnvironment")["env"], {**trial.job.variables, **VARIABLE})
-    second = life.status()["pid"]
-    if first == second or b"ACPIPE_REAL=changed\0" not in Path(f"/proc/{second}/environ").read_bytes():
+    [second] = life.agents()
+    if first.pid == second.pid or b"ACPIPE_REAL=changed\0" not in Path(f"/proc/{second.pid}/environ").read_bytes():
         trial.notes.append("the agent runs without the variable")
     life.say(3, remembers={1, 2})
     life.end()
@@ -254,7 +258,7 @@ def run_on(trial):
         sandbox.refuse_network()
         start = time.monotonic()
         child = subprocess.Popen([job.acpipe, "run", "-o", "chunks", *more, "--cwd", job.cwd, *variables,
-                                  f"say hello\nzebra-{number}", "--", *job.command], env=job.base, cwd=job.home,
+                                  f"say hello\nzebra-{number}", *job.agent.words()], env=job.base, cwd=job.home,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=trial.errors,
                                  start_new_session=True)
         trial.groups.add(child.pid)

@@ -15,11 +15,14 @@ import sandbox
 from cases import CASES
 from faces import Job, run, serve
 from mock_model import MockModel
+from native import NATIVE
 from recovery import RECOVERIES, recover
 
 HERE = Path(__file__).resolve().parent
-TABLES = (("acpipe run", CASES, run), ("acpipe serve", CASES, serve), ("Sessions that come back", RECOVERIES, recover))
-NAMES = list(dict.fromkeys(case.name for _, cases, _ in TABLES for case in cases))
+TABLES = (("acpipe run", CASES, run, agents.AGENTS), ("acpipe serve", CASES, serve, agents.AGENTS),
+          ("Sessions that come back", RECOVERIES, recover, agents.AGENTS),
+          ("Claude Code in its own protocol", NATIVE, recover, ("claude",)))
+NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
 
 
 def options():
@@ -67,7 +70,7 @@ def row(name, face, cases, chosen, model):
         cells.append("**" + "; ".join(faults).replace("|", "\\|") + "**" if faults else case.outcome(turn))
         left += left_behind(case, turn)
         good = good and not faults
-        print(f"{name:9} {face.__name__:7} {case.name:15} {cells[-1]}", *left_behind(case, turn), file=sys.stderr,
+        print(f"{name:10} {face.__name__:7} {case.name:15} {cells[-1]}", *left_behind(case, turn), file=sys.stderr,
               flush=True)
     words = (name, agent.package.installed(), *cells, "<br>".join(left) or "0")
     return "| " + " | ".join(words) + " |", good
@@ -85,13 +88,14 @@ def main():
     lines = ["# Real agents through acpipe", "",
              f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start. "
              "Written by `run.py`; README.md says what the columns mean."]
-    for title, cases, face in TABLES:
+    for title, cases, face, whose in TABLES:
         cases = [case for case in cases if case.name in (chosen.case or NAMES)]
-        if not cases:
+        names = [name for name in whose if name in (chosen.only or whose)]
+        if not cases or not names:
             continue
         titles = ("agent", "version", *(case.name for case in cases), "left behind")
         lines += ["", f"## {title}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
-        for name in chosen.only or agents.AGENTS:
+        for name in names:
             line, well = row(name, face, cases, chosen, model)
             lines.append(line)
             good = good and well
