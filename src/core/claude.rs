@@ -281,6 +281,12 @@ impl Dialect for Claude {
         }
     }
 
+    fn is_busy(&self, session: &str) -> bool {
+        let child = self.sessions.get(session);
+        let role = child.and_then(|child| self.children.get(child));
+        matches!(role, Some(Role::Session(session)) if session.is_busy())
+    }
+
     fn prompt(
         &mut self,
         call: CallId,

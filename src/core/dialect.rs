@@ -28,6 +28,12 @@ pub trait Dialect {
     /// Says that a session is not needed any more; its answer says nothing that anybody needs.
     fn close(&mut self, session: &str, out: &mut Outgoing);
 
+    /// Whether the agent does something unasked in a session, the end of which it will tell: a prompt waits for
+    /// that, until `PromptBegun`.
+    fn is_busy(&self, _session: &str) -> bool {
+        false
+    }
+
     /// Sends a prompt; sends nothing where the agent cannot take one of its parts, unless `degrade`
     /// allows to send a link in its place.
     fn prompt(

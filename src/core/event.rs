@@ -58,6 +58,8 @@ pub enum AgentEvent<'a> {
     SessionLost { session: String, error: Error },
     /// The agent calls a session by another id from now on.
     SessionRenamed { session: String, to: String },
+    /// The agent begins with a prompt that waited for what it did unasked.
+    PromptBegun { call: CallId },
     /// What the agent did unasked is over.
     UnpromptedEnded { session: String, end: TurnEnd },
 }

@@ -133,6 +133,9 @@ pub struct Running {
     pub turn_id: String,
     pub token: Token,
     pub call: CallId,
+    /// Whether the agent does something unasked before it begins with the prompt: until then what it says is
+    /// part of that.
+    pub waits: bool,
     pub attempts: Attempts,
     pub started: Instant,
     /// How many messages there were when it began.
@@ -161,6 +164,7 @@ impl Running {
             turn_id,
             token,
             call,
+            waits: false,
             attempts,
             started,
             messages_before: 0,
@@ -371,8 +375,9 @@ impl Session {
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &Last| last.names.are_meant(update);
-        self.last.as_ref().is_some_and(earlier)
-            && self.running.as_ref().is_some_and(|r| !r.turn.knows(update))
+        self.running.as_ref().is_some_and(|r| {
+            r.waits || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
+        })
     }
 
     /// Keeps of a turn that ended what the session has to know.

@@ -7,8 +7,10 @@ use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
 use crate::core::permit::{self, Decision};
+use crate::core::session::Numbered;
 use crate::core::setting::merge_state;
 use crate::core::summary::Ending;
+use crate::core::turn::Turn;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::AgentState;
 use bytes::Bytes;
@@ -148,6 +150,13 @@ impl Bridge {
             AgentEvent::SessionRenamed { session, to } => {
                 self.session_renamed(&session, to, now, outlet);
             }
+            AgentEvent::PromptBegun { call } => {
+                if let Some(Call::Prompt { session }) = self.calls.get(&call)
+                    && let Some(session) = self.sessions.get_mut(session)
+                {
+                    session.begin_prompt(outlet);
+                }
+            }
             AgentEvent::UnpromptedEnded { session, end } => {
                 let id = self.routes.get(&session);
                 if let Some(session) = id.and_then(|id| self.sessions.get_mut(id)) {
@@ -245,14 +254,20 @@ impl Bridge {
             let session = &permission.session;
             warn!(%session, "a question of a session that nobody opened is refused");
         }
-        let prompted = self.sessions.get(id).is_some_and(|s| s.running.is_some());
+        let running = self.sessions.get(id).and_then(|s| s.running.as_ref());
+        let prompted = running.is_some_and(|r| !r.waits);
         if !prompted {
             self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
         }
         if let Some(session) = self.sessions.get_mut(id) {
-            session.with_turn(outlet, |turn, sink| {
+            let ask = |turn: &mut Turn, sink: &mut Numbered<'_, _>| {
                 turn.permission(subagent, permission, &decision, sink);
-            });
+            };
+            if prompted {
+                session.with_turn(outlet, ask);
+            } else {
+                session.with_unprompted(outlet, ask);
+            }
         }
     }
 

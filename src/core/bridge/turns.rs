@@ -84,10 +84,13 @@ impl Bridge {
         let call = CallId(self.last_call + 1);
         let dialect = &mut agent.dialect;
         let mut lines = Outgoing::default();
+        let waits = dialect.is_busy(agent_session);
         let sent = with_history(session.reinject.clone(), &parts);
         dialect.prompt(call, agent_session, &sent, p.degrade, &mut lines)?;
         let agent_session = agent_session.to_owned();
-        session.end_unprompted(None, outlet);
+        if !waits {
+            session.end_unprompted(None, outlet);
+        }
         let messages_before = session.log.count();
         // After a crash it must be known that this was asked: it is written before it is sent.
         session.log.append(&Record::Prompt {
@@ -128,6 +131,7 @@ impl Bridge {
         let degrade = p.degrade;
         let attempts = Attempts::first(Prompt { parts, degrade }, wish);
         let mut running = Running::new(turn, turn_id, token, call, attempts, now);
+        running.waits = waits;
         running.skipped_parts = skipped;
         running.waited_before = waited;
         running.messages_before = messages_before;

@@ -2,8 +2,9 @@
 //!
 //! An agent may go on after it has answered a prompt (a task in the background ends, a subagent reports).
 //! Whatever would be part of a message then makes a message of its own, with a turn id of its own and
-//! `unprompted` in its metadata. Nothing tells its end: it ends before the next prompt, with the agent, or
-//! when the agent has been quiet for a while and no tool runs. What comes late while the next prompt runs (an
+//! `unprompted` in its metadata. With ACP nothing tells its end: it ends before the next prompt, with the agent, or
+//! when the agent has been quiet for a while and no tool runs. Where the agent tells it, a prompt that comes
+//! meanwhile waits beside it. What comes late while the next prompt runs (an
 //! update of an earlier tool call) makes one beside that prompt's.
 
 use super::{Agent, Bridge};
@@ -202,7 +203,7 @@ mod tests {
     use crate::core::store::Volatile;
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
-    use crate::proto::wire::EnsureParams;
+    use crate::proto::wire::{EnsureParams, Protocol};
     use std::time::{Duration, Instant};
 
     #[derive(Default)]
@@ -292,5 +293,91 @@ mod tests {
                 "finish"
             ]
         );
+    }
+
+    /// The words of each turn.
+    #[derive(Default)]
+    struct Words(Vec<(String, String)>);
+
+    impl Outlet for Words {
+        fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+            answer.unwrap();
+        }
+        fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+            let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
+            let said = match chunk["type"].as_str().unwrap() {
+                "text-delta" => chunk["delta"].as_str().unwrap().to_owned(),
+                kind @ ("start" | "finish") => kind.to_owned(),
+                _ => return,
+            };
+            self.0.push((place.turn.unwrap().to_owned(), said));
+        }
+        fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+        fn retract(&mut self, _: &str, _: u64) {}
+        fn notify(&mut self, _: Notice) {}
+    }
+
+    #[test]
+    fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
+        let (now, seen) = (Instant::now(), &mut Words::default());
+        let mut settings = settings(now);
+        settings.default_agent.protocol = Protocol::Claude;
+        let mut bridge = Bridge::new(settings, Box::new(Volatile));
+        let initialize = serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap();
+        bridge.command(Token(1), Command::Initialize(initialize), now, seen);
+        let ensure = Command::Ensure(EnsureParams::default());
+        bridge.command(Token(2), ensure, now, seen);
+        bridge.effects(now);
+        let mut cli = AgentId(1);
+        let mut sent = String::new();
+        let mut world = |bridge: &mut Bridge, line: &str, seen: &mut Words| {
+            let lines = Batch::Lines(format!("{line}\n").into());
+            let input = AgentInput::Batch(lines);
+            assert!(bridge.agent(cli, input, now, seen).is_none());
+            bridge.drained(true, now, seen);
+            for effect in bridge.effects(now) {
+                match effect {
+                    Effect::Spawn(id, _) => cli = id,
+                    Effect::Send(_, bytes) => sent = String::from_utf8(bytes).unwrap(),
+                    _ => {}
+                }
+            }
+            sent.clone()
+        };
+        world(&mut bridge, "2.1.330 (Claude Code)", seen);
+        let handshake = r#"{"type":"control_response","response":{"subtype":"success","request_id":"1","response":{}}}"#;
+        world(&mut bridge, handshake, seen);
+        let text = |id: &str, text: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"{id}","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}},"parent_tool_use_id":null}}"#
+            )
+        };
+        let init = r#"{"type":"system","subtype":"init"}"#;
+        world(&mut bridge, init, seen);
+        world(&mut bridge, &text("m1", "a task ended"), seen);
+        let prompt = serde_json::from_str(r#"{"message":"hello","turnId":"mine"}"#).unwrap();
+        bridge.command(Token(3), Command::Prompt(prompt), now, seen);
+        let frame = world(&mut bridge, r#"{"type":"keep_alive"}"#, seen);
+        let frame: serde_json::Value = serde_json::from_str(&frame).unwrap();
+        let uuid = frame["uuid"].as_str().unwrap();
+        world(&mut bridge, &text("m2", "as I said"), seen);
+        let origin = r#"{"type":"result","subtype":"success","is_error":false,"origin":{"kind":"task-notification"}}"#;
+        world(&mut bridge, origin, seen);
+        let state = |state: &str| {
+            format!(r#"{{"type":"command_lifecycle","command_uuid":"{uuid}","state":"{state}"}}"#)
+        };
+        world(&mut bridge, &state("started"), seen);
+        world(&mut bridge, init, seen);
+        world(&mut bridge, &text("m3", "hello too"), seen);
+        let result = format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"user_message_uuids":["{uuid}"]}}"#
+        );
+        world(&mut bridge, &result, seen);
+        let of = |mine: bool| -> Vec<&str> {
+            let words = seen.0.iter().filter(|(turn, _)| (turn == "mine") == mine);
+            words.map(|(_, word)| word.as_str()).collect()
+        };
+        assert_eq!(of(true), ["start", "hello too", "finish"]);
+        assert_eq!(of(false), ["start", "a task ended", "as I said", "finish"]);
     }
 }

@@ -34,6 +34,8 @@ pub struct Session {
     pending: HashMap<u64, Pending>,
     last_request: u64,
     prompt: Option<Prompt>,
+    /// Whether a turn that nobody prompted runs.
+    unasked: bool,
     /// Questions of the CLI that wait for an answer, by its ids.
     questions: HashMap<String, Asked>,
     /// Why the CLI said that it ends.
@@ -71,6 +73,8 @@ enum Pending {
 struct Prompt {
     call: CallId,
     uuid: String,
+    /// Whether a turn that nobody prompted has to end before.
+    waits: bool,
     cancelled: bool,
 }
 
@@ -96,6 +100,7 @@ impl Session {
             pending: HashMap::new(),
             last_request: 0,
             prompt: None,
+            unasked: false,
             questions: HashMap::new(),
             last_words: None,
         }
@@ -115,6 +120,12 @@ impl Session {
         write(&frame, out);
     }
 
+    /// Whether a turn that nobody prompted runs.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.unasked
+    }
+
     /// Sends a prompt.
     pub fn prompt(&mut self, call: CallId, uuid: String, content: &[Value], out: &mut Vec<u8>) {
         let frame = json!({
@@ -128,6 +139,7 @@ impl Session {
         self.prompt = Some(Prompt {
             call,
             uuid,
+            waits: self.unasked,
             cancelled: false,
         });
     }
@@ -219,12 +231,12 @@ impl Session {
             "command_lifecycle" => self.lifecycle(&frame, events),
             "keep_alive" => {}
             kind => {
-                // Resumed by a title, forked or cleared, it tells its id only here.
-                if kind == "system"
-                    && frame.subtype() == "init"
-                    && let Some(id) = text(frame.session_id)
-                {
-                    self.rename(&id, events);
+                if kind == "system" && frame.subtype() == "init" {
+                    self.unasked |= self.prompt.is_none();
+                    // Resumed by a title, forked or cleared, it tells its id only here.
+                    if let Some(id) = text(frame.session_id) {
+                        self.rename(&id, events);
+                    }
                 }
                 self.spoke |= matches!(kind, "assistant" | "stream_event");
                 self.frames.read(&frame, line, &self.id, events);
@@ -250,6 +262,7 @@ impl Session {
         let mut end = result(line, self.frames.failure());
         let silent = !std::mem::take(&mut self.spoke);
         self.frames.turn_over();
+        self.unasked = false;
         if self.opening.is_some() {
             self.last_words = end.error;
             return;
@@ -378,11 +391,21 @@ impl Session {
         }
     }
 
-    /// A prompt that was taken back has no result.
+    /// A prompt that waited begins, or was taken back and has no result.
     fn lifecycle(&mut self, frame: &Frame<'_>, events: &mut Vec<AgentEvent<'_>>) {
         let uuid = text(frame.rest.get("command_uuid"));
         let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
-        if word(frame.rest.get("state")) == "cancelled"
+        let state = word(frame.rest.get("state"));
+        if state == "started"
+            && let Some(prompt) = self.prompt.as_mut()
+            && prompt.waits
+            && ours(prompt)
+        {
+            prompt.waits = false;
+            let call = prompt.call;
+            events.push(AgentEvent::PromptBegun { call });
+        }
+        if state == "cancelled"
             && let Some(prompt) = self.prompt.take_if(ours)
         {
             let call = prompt.call;
@@ -424,6 +447,7 @@ impl Session {
             );
         } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
             self.frames.turn_over();
+            self.unasked = false;
             if let Some(prompt) = self.prompt.take() {
                 let message = format!("the agent's result {fault}");
                 let error = Error::new(ErrorKind::Malformed, message);

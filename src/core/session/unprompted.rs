@@ -57,12 +57,21 @@ impl Session {
         self.forget_unprompted();
     }
 
+    /// The agent begins with the prompt that waited.
+    pub fn begin_prompt(&mut self, outlet: &mut impl Outlet) {
+        self.end_unprompted(None, outlet);
+        if let Some(running) = &mut self.running {
+            running.waits = false;
+        }
+    }
+
     /// The agent says that it is over, and how.
     pub fn finish_unprompted(&mut self, end: &TurnEnd, outlet: &mut impl Outlet) {
         let cancelled = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
         self.with_unprompted(outlet, |turn, sink| turn.finish(end, cancelled, sink));
         self.forget_unprompted();
         self.cost = end.cost.or(self.cost);
+        self.begin_prompt(outlet);
     }
 
     fn forget_unprompted(&mut self) {
