@@ -106,9 +106,10 @@ impl Session {
         }
     }
 
-    /// Sends the handshake.
+    /// Sends the handshake; what subagents say is not told unless it is asked for.
     pub fn initialize(&mut self, out: &mut Vec<u8>) {
-        let request = json!({ "subtype": "initialize", "hooks": null });
+        let request =
+            json!({ "subtype": "initialize", "hooks": null, "forwardSubagentText": true });
         self.request(Pending::Initialize, &request, out);
     }
 
