@@ -35,7 +35,8 @@ def until_answered(life, before, number=None):
 
 
 def judge(trial, chunks, summary):
-    trial.chunks, trial.summary = chunks, summary
+    # The text of a turn that failed is its error, which no chunk of text holds.
+    trial.chunks, trial.summary = chunks, None if summary and summary["isError"] else summary
     trial.notes += sound(trial)
     trial.chunks, trial.summary = [], None
 
