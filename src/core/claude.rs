@@ -3,6 +3,7 @@
 //! The agent as a whole is no process: `claude --version` is its handshake. Each session that is opened has a
 //! process of its own, its history is read from the CLI's files.
 
+mod context;
 pub mod frames;
 mod history;
 mod launch;

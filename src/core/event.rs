@@ -118,7 +118,11 @@ pub enum Update<'a> {
     /// A whole plan, or the end of one.
     Plan { id: Cow<'a, str>, data: Members<'a> },
     /// How full the context is, and what the session cost so far where the agent says so.
-    Context { cost: Option<f64> },
+    Context {
+        cost: Option<f64>,
+        /// The figures, where the update as it came does not hold them.
+        figures: Option<Members<'a>>,
+    },
     /// Modes, options, commands or titles changed.
     Session(Members<'a>),
     /// A notice to the user.

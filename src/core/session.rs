@@ -6,7 +6,7 @@ mod unprompted;
 
 use super::client::{Notice, Outlet, Token};
 use super::error::Error;
-use super::event::{CallId, Original, Update};
+use super::event::{CallId, Update};
 use super::ladder::Ladder;
 use super::log::{Identity, Log};
 use super::replay::Replay;
@@ -410,13 +410,13 @@ impl Session {
     /// Takes over how full the context is, as told outside of any turn.
     pub fn set_context(
         &mut self,
-        original: Original<'_>,
+        figures: &Members<'_>,
         cost: Option<f64>,
         outlet: &mut impl Outlet,
     ) {
         self.cost = cost.or(self.cost);
         let mut news = Members::default();
-        news.set_owned("context", &original.fields());
+        news.set_owned("context", figures);
         self.set_state(&news, outlet);
     }
 

@@ -143,7 +143,10 @@ impl Turn {
                     data: Raw(&data),
                 });
             }
-            Update::Context { cost } => self.context(original, *cost, sink),
+            Update::Context { cost, figures } => {
+                let figures = figures.clone().unwrap_or_else(|| original.fields());
+                self.context(&figures, *cost, sink);
+            }
             // The session's state is the session's to tell.
             Update::Session(_) => {}
             Update::Notice => notice(original, sink),
@@ -224,9 +227,9 @@ impl Turn {
         }
     }
 
-    fn context(&mut self, original: Original<'_>, cost: Option<f64>, sink: &mut impl ChunkSink) {
+    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, sink: &mut impl ChunkSink) {
         self.cost = cost.or(self.cost);
-        let context = to_raw(&Named(self.dialect, Named("context", original.fields())));
+        let context = to_raw(&Named(self.dialect, Named("context", figures)));
         let same = |known: &RawValue| known.get() == context.get();
         if !self.context.as_deref().is_some_and(same) {
             sink.chunk(&Chunk::MessageMetadata {

@@ -137,6 +137,7 @@ pub struct Event<'a> {
     pub delta: Option<Delta<'a>>,
     pub block: Option<&'a RawValue>,
     pub message: Option<&'a RawValue>,
+    pub usage: Option<&'a RawValue>,
 }
 
 raw_object! {
@@ -146,6 +147,7 @@ raw_object! {
         delta = "delta",
         block = "content_block",
         message = "message",
+        usage = "usage",
     }
     key, map, object => { map.next_value::<serde::de::IgnoredAny>()?; }
 }

@@ -120,7 +120,10 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
             data.set_owned("removed", &true);
             Update::Plan { id, data }
         }),
-        "usage_update" => Some(Update::Context { cost: cost(f.cost) }),
+        "usage_update" => Some(Update::Context {
+            cost: cost(f.cost),
+            figures: None,
+        }),
         "available_commands_update" => state(&[("availableCommands", f.available_commands)]),
         "current_mode_update" => state(&[("currentModeId", f.current_mode_id)]),
         "config_option_update" => state(&[("configOptions", f.config_options)]),

@@ -78,8 +78,9 @@ impl Bridge {
                     other(dialect, original, &mut session.sink(None, outlet));
                     return;
                 }
-                Update::Context { cost } => {
-                    session.set_context(original, *cost, outlet);
+                Update::Context { cost, figures } => {
+                    let figures = figures.clone().unwrap_or_else(|| original.fields());
+                    session.set_context(&figures, *cost, outlet);
                     return;
                 }
                 Update::Notice => {

@@ -1,12 +1,13 @@
 //! One session of the CLI: what its process is asked and owes an answer.
 
-use super::frames::Frames;
+use super::context::Context;
+use super::frames::{self, Frames};
 use super::launch;
 use super::questions::{self, Asked};
 use super::result::result;
 use crate::core::dialect::{Child, Opening, Outgoing};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption, StopReason, TurnEnd};
+use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption, StopReason, TurnEnd, Update};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::frame::Overlong;
@@ -23,6 +24,7 @@ pub struct Session {
     /// The CLI's id of it.
     pub id: String,
     frames: Frames,
+    context: Context,
     launched: Launched,
     /// The call that it is being opened for.
     opening: Option<Open>,
@@ -85,6 +87,7 @@ impl Session {
         Self {
             id,
             frames: Frames::default(),
+            context: Context::default(),
             launched: Launched {
                 model: options.model.clone(),
                 may_bypass: launch::may_bypass(options),
@@ -239,7 +242,10 @@ impl Session {
                         self.rename(&id, events);
                     }
                 }
-                self.spoke |= matches!(kind, "assistant" | "stream_event");
+                if matches!(kind, "assistant" | "stream_event") {
+                    self.spoke = true;
+                    self.context.read(&frame);
+                }
                 self.frames.read(&frame, line, &self.id, events);
             }
         }
@@ -267,6 +273,17 @@ impl Session {
         if self.opening.is_some() {
             self.last_words = end.error;
             return;
+        }
+        if let Some(figures) = self.context.figures(line) {
+            let figures = Some(figures);
+            events.push(AgentEvent::Update {
+                session: self.id.clone().into(),
+                update: Update::Context {
+                    cost: None,
+                    figures,
+                },
+                original: frames::original(line),
+            });
         }
         let ours = |prompt: &mut Prompt| names(frame, &prompt.uuid);
         let Some(prompt) = self.prompt.take_if(ours) else {
