@@ -158,7 +158,7 @@ impl Claude {
                 let Some(Role::Session(session)) = self.children.get(&of) else {
                     return;
                 };
-                let path = dir.and_then(|dir| projects::file(&dir, &session.id));
+                let path = dir.and_then(|dir| projects::file(&dir, &session.source));
                 let Some(path) = path else {
                     let message = "nobody can say where the CLI keeps its history";
                     let error = Error::new(ErrorKind::Session, message);
@@ -245,8 +245,8 @@ impl Dialect for Claude {
 
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
         let id = match way {
-            Opening::New => self.uuids.next(),
-            Opening::Resume(id) | Opening::Load(id) => id.to_owned(),
+            Opening::Resume(id) | Opening::Load(id) if !place.fork => id.to_owned(),
+            _ => self.uuids.next(),
         };
         let loads = matches!(way, Opening::Load(_));
         if let Some(old) = self.sessions.remove(&id) {
@@ -364,7 +364,7 @@ impl Dialect for Claude {
                 let of = *of;
                 let mut history = std::mem::take(history);
                 if let Some(Role::Session(session)) = self.children.get(&of) {
-                    history.line(text, &session.id, events);
+                    history.line(text, &session.source, events);
                 }
                 self.children.insert(child, Role::History { of, history });
             }

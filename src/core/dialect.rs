@@ -174,6 +174,8 @@ pub struct Place<'a> {
     /// As the client gave them.
     pub mcp_servers: &'a [serde_json::Value],
     pub options: &'a SessionOptions,
+    /// Whether what is resumed or loaded stays as it is, and the session becomes another one.
+    pub fork: bool,
 }
 
 /// Where a prompt's file is said to be when it came as data: what follows is its name.

@@ -37,6 +37,8 @@ pub struct Session {
     pub view: View,
     /// The agent's id of the session, as it was last given.
     pub known: Option<Known>,
+    /// Whether it begins from what the agent knows by that id, and is another one.
+    pub forks: bool,
     /// How it was brought back, until the next turn tells it.
     pub receipt: Option<Recovery>,
     /// What the agent is told of the history that it lost, with its next prompt.
@@ -204,6 +206,7 @@ impl Session {
             log,
             view,
             known: None,
+            forks: false,
             receipt: None,
             reinject: None,
             revived: None,

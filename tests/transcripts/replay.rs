@@ -284,6 +284,7 @@ impl Replay {
             options: Box::default(),
             strategy: wire::Strategy::Auto,
             agent_session_id: None,
+            fork: false,
         });
         self.command("session/ensure", ensure)
     }

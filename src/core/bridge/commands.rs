@@ -77,6 +77,7 @@ impl Bridge {
                     options: p.options,
                     strategy: Strategy::Only(Rung::New),
                     agent_session_id: None,
+                    fork: false,
                 };
                 self.ensure(token, wish, now, outlet)?;
             }
@@ -339,6 +340,9 @@ impl Bridge {
                 format!("there is a session {id:?} already: adopt under another sessionId");
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
+        if p.fork && !adopts {
+            return Err(invalid("fork", "agentSessionId must say from what"));
+        }
         if let Some(session) = self.sessions.get_mut(id) {
             if cwd.as_ref().is_some_and(|c| *c != session.cwd) {
                 let message = format!("session {id:?} lives in {} already", session.cwd);
@@ -379,12 +383,16 @@ impl Bridge {
             (None, None) => &self.settings.default_agent,
         };
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
+        if p.fork && protocol == Protocol::Acp {
+            return Err(invalid("fork", "agents that speak ACP cannot do that"));
+        }
         let options = self.options(id, *p.options, &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = Log::open(self.store.open(id)?)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
             let agent = self.agent_key();
             session.known = p.agent_session_id.map(|id| Known { agent, id });
+            session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
         }
         if p.strategy == Strategy::Only(Rung::New) {

@@ -96,6 +96,7 @@ impl Bridge {
                 cwd: &session.cwd,
                 mcp_servers: &session.mcp_servers,
                 options: &session.options,
+                fork: session.forks,
             };
             agent.dialect.open(call, way, &place, &mut agent.out);
             session.opening(call, now + OPEN_LIMIT);
@@ -242,7 +243,8 @@ impl Bridge {
         let known = session.known.as_ref().map(|known| known.id.as_str());
         let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
-        if rung != Rung::New && known != Some(agent_session.as_str()) {
+        let forked = std::mem::take(&mut session.forks);
+        if rung != Rung::New && !forked && known != Some(agent_session.as_str()) {
             let message = "the agent began a new session instead";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             if !may_be_new {

@@ -29,10 +29,15 @@ const PLAN: &str = "You are planning. Read whatever you need, but change nothing
 /// way to hand them over before the first prompt.
 pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
     let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
-    args.push(match way {
-        Opening::New => format!("--session-id={id}"),
-        Opening::Resume(_) | Opening::Load(_) => format!("--resume={id}"),
-    });
+    if let Opening::Resume(source) | Opening::Load(source) = way {
+        args.push(format!("--resume={source}"));
+    }
+    if place.fork {
+        args.push("--fork-session".to_owned());
+    }
+    if place.fork || way == Opening::New {
+        args.push(format!("--session-id={id}"));
+    }
     let o = place.options;
     let mut say = |flag: &str, value: &str| args.push(format!("--{flag}={value}"));
     if let Some(model) = &o.model {
@@ -127,6 +132,7 @@ mod tests {
             cwd: "/w",
             mcp_servers: servers,
             options: &options,
+            fork: false,
         };
         args(way, "id", &place, &["--debug".to_owned()]).split_off(FIXED.len())
     }
@@ -192,6 +198,18 @@ mod tests {
             &[],
         );
         assert!(args.contains(&"--append-system-prompt=Be brief.".to_owned()));
+    }
+
+    #[test]
+    fn a_fork_has_an_id_of_its_own() {
+        let place = Place {
+            cwd: "/w",
+            mcp_servers: &[],
+            options: &SessionOptions::default(),
+            fork: true,
+        };
+        let args = args(Opening::Load("old"), "new", &place, &[]).split_off(FIXED.len());
+        assert_eq!(args, ["--resume=old", "--fork-session", "--session-id=new"]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ use tracing::{debug, warn};
 pub struct Session {
     /// The CLI's id of it.
     pub id: String,
+    /// Its id of the session that it goes on with.
+    pub source: String,
     frames: Frames,
     context: Context,
     launched: Launched,
@@ -84,8 +86,13 @@ impl Session {
     /// A session whose process is about to be started.
     #[must_use]
     pub fn opening(id: String, call: CallId, way: Opening<'_>, options: &SessionOptions) -> Self {
+        let source = match way {
+            Opening::Resume(source) | Opening::Load(source) => source.to_owned(),
+            Opening::New => id.clone(),
+        };
         Self {
             id,
+            source,
             frames: Frames::default(),
             context: Context::default(),
             launched: Launched {

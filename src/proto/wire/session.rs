@@ -28,6 +28,10 @@ pub struct EnsureParams {
     /// Adopts a session that the agent has, by the agent's id, where the client's id is new.
     #[serde(default)]
     pub agent_session_id: Option<String>,
+    /// With `agentSessionId`: begins another session from its history and leaves it as it is. The Claude Code CLI
+    /// can do that.
+    #[serde(default)]
+    pub fork: bool,
 }
 
 /// How a session is brought back: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
