@@ -5,7 +5,7 @@ mod sink;
 mod unprompted;
 
 use super::client::{Notice, Outlet, Token};
-use super::error::Error;
+use super::error::{Error, ErrorKind};
 use super::event::{CallId, Update};
 use super::ladder::Ladder;
 use super::log::{Identity, Log};
@@ -372,6 +372,30 @@ impl Session {
                 }),
             }));
         }
+    }
+
+    /// Refuses a prompt while a turn runs.
+    ///
+    /// # Errors
+    /// `busy`.
+    pub fn takes_prompts(&self) -> Result<(), Error> {
+        let id = &self.id;
+        if let Some(running) = &self.running {
+            let message = format!(
+                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
+            );
+            return Err(
+                Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
+            );
+        }
+        if self.abandoned.is_some() {
+            let message = format!(
+                "session {id:?} is in a turn that was cancelled and that the agent has not ended yet: \
+                 wait, or call agent/disconnect"
+            );
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        Ok(())
     }
 
     /// Whether an update goes on with what was said before the turn that runs.

@@ -48,21 +48,7 @@ impl Bridge {
             .to_ui_message(|| message_id.replacen("msg", "user", 1));
         let (held, stopping) = (self.is_held(token), self.is_stopping());
         let session = self.session(&id)?;
-        if let Some(running) = &session.running {
-            let message = format!(
-                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
-            );
-            return Err(
-                Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
-            );
-        }
-        if session.abandoned.is_some() {
-            let message = format!(
-                "session {id:?} is in a turn that was cancelled and that the agent has not ended yet: \
-                 wait, or call agent/disconnect"
-            );
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
+        session.takes_prompts()?;
         if stopping && !held {
             return Err(out_of_order(STOPPING));
         }
