@@ -1,7 +1,6 @@
 """What is asked of every agent, and what has to come of it, whichever way acpipe is used."""
 from mock_model import DONE, HELLO
 
-CANCELLED = ("cancelled", "aborted_streaming", "aborted_tools")      # in ACP's words and in the Claude CLI's
 GRACE = 10      # seconds: acpipe gives an agent 2 to leave by itself, 3 more after TERM, then kills it
 
 
@@ -129,7 +128,7 @@ def was_cancelled(turn):
         yield f"ended {turn.end}"
     elif turn.ended - turn.cancelled > 5:
         yield f"cancel took {turn.ended - turn.cancelled:.0f} s"
-    if turn.summary and turn.summary["stopReason"] not in CANCELLED:
+    if turn.summary and turn.summary["stopReason"] != "cancelled":
         yield f"summary: stopReason {turn.summary['stopReason']}"
 
 

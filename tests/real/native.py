@@ -70,7 +70,7 @@ def thinking(trial):
 def max_turns(trial):
     life = live(trial, maxTurns=1)
     chunks, summary = asked(life, "run bash")
-    trial.expect("stopReason", summary["stopReason"], "max_turns")
+    trial.expect("stopReason", summary["stopReason"], "max_turn_requests")
     trial.expect("last chunk", (chunks[-1]["type"], chunks[-1].get("finishReason")), ("finish", "length"))
     trial.expect("the command ran", len(of(chunks, "tool-output-available")), 1)
     _, summary = asked(life, "say hello")
