@@ -26,6 +26,7 @@ mod tests_settings;
 mod turns;
 mod unprompted;
 
+use super::claude::CLAUDE;
 use super::client::{Outlet, Reply, Token};
 use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
@@ -98,6 +99,19 @@ pub struct AgentSpec {
     pub protocol: Protocol,
     /// What its sessions get where they say nothing else.
     pub options: SessionOptions,
+}
+
+impl AgentSpec {
+    /// What tells whose a session is: the command line. The Claude Code CLI has the same sessions wherever it
+    /// stands and however it is started.
+    #[must_use]
+    pub fn key(&self) -> String {
+        if self.protocol == Protocol::Claude {
+            return CLAUDE.to_owned();
+        }
+        let words = std::iter::once(&self.command).chain(&self.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Names an agent's process; a later one gets another number.

@@ -32,11 +32,7 @@ fn session(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
     }
     let cards = sessions::cards(&state_dir(&args.agent.store.place)?)?;
     let agent = &settings.default_agent;
-    let words: Vec<&str> = std::iter::once(&agent.command)
-        .chain(&agent.args)
-        .map(String::as_str)
-        .collect();
-    Ok(sessions::newest(&cards, &settings.cwd, &words.join(" "))?)
+    Ok(sessions::newest(&cards, &settings.cwd, &agent.key())?)
 }
 
 /// Whether the run is about a session that is to be there the next time too.

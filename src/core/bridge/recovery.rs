@@ -1,6 +1,6 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
-use super::{Bridge, Call, OPEN_LIMIT, Phase};
+use super::{AgentSpec, Bridge, Call, OPEN_LIMIT, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
@@ -11,7 +11,7 @@ use crate::core::replay::Replay;
 use crate::core::session::{Known, Restoring, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Protocol, Recovery, Rung};
+use crate::proto::wire::{Memory, Recovery, Rung};
 use std::time::{Duration, Instant};
 
 /// What gets a client out, whatever has become of a session.
@@ -107,14 +107,7 @@ impl Bridge {
     pub(super) fn agent_key(&self) -> String {
         let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
         let spec = self.agent.as_ref().map(|agent| &agent.spec).or(crashed);
-        spec.map_or_else(String::new, |spec| {
-            if spec.protocol == Protocol::Claude {
-                // Wherever it stands and however it is started: its sessions are the same.
-                return "claude".to_owned();
-            }
-            let words = std::iter::once(&spec.command).chain(&spec.args);
-            words.map(String::as_str).collect::<Vec<_>>().join(" ")
-        })
+        spec.map_or_else(String::new, AgentSpec::key)
     }
 
     /// Takes an update of a session that is being opened; true when it was one.
