@@ -1,5 +1,6 @@
 //! What every test needs: a scratch directory, a mark by which all processes of the test are found, a limit to waits.
 
+pub mod claude;
 pub mod output;
 pub mod run;
 pub mod server;
@@ -20,6 +21,9 @@ pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 
 /// The scriptable agent.
 pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
+
+/// The scriptable Claude Code CLI.
+pub const FAKE_CLAUDE: &str = env!("CARGO_BIN_EXE_fake-claude");
 
 /// The variable that marks the processes of a test.
 const MARK: &str = "ACPIPE_BRIDGE_TEST";
@@ -63,6 +67,8 @@ impl World {
         command
             .args(args)
             .env_remove("ACPIPE_AGENT")
+            .env_remove("CLAUDE_CLI_PATH")
+            .env("CLAUDE_CONFIG_DIR", self.dir.join("claude"))
             .env_remove("RUST_LOG")
             .env_remove("PERSIST_MESSAGES")
             .env("ACPIPE_STATE_DIR", self.dir.join("state"))

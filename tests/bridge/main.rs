@@ -12,6 +12,8 @@
 mod harness;
 
 mod cancel;
+mod claude;
+mod claude_processes;
 mod cli;
 mod content;
 mod environment;

@@ -467,16 +467,21 @@ impl Server {
     }
 
     /// Ends acpipe, audits, and starts it again in the same world: its sessions' chunks go on being numbered.
-    pub fn restart(mut self, args: &[&str]) -> Self {
+    pub fn restart(self, args: &[&str]) -> Self {
+        self.restart_in(args, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn restart_in(mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         self.end();
-        self.succeed(args)
+        self.succeed(args, env)
     }
 
     /// Kills acpipe, and what it leaves behind, and starts it again; what was said before need not be claimed.
     pub fn crash(mut self, args: &[&str]) -> Self {
         self.kill();
         self.world.kill_all();
-        self.succeed(args)
+        self.succeed(args, &[])
     }
 
     /// Kills acpipe; what it had written is still read.
@@ -492,12 +497,12 @@ impl Server {
 
     /// acpipe once more, in the same world.
     pub fn next(mut self, args: &[&str]) -> Self {
-        self.succeed(args)
+        self.succeed(args, &[])
     }
 
-    fn succeed(&mut self, args: &[&str]) -> Self {
+    fn succeed(&mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         let world = std::mem::replace(&mut self.world, World::new());
-        let mut next = Self::launch(world, args, self.framing, &[]);
+        let mut next = Self::launch(world, args, self.framing, env);
         for (session, stream) in &self.streams {
             next.stream(session).seq = stream.seq;
         }

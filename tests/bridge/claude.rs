@@ -1,0 +1,312 @@
+//! The Claude Code CLI: how it is found, what it is started with, what its turns come to.
+
+use crate::harness::claude::{self, args, processes, requests};
+use crate::harness::run::Run;
+use crate::harness::server::{Framing, Server};
+use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// A world with a directory that has the CLI under its name.
+fn with_cli() -> (World, String) {
+    let world = World::new();
+    let bin = world.dir.join("bin");
+    fs::create_dir(&bin).unwrap();
+    symlink(FAKE_CLAUDE, bin.join("claude")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    (world, path)
+}
+
+#[test]
+fn a_prompt_goes_to_a_process_of_its_session() {
+    let mut s = claude::ready(&json!({}));
+    let turn = s.prompt("hello");
+    assert_eq!(turn.summary["text"], "hello");
+    assert_eq!(turn.summary["stopReason"], "end_turn");
+    assert_eq!(turn.summary["isError"], false);
+    let text = turn.of("text-delta");
+    assert_eq!(
+        text.len(),
+        1,
+        "what the assistant frame repeats is not told"
+    );
+    let status = s.call("agent/status", &json!({}));
+    assert_eq!(status["protocol"], "claude");
+    assert_eq!(status["agentInfo"]["version"], "9.9.9");
+    assert_eq!(status["program"], FAKE_CLAUDE);
+    let log = s.finish().log;
+    assert_eq!(log[0]["argv"], json!(["--version"]));
+    assert_eq!(processes(&log).len(), 1);
+    assert_eq!(requests(&log, "initialize").len(), 1);
+}
+
+#[test]
+fn the_cli_is_found_by_every_name() {
+    for by in ["protocol", "command", "default", "after --"] {
+        let (world, path) = with_cli();
+        let env = [("PATH", path.as_str())];
+        let args: &[&str] = match by {
+            "default" => &["--agent", "claude"],
+            "after --" => &["--", "claude"],
+            _ => &[],
+        };
+        let mut s = Server::launch(world, args, Framing::Lines, &env);
+        s.waive("session/state");
+        s.initialize();
+        let params = match by {
+            "protocol" => json!({"protocol": "claude"}),
+            "command" => json!({"command": "claude"}),
+            _ => json!({}),
+        };
+        let status = s.call("agent/connect", &params);
+        assert_eq!(status["protocol"], "claude", "{by}");
+        let program = status["program"].as_str().unwrap();
+        assert!(program.ends_with("/bin/claude"), "{by}: {program}");
+        s.agent_states(&["starting", "ready"]);
+        s.ensure("default");
+        assert_eq!(s.prompt("hi").summary["text"], "hi", "{by}");
+    }
+}
+
+#[test]
+fn who_has_no_cli_is_told_where_it_was_looked_for() {
+    let world = World::new();
+    let home = world.dir.to_str().unwrap().to_owned();
+    let empty = world.dir.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let path = empty.to_str().unwrap().to_owned();
+    let missing = world.dir.join("missing").to_str().unwrap().to_owned();
+    let env = [("PATH", path.as_str()), ("HOME", &home)];
+    let mut s = Server::launch(world, &[], Framing::Lines, &env);
+    s.initialize();
+    let connect = json!({"protocol": "claude"});
+    let error = s.call_error("agent/connect", &connect);
+    assert_eq!(error["data"]["kind"], "agentNotFound");
+    let message = error["message"].as_str().unwrap();
+    for word in ["1 directories of PATH", "npm install -g", "CLAUDE_CLI_PATH"] {
+        assert!(message.contains(word), "{message}");
+    }
+    let tried = error["data"]["tried"].as_array().unwrap();
+    assert!(tried.contains(&json!(path)), "{tried:?}");
+    assert!(tried.contains(&json!(format!("{home}/.local/bin/claude"))));
+    s.agent_states(&["starting", "disconnected"]);
+    // What the variable names is meant alone.
+    let connect = json!({"protocol": "claude", "env": {"CLAUDE_CLI_PATH": missing}});
+    let error = s.call_error("agent/connect", &connect);
+    assert!(error["message"].as_str().unwrap().contains(&missing));
+    s.agent_states(&["starting", "disconnected"]);
+}
+
+#[test]
+fn run_speaks_with_the_cli() {
+    for by in ["--agent", "--"] {
+        let (world, path) = with_cli();
+        let mut run = Run::new(&["run", "-o", "json"]);
+        if by == "--agent" {
+            run = run.arg("--agent").arg("claude").arg("hello");
+        } else {
+            run = run.arg("hello").agent(&["claude"]);
+        }
+        let outcome = run.env("PATH", &path).go().expect(0);
+        assert_eq!(outcome.json()["text"], "hello", "{by}");
+        drop(world);
+    }
+}
+
+#[test]
+fn the_cli_does_not_take_itself_for_the_part_of_another() {
+    let env = [
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+        ("CLAUDE_KEPT", "yes"),
+    ];
+    let mut s = claude::launch(World::new(), &[], &json!({}), &env);
+    s.connect_claude(&json!({}));
+    s.ensure("default");
+    let log = s.finish().log;
+    let started: Vec<&Value> = log.iter().filter(|l| l["argv"].is_array()).collect();
+    assert_eq!(started.len(), 2);
+    for process in started {
+        assert_eq!(process["env"]["CLAUDE_KEPT"], "yes");
+        for name in ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"] {
+            assert!(process["env"].get(name).is_none(), "{name}");
+        }
+    }
+}
+
+fn all_options() -> Value {
+    json!({"model": "haiku", "mode": "plan", "effort": "low", "maxTurns": 3, "appendSystemPrompt": "Be brief.",
+        "allowedTools": ["Read", "Bash(git:*)"], "disallowedTools": ["WebFetch"],
+        "additionalDirectories": ["/tmp"], "settingSources": ["user"], "outputSchema": {"type": "object"}})
+}
+
+fn check_options(process: &Value) {
+    for (flag, value) in [
+        ("--model=", "haiku"),
+        ("--permission-mode=", "plan"),
+        ("--effort=", "low"),
+        ("--max-turns=", "3"),
+        ("--allowedTools=", "Read,Bash(git:*)"),
+        ("--disallowedTools=", "WebFetch"),
+        ("--add-dir=", "/tmp"),
+        ("--setting-sources=", "user"),
+        ("--json-schema=", r#"{"type":"object"}"#),
+    ] {
+        assert_eq!(args(process, flag), [value], "{flag}");
+    }
+    let system = args(process, "--append-system-prompt=");
+    assert!(system[0].starts_with("Be brief.\n\n"), "{system:?}");
+}
+
+#[test]
+fn options_become_arguments_wherever_they_are_said() {
+    for by in ["connect", "ensure", "flags"] {
+        let flags = [
+            "--model=haiku",
+            "--mode=plan",
+            "--effort=low",
+            "--max-turns=3",
+            "--append-system-prompt=Be brief.",
+            "--allow-tool=Read",
+            "--allow-tool=Bash(git:*)",
+            "--disallow-tool=WebFetch",
+            "--add-dir=/tmp",
+            "--setting-sources=user",
+            r#"--output-schema={"type":"object"}"#,
+            "--agent=claude",
+        ];
+        let mut s = claude::server(if by == "flags" { &flags } else { &[] }, &json!({}));
+        s.waive("session/state");
+        if by == "flags" {
+            s.call("agent/connect", &json!({}));
+            s.agent_states(&["starting", "ready"]);
+        } else {
+            let options = if by == "connect" {
+                all_options()
+            } else {
+                json!({})
+            };
+            s.connect_claude(&options);
+        }
+        if by == "ensure" {
+            s.call("session/ensure", &json!({ "options": all_options() }));
+        } else {
+            s.ensure("default");
+        }
+        check_options(&processes(&s.finish().log)[0]);
+    }
+}
+
+#[test]
+fn options_of_a_session_outlive_acpipe() {
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({}));
+    s.call("session/ensure", &json!({ "options": all_options() }));
+    let schema = json!([{"say": "x"}, {"result": {"structured_output": {"a": 1}}}]);
+    assert_eq!(
+        s.steps(&schema).summary["structuredOutput"],
+        json!({"a": 1})
+    );
+    let env = [("CLAUDE_CLI_PATH", FAKE_CLAUDE)];
+    let mut s = s.restart_in(&[], &env);
+    s.initialize();
+    s.connect_claude(&json!({}));
+    let ensured = s.ensure("default");
+    assert_eq!(ensured["recovery"]["rung"], "resume");
+    let log = s.finish().log;
+    let [first, second] = &processes(&log)[..] else {
+        panic!("{log:?}")
+    };
+    check_options(second);
+    assert_eq!(args(first, "--session-id="), args(second, "--resume="));
+}
+
+#[test]
+fn what_an_agent_cannot_take_is_refused_by_name() {
+    let mut s = Server::initialized(&[]);
+    let agent = |options: Value| json!({"command": FAKE_AGENT, "options": options});
+    let error = s.call_error("agent/connect", &agent(json!({"maxTurns": 2})));
+    assert_eq!(error["data"]["kind"], "invalidParams");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("options.maxTurns")
+    );
+    s.call("agent/connect", &agent(json!({})));
+    s.agent_states(&["starting", "ready"]);
+    let ensure = json!({"options": {"appendSystemPrompt": "x"}});
+    let error = s.call_error("session/ensure", &ensure);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("options.appendSystemPrompt")
+    );
+    s.ensure("default");
+    drop(s);
+
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({}));
+    for (options, word) in [
+        (json!({"allowedTools": ["Reed"]}), "Reed"),
+        (json!({"maxTurns": 0}), "options.maxTurns"),
+        (
+            json!({"additionalDirectories": ["a"]}),
+            "options.additionalDirectories",
+        ),
+    ] {
+        let error = s.call_error("session/ensure", &json!({ "options": options }));
+        assert!(error["message"].as_str().unwrap().contains(word), "{error}");
+    }
+    let error = s.call_error(
+        "session/ensure",
+        &json!({"options": {"allowedTools": ["Bash("]}}),
+    );
+    assert_eq!(error["data"]["kind"], "invalidTool", "{error}");
+}
+
+#[test]
+fn mcp_servers_are_handed_over() {
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({}));
+    let servers =
+        json!([{"name": "a", "command": "c", "args": [], "env": [{"name": "K", "value": "v"}]}]);
+    s.call(
+        "session/ensure",
+        &json!({"mcpServers": servers, "options": {"allowedTools": ["mcp__a__x"]}}),
+    );
+    let process = &s.processes()[0];
+    let config: Value = serde_json::from_str(&args(process, "--mcp-config=")[0]).unwrap();
+    assert_eq!(config["mcpServers"]["a"]["env"], json!({"K": "v"}));
+}
+
+#[test]
+fn endings_of_turns_are_told() {
+    let mut s = claude::ready(&json!({}));
+    let turn = s.steps(&json!([{"say": "x"}, {"result": {"subtype": "error_max_turns", "is_error": true,
+        "terminal_reason": "max_turns", "num_turns": 3, "errors": ["Reached maximum number of turns (2)"]}}]));
+    assert_eq!(turn.summary["stopReason"], "max_turns");
+    assert_eq!(turn.summary["errors"][0]["kind"], "maxTurns");
+    assert_eq!(turn.summary["numTurns"], 3);
+    let turn = s.steps(&json!([{"result": {"is_error": true, "result": "API Error: 400 no", "api_error_status": 400,
+        "stop_reason": "stop_sequence", "terminal_reason": "api_error"}}]));
+    assert_eq!(turn.summary["isError"], true);
+    let said = turn.summary["errors"][0]["message"].as_str().unwrap();
+    assert!(said.contains("API Error: 400 no"), "{said}");
+    assert_eq!(s.prompt("on").summary["text"], "on");
+}
+
+#[test]
+fn an_answer_without_its_structure_is_an_error() {
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({"outputSchema": {"type": "object"}}));
+    s.ensure("default");
+    let turn = s.prompt("just text");
+    assert_eq!(turn.summary["isError"], true);
+    assert_eq!(turn.summary["text"], "just text");
+    let turn = s.steps(&json!([{"result": {"structured_output": {"a": [1]}}}]));
+    assert_eq!(turn.summary["structuredOutput"], json!({"a": [1]}));
+    assert_eq!(turn.summary["isError"], false);
+}

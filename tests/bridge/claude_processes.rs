@@ -1,0 +1,247 @@
+//! The processes of the Claude Code CLI: one for each session, how they begin, crash and end.
+
+use crate::harness::claude::{self, args, processes};
+use crate::harness::server::{Framing, Server};
+use crate::harness::{FAKE_CLAUDE, LIMIT, World, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+fn is_eof(line: &Value) -> bool {
+    line["eof"] == true
+}
+
+/// A server with these sessions, each in a directory of its own of the same name.
+fn with_sessions(script: &Value, names: &[&str]) -> Server {
+    let mut s = claude::server(&[], script);
+    s.connect_claude(&json!({}));
+    for name in names {
+        let cwd = s.world.dir.join(name);
+        fs::create_dir(&cwd).unwrap();
+        s.call("session/ensure", &json!({"sessionId": name, "cwd": cwd}));
+    }
+    s
+}
+
+/// Waits until a process is no more.
+fn await_gone(s: &Server, pid: &Value) {
+    let since = Instant::now();
+    let alive = || {
+        s.world
+            .alive()
+            .iter()
+            .any(|(alive, _)| json!(alive) == *pid)
+    };
+    while alive() {
+        assert!(since.elapsed() < LIMIT, "{pid} lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn sessions_have_processes_of_their_own_that_work_at_once() {
+    let mut s = with_sessions(&json!({}), &["a", "b"]);
+    let long = s.send_steps("a", &json!([{"delta": "first"}, {"interrupted": true}]));
+    s.await_chunk("a", |chunk| chunk["delta"] == "first");
+    let short = s.send_prompt("b", "second");
+    assert_eq!(s.turn(&short).summary["text"], "second");
+    s.call("session/cancel", &json!({"sessionId": "a"}));
+    let turn = s.turn(&long);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["text"], "first");
+    let dir = s.world.dir.clone();
+    let log = s.finish().log;
+    let processes = processes(&log);
+    assert_eq!(processes.len(), 2);
+    for (process, name) in processes.iter().zip(["a", "b"]) {
+        assert_eq!(process["cwd"], json!(dir.join(name)));
+    }
+}
+
+#[test]
+fn a_session_that_is_closed_ends_its_process_only() {
+    // What the CLI ignores, and so what it takes to end it.
+    for (script, heard) in [
+        (json!({}), 1),
+        (json!({"eof": [{"hang": true}]}), 1),
+        (json!({"eof": [{"hang": true}], "ignoreTerm": true}), 1),
+    ] {
+        let mut s = with_sessions(&script, &["a", "b"]);
+        let [a, b] = &s.processes()[..] else { panic!() };
+        s.call("session/close", &json!({"sessionId": "a"}));
+        s.await_log(heard, is_eof);
+        await_gone(&s, &a["pid"]);
+        let id = s.send_prompt("b", "still here");
+        assert_eq!(s.turn(&id).summary["text"], "still here");
+        let pids: Vec<_> = s.world.alive().iter().map(|(pid, _)| json!(pid)).collect();
+        assert!(pids.contains(&b["pid"]));
+        // It is not lost, only let go.
+        let again = s.ensure("a");
+        assert_eq!(again["sessionId"], "a");
+        // Its end in order would take as long again.
+        s.kill();
+        s.world.kill_all();
+    }
+}
+
+#[test]
+fn the_end_of_acpipe_is_that_of_all_its_processes() {
+    for by in ["shutdown", "eof", "term"] {
+        let mut s = with_sessions(&json!({}), &["a", "b", "c"]);
+        let hang = json!([{"delta": "x"}, {"interrupted": true}]);
+        let id = s.send_steps("c", &hang);
+        s.await_chunk("c", |chunk| chunk["delta"] == "x");
+        match by {
+            "shutdown" => {
+                s.call("shutdown", &json!({}));
+            }
+            "term" => signal(s.pid(), Signal::TERM),
+            _ => s.close_stdin(),
+        }
+        let turn = s.turn(&id);
+        assert_eq!(turn.summary["stopReason"], "cancelled", "{by}");
+        let log = s.await_end().log;
+        assert_eq!(log.iter().filter(|line| is_eof(line)).count(), 3, "{by}");
+    }
+}
+
+#[test]
+fn the_agent_can_be_left_at_any_time() {
+    // With no process at all.
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({}));
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    // It can be had again.
+    s.connect_claude(&json!({}));
+    s.ensure("default");
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    drop(s);
+
+    // While it is asked for its version.
+    let mut s = claude::server(&[], &json!({"version": [{"hang": true}]}));
+    let connect = s.send("agent/connect", &json!({"protocol": "claude"}));
+    s.await_log(1, |line| line["argv"] == json!(["--version"]));
+    s.call("agent/disconnect", &json!({}));
+    assert_eq!(s.error(&connect)["data"]["kind"], "cancelled");
+    s.agent_states(&["starting", "stopping", "disconnected"]);
+    drop(s);
+
+    // While a session is opened.
+    let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
+    s.connect_claude(&json!({}));
+    let ensure = s.send("session/ensure", &json!({}));
+    s.await_log(1, |line| line["got"]["request"]["subtype"] == "initialize");
+    s.call("agent/disconnect", &json!({}));
+    assert_eq!(s.error(&ensure)["data"]["kind"], "cancelled");
+    s.agent_states(&["stopping", "disconnected"]);
+}
+
+#[test]
+fn a_crash_breaks_off_one_turn_and_the_next_prompt_resumes() {
+    let mut s = with_sessions(&json!({}), &["a", "b"]);
+    for name in ["a", "b"] {
+        let id = s.send_prompt(name, name);
+        assert_eq!(s.turn(&id).summary["text"], name);
+    }
+    let other = s.send_steps("b", &json!([{"delta": "x"}, {"interrupted": true}]));
+    s.await_chunk("b", |chunk| chunk["delta"] == "x");
+    let steps = json!([{"delta": "half"}, {"stderr": "out of memory"}, {"exit": 9}]);
+    let id = s.send_steps("a", &steps);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+    assert_eq!(turn.summary["text"], "half");
+    assert!(
+        turn.summary["errors"][0]
+            .to_string()
+            .contains("out of memory")
+    );
+    assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
+    s.call("session/cancel", &json!({"sessionId": "b"}));
+    assert_eq!(s.turn(&other).summary["isError"], false);
+    let id = s.send_prompt("a", "again");
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["text"], "again");
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+    let log = s.finish().log;
+    let processes = processes(&log);
+    assert_eq!(processes.len(), 3);
+    assert_eq!(
+        args(&processes[2], "--resume="),
+        args(&processes[0], "--session-id=")
+    );
+}
+
+#[test]
+fn one_that_dies_when_it_is_opened_says_why() {
+    let script = json!({"start": [{"stderr": "Invalid MCP configuration"}, {"exit": 1}]});
+    let mut s = claude::server(&[], &script);
+    s.connect_claude(&json!({}));
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["kind"], "session");
+    assert!(
+        error.to_string().contains("Invalid MCP configuration"),
+        "{error}"
+    );
+    assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
+}
+
+#[test]
+fn another_environment_starts_the_processes_again() {
+    let mut s = with_sessions(&json!({}), &["a", "b"]);
+    for name in ["a", "b"] {
+        let id = s.send_prompt(name, "x");
+        s.turn(&id);
+    }
+    let changed = s.call(
+        "agent/updateEnvironment",
+        &json!({"set": {"CLAUDE_NEW": "1"}}),
+    );
+    assert_eq!(changed["restarted"], true);
+    let sessions = changed["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2);
+    for session in sessions {
+        assert_eq!(session["recovery"]["rung"], "resume", "{changed}");
+    }
+    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+    let id = s.send_prompt("a", "y");
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["text"], "y");
+    let log = s.finish().log;
+    let processes = processes(&log);
+    assert_eq!(processes.len(), 4);
+    for (n, process) in processes.iter().enumerate() {
+        let new = process["env"].get("CLAUDE_NEW").is_some();
+        assert_eq!(new, n >= 2);
+        assert_eq!(args(process, "--resume=").len(), usize::from(n >= 2));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_loses_nothing() {
+    let mut s = with_sessions(&json!({}), &["a"]);
+    s.read_on(false);
+    let id = s.send_steps("a", &json!([{"repeat": [10_000, [{"delta": "{i},"}]]}]));
+    s.await_log(1, |line| line["got"]["type"] == "user");
+    s.read_on(true);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["text"], crate::harness::counted(10_000));
+}
+
+#[test]
+fn the_cli_is_found_after_it_was_installed() {
+    let world = World::new();
+    let path = world.dir.join("claude");
+    let env = [("CLAUDE_CLI_PATH", path.to_str().unwrap())];
+    let mut s = Server::launch(world, &["--agent", "claude"], Framing::Lines, &env);
+    s.waive("session/state");
+    s.initialize();
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["kind"], "agentNotFound");
+    s.agent_states(&["starting", "disconnected"]);
+    std::os::unix::fs::symlink(FAKE_CLAUDE, &path).unwrap();
+    s.ensure("default");
+    s.agent_states(&["starting", "ready"]);
+}

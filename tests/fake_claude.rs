@@ -1,0 +1,321 @@
+//! A scriptable fake of the Claude Code CLI, stream-json both ways: one process for one session.
+//!
+//! A prompt whose text is a JSON array is a list of steps, performed as its turn; any other text is said back. Prompts
+//! wait in a queue, as with the CLI. Sessions are kept as the CLI does below `CLAUDE_CONFIG_DIR`, so that
+//! `--resume` of what is not there fails as it does.
+//!
+//! | step | does |
+//! |-|-|
+//! | `{"say": "…"}` | a message with its stream events and its `assistant` frame |
+//! | `{"delta": "…"}` | a text delta; the first one begins a message |
+//! | `{"frame": {…}}` | this frame |
+//! | `{"ask": {…}}` | `can_use_tool` with these fields, after the tool's `assistant` frame; waits for the answer and says it |
+//! | `{"asked": {…}}` | the same without waiting; `{"withdraw": true}` takes the last one back |
+//! | `{"request": {…}}` | any other control request, and says its answer |
+//! | `{"wait": "subtype"}` | until such a control request has come since the turn began |
+//! | `{"interrupted": true}` | waits for an interrupt, and ends the turn by it |
+//! | `{"result": {…}}` | ends the turn with these fields laid over the usual ones; without it the end is a success |
+//! | `{"silent": true}` | ends the turn without a result |
+//! | `{"background": […]}` | a turn that nobody asks for, next in the queue |
+//! | `{"clear": "id"}` | goes on as another session |
+//! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}` | raw output: a line, bytes, a line of N bytes that is the result |
+//! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` only where the file is not there yet, which is then made |
+//!
+//! In texts `{uuid}`, `{session}` and `{i}` stand for the prompt's uuid, the session's id and the round of a `repeat`.
+//!
+//! `FAKE_CLAUDE=FILE` names a script, an object: `version`, `start`, `resume` (before a session that is resumed) and
+//! `eof` hold steps; `control` maps a subtype to the steps that take the place of its answer; `ignoreTerm` is true.
+//! There `{request}` stands for the request's id. `FAKE_AGENT_LOG=FILE` gets `{pid, session, argv, cwd, env}` for each
+//! process (of the environment what has CLAUDE in its name), `{pid, session, got}` for each frame, `{pid, session, eof}`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the fake is no part of acpipe: it makes processes of its own"
+)]
+
+#[path = "fake_claude/frames.rs"]
+mod frames;
+#[path = "fake_claude/sessions.rs"]
+mod sessions;
+#[path = "fake_claude/turn.rs"]
+mod turn;
+
+use serde_json::{Value, json};
+use sessions::Stored;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use turn::Turn;
+
+/// What all threads share.
+struct Cli {
+    script: Value,
+    argv: Vec<String>,
+    state: Mutex<State>,
+    news: Condvar,
+    log: Option<File>,
+}
+
+#[derive(Default)]
+struct State {
+    session: String,
+    /// Turns to come: of a prompt, by its uuid, or unasked.
+    queue: VecDeque<(Option<String>, Vec<Value>, String)>,
+    /// Subtypes of the control requests so far.
+    requests: Vec<String>,
+    /// Answers to our own requests.
+    answers: HashMap<String, Value>,
+    eof: bool,
+}
+
+fn main() {
+    let argv: Vec<String> = std::env::args().skip(1).collect();
+    let script = std::env::var("FAKE_CLAUDE").ok();
+    let script = script.and_then(|path| std::fs::read_to_string(path).ok());
+    let script = script.map_or(json!({}), |text| or_die(serde_json::from_str(&text)));
+    if script["ignoreTerm"] == true && std::env::var_os("FAKE_CLAUDE_TERM").is_none() {
+        // Setting a signal's disposition takes `unsafe` in Rust; a shell can do it, and exec keeps it.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"trap "" TERM; exec "$0" "$@""#]);
+        shell.arg(or_die(std::env::current_exe())).args(&argv);
+        die(&shell.env("FAKE_CLAUDE_TERM", "1").exec().to_string());
+    }
+    let flag = |name: &str| {
+        let prefix = format!("--{name}=");
+        argv.iter()
+            .find_map(|arg| Some(arg.strip_prefix(&prefix)?.to_owned()))
+    };
+    let resumed = flag("resume");
+    let session = resumed.clone().or_else(|| flag("session-id"));
+    let log = std::env::var_os("FAKE_AGENT_LOG");
+    let log = log.map(|path| or_die(File::options().append(true).create(true).open(path)));
+    let state = State {
+        session: session.unwrap_or_default(),
+        ..State::default()
+    };
+    let cli = Arc::new(Cli {
+        script,
+        argv,
+        state: Mutex::new(state),
+        news: Condvar::new(),
+        log,
+    });
+    cli.begin();
+    if cli.argv == ["--version"] {
+        let steps = cli.steps("version");
+        if cli.script.get("version").is_none() {
+            write(b"9.9.9 (Claude Code)\n");
+        }
+        Turn::outside(&cli).perform(&steps);
+        exit(0);
+    }
+    Turn::outside(&cli).perform(&cli.steps("start"));
+    if let Some(id) = resumed {
+        Turn::outside(&cli).perform(&cli.steps("resume"));
+        if Stored::find(&id).is_none() {
+            let said = format!("No conversation found with session ID: {id}");
+            send(
+                &json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "num_turns": 0,
+                "session_id": id, "total_cost_usd": 0, "errors": [said]}),
+            );
+            complain(&said);
+            exit(1);
+        }
+    }
+    let turns = Arc::clone(&cli);
+    thread::spawn(move || turns.work());
+    cli.read();
+    cli.note("eof", json!(true));
+    Turn::outside(&cli).perform(&cli.steps("eof"));
+    cli.state().eof = true;
+    cli.news.notify_all();
+    loop {
+        thread::park();
+    }
+}
+
+impl Cli {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self) -> String {
+        self.state().session.clone()
+    }
+
+    fn steps(&self, name: &str) -> Vec<Value> {
+        self.script[name].as_array().cloned().unwrap_or_default()
+    }
+
+    /// One line in the log.
+    fn note(&self, what: &str, value: Value) {
+        let mut line = json!({"pid": std::process::id(), "session": self.session()});
+        line[what] = value;
+        self.log(&line);
+    }
+
+    fn log(&self, line: &Value) {
+        if let Some(mut log) = self.log.as_ref() {
+            // One write a line, so that processes sharing a log do not tear each other's.
+            or_die(log.write_all(format!("{line}\n").as_bytes()));
+        }
+    }
+
+    fn begin(&self) {
+        let told = |(name, _): &(String, String)| name.contains("CLAUDE");
+        let env: BTreeMap<String, String> = std::env::vars().filter(told).collect();
+        let cwd = or_die(std::env::current_dir());
+        self.log(
+            &json!({"pid": std::process::id(), "session": self.session(), "argv": self.argv, "cwd": cwd, "env": env}),
+        );
+    }
+
+    /// Blocks until `look` finds something.
+    fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
+        let mut state = self.state();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            let waited = self.news.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Performs turns, one after the other.
+    fn work(self: &Arc<Self>) {
+        loop {
+            let next = self.until(|state| match state.queue.pop_front() {
+                None if state.eof => Some(None),
+                None => None,
+                some => Some(some),
+            });
+            let Some((uuid, steps, text)) = next else {
+                exit(0)
+            };
+            Turn::of(self, uuid).go(&steps, &text);
+        }
+    }
+
+    fn read(self: &Arc<Self>) {
+        let mut stdin = io::stdin().lock();
+        let mut line = Vec::new();
+        while matches!(stdin.read_until(b'\n', &mut line), Ok(1..)) {
+            let Ok(frame) = serde_json::from_slice::<Value>(&line) else {
+                die("a line that is no JSON")
+            };
+            line.clear();
+            self.note("got", frame.clone());
+            match frame["type"].as_str() {
+                Some("user") => self.prompted(&frame),
+                Some("control_request") => self.asked(&frame),
+                Some("control_response") => {
+                    let response = &frame["response"];
+                    let id = response["request_id"].as_str().unwrap_or_default();
+                    self.state().answers.insert(id.to_owned(), response.clone());
+                }
+                _ => {}
+            }
+            self.news.notify_all();
+        }
+    }
+
+    fn prompted(&self, frame: &Value) {
+        let text: String = match &frame["message"]["content"] {
+            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        let steps = serde_json::from_str(&text).unwrap_or_else(|_| vec![json!({"say": text})]);
+        let uuid = frame["uuid"].as_str().unwrap_or_default().to_owned();
+        frames::lifecycle(self, &uuid, "queued");
+        self.state().queue.push_back((Some(uuid), steps, text));
+    }
+
+    fn asked(self: &Arc<Self>, frame: &Value) {
+        let request = &frame["request"];
+        let subtype = request["subtype"].as_str().unwrap_or_default();
+        let id = &frame["request_id"];
+        let still_queued: Vec<String> = {
+            let mut state = self.state();
+            state.requests.push(subtype.to_owned());
+            state
+                .queue
+                .iter()
+                .filter_map(|(uuid, ..)| uuid.clone())
+                .collect()
+        };
+        if let Some(steps) = self.script["control"][subtype].as_array() {
+            let mut turn = Turn::outside(self);
+            turn.request = id.as_str().unwrap_or_default().to_owned();
+            turn.perform(steps);
+            return;
+        }
+        let answer = match subtype {
+            "initialize" => json!({
+                "commands": [{"name": "compact", "description": "Compacts", "argumentHint": ""}],
+                "models": [{"value": "default", "displayName": "Default"}, {"value": "haiku", "displayName": "Haiku"}],
+                "current_permission_mode": frames::flag(self, "permission-mode").unwrap_or("default".into()),
+            }),
+            "interrupt" => json!({ "still_queued": still_queued }),
+            "cancel_async_message" => {
+                let uuid = request["message_uuid"].as_str().unwrap_or_default();
+                let mut state = self.state();
+                let before = state.queue.len();
+                state.queue.retain(|(of, ..)| of.as_deref() != Some(uuid));
+                let cancelled = state.queue.len() < before;
+                drop(state);
+                if cancelled {
+                    frames::lifecycle(self, uuid, "cancelled");
+                }
+                json!({ "cancelled": cancelled })
+            }
+            "set_model" => json!({"model": request["model"]}),
+            "set_permission_mode" => json!({"mode": request["mode"]}),
+            _ => {
+                let response = json!({"subtype": "error", "request_id": id, "error_code": "unsupported_request",
+                    "error": format!("Unsupported control request subtype: {subtype}")});
+                return send(&json!({"type": "control_response", "response": response}));
+            }
+        };
+        let response = json!({"subtype": "success", "request_id": id, "response": answer});
+        send(&json!({"type": "control_response", "response": response}));
+        if subtype == "set_permission_mode" {
+            send(
+                &json!({"type": "system", "subtype": "status", "status": null, "session_id": self.session(),
+                "permissionMode": request["mode"]}),
+            );
+        }
+    }
+}
+
+fn send(frame: &Value) {
+    write(format!("{frame}\n").as_bytes());
+}
+
+fn write(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    or_die(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}
+
+/// A line on stderr; that nobody reads it is no reason to fail.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn or_die<T, E: std::fmt::Display>(outcome: Result<T, E>) -> T {
+    outcome.unwrap_or_else(|error| die(&error.to_string()))
+}
+
+fn die(why: &str) -> ! {
+    complain(&format!("fake-claude: {why}"));
+    exit(1)
+}
+
+#[expect(clippy::exit, reason = "turns end the process from their thread")]
+fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
