@@ -310,3 +310,28 @@ fn an_answer_without_its_structure_is_an_error() {
     assert_eq!(turn.summary["structuredOutput"], json!({"a": [1]}));
     assert_eq!(turn.summary["isError"], false);
 }
+
+#[test]
+fn an_open_session_is_not_given_out_for_one_with_other_options() {
+    let mut s = claude::ready(&json!({}));
+    let other = json!({"options": {"effort": "high"}});
+    let error = s.call_error("session/ensure", &other);
+    assert!(
+        error["message"].to_string().contains("session/close"),
+        "{error}"
+    );
+    // With a new process it can have them.
+    let new = json!({"strategy": "new", "options": {"effort": "high"}});
+    s.call("session/ensure", &new);
+    s.call("session/ensure", &other);
+    assert_eq!(args(&s.processes()[1], "--effort="), ["high"]);
+    drop(s);
+
+    // One that is on its way has its process already.
+    let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
+    s.connect_claude(&json!({}));
+    let ensure = s.send("session/ensure", &json!({}));
+    s.call_error("session/ensure", &other);
+    s.call("session/close", &json!({}));
+    s.error(&ensure);
+}

@@ -348,12 +348,16 @@ impl Bridge {
                 let message = format!("session {id:?} lives in {} already", session.cwd);
                 return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
             }
-            match &mut session.stage {
-                Stage::Opening { waiters, .. } => {
-                    waiters.push(token);
+            match session.stage {
+                Stage::Opening { .. } => {
+                    session.must_have(&p.options)?;
+                    if let Stage::Opening { waiters, .. } = &mut session.stage {
+                        waiters.push(token);
+                    }
                     return Ok(());
                 }
                 Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
+                    session.must_have(&p.options)?;
                     let recovery = Recovery {
                         rung: Rung::Live,
                         memory: Memory::Kept,

@@ -6,7 +6,7 @@ use crate::core::acp::Acp;
 use crate::core::claude::{self, Claude};
 use crate::core::dialect::{Dialect, Launch};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::session::{Session, Stage};
+use crate::core::session::Session;
 use crate::core::setting::Setting;
 use crate::proto::wire::{Protocol, SessionOptions, Variables};
 use serde_json::Value;
@@ -43,15 +43,6 @@ impl Bridge {
         let session = self.sessions.get(id);
         let known = session.map_or(&spec.options, |session| &session.options);
         let options = wish.or(known);
-        if let Some(session) = session
-            && matches!(session.stage, Stage::Live { .. })
-            && options != session.options
-        {
-            let message = format!(
-                "session {id:?} is live with other options: call session/close for it first"
-            );
-            return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"));
-        }
         let servers = match session {
             Some(session) if servers.is_empty() => &session.mcp_servers,
             _ => servers,
@@ -62,6 +53,18 @@ impl Bridge {
 }
 
 impl Session {
+    /// Whether it can be had with these options though it was opened, or is being opened, without them.
+    pub(super) fn must_have(&self, wish: &SessionOptions) -> Result<(), Error> {
+        if wish.clone().or(&self.options) == self.options {
+            return Ok(());
+        }
+        let message = format!(
+            "session {:?} is open with other options: call session/close for it first",
+            self.id
+        );
+        Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
+    }
+
     /// Takes over what it is to be opened with.
     pub(super) fn set_options(&mut self, options: SessionOptions, protocol: Protocol) {
         if protocol == Protocol::Acp && options != self.options {
