@@ -53,8 +53,8 @@ pub struct Claude {
 /// What a process, or a file in the place of one, is there for.
 #[derive(Debug)]
 enum Role {
-    /// Says its version.
-    Version,
+    /// Says its version; whether it did.
+    Version { told: bool },
     /// Has a session.
     Session(Box<Session>),
     /// Tells which records of a file are the history of the session that this process has.
@@ -97,6 +97,27 @@ pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
         .iter()
         .chain(&options.disallowed_tools);
     tools::check_rules(rules.map(String::as_str), &names)
+}
+
+/// What is known of a CLI of this version; `stored` where it is known where it keeps its sessions.
+fn about(version: &str, stored: bool) -> AgentInfo {
+    AgentInfo {
+        name: Some("claude-code".to_owned()),
+        title: Some("Claude Code".to_owned()),
+        version: Some(version.to_owned()),
+        capabilities: AgentCapabilities {
+            load: stored,
+            resume: true,
+            list: stored,
+            close: true,
+            image: true,
+            audio: false,
+            embedded_context: true,
+            mcp_http: true,
+            mcp_sse: true,
+        },
+        auth_methods: Vec::new(),
+    }
 }
 
 impl Claude {
@@ -181,31 +202,6 @@ impl Claude {
         Error::new(ErrorKind::Session, message)
     }
 
-    fn read_version(&mut self, line: &str, events: &mut Vec<AgentEvent<'_>>) {
-        let Some(version) = line.split_whitespace().next() else {
-            self.faults.blank += 1;
-            return;
-        };
-        let stored = self.root.is_some();
-        events.push(AgentEvent::Ready(Box::new(AgentInfo {
-            name: Some("claude-code".to_owned()),
-            title: Some("Claude Code".to_owned()),
-            version: Some(version.to_owned()),
-            capabilities: AgentCapabilities {
-                load: stored,
-                resume: true,
-                list: stored,
-                close: true,
-                image: true,
-                audio: false,
-                embedded_context: true,
-                mcp_http: true,
-                mcp_sse: true,
-            },
-            auth_methods: Vec::new(),
-        })));
-    }
-
     /// The history of a session was read, or cannot be.
     fn history_read(
         &mut self,
@@ -234,7 +230,7 @@ impl Dialect for Claude {
     }
 
     fn start(&mut self, out: &mut Outgoing) {
-        let child = self.add(Role::Version);
+        let child = self.add(Role::Version { told: false });
         let launch = Launch {
             args: vec!["--version".to_owned()],
             env: launch::environment(),
@@ -358,7 +354,15 @@ impl Dialect for Claude {
                     }
                 }
             }
-            Some(Role::Version) => self.read_version(text, events),
+            Some(Role::Version { told: true }) => {}
+            Some(Role::Version { told }) => match text.split_whitespace().next() {
+                Some(version) => {
+                    *told = true;
+                    let stored = self.root.is_some();
+                    events.push(AgentEvent::Ready(Box::new(about(version, stored))));
+                }
+                None => self.faults.blank += 1,
+            },
             Some(Role::Chain { chain, .. }) => chain.line(line),
             Some(Role::History { of, history }) => {
                 let of = *of;
@@ -409,7 +413,7 @@ impl Dialect for Claude {
         let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
         match self.children.remove(&child) {
             // Without its word the CLI is not there.
-            Some(Role::Version) => how.is_ok_and(|exit| exit.code == Some(0)),
+            Some(Role::Version { told }) => told,
             Some(Role::Session(session)) => {
                 self.sessions.remove(&session.id);
                 session.ended(how, events);

@@ -245,3 +245,42 @@ fn the_cli_is_found_after_it_was_installed() {
     s.ensure("default");
     s.agent_states(&["starting", "ready"]);
 }
+
+#[test]
+fn a_cli_that_does_not_tell_its_version_is_not_there() {
+    for (version, word) in [
+        (json!([]), "before it was ready"),
+        (
+            json!([{"stderr": "libc is too old"}, {"exit": 127}]),
+            "libc is too old",
+        ),
+        (
+            json!([{"line": "1.2.3"}, {"stderr": "odd"}, {"exit": 3}]),
+            "",
+        ),
+    ] {
+        let mut s = claude::server(&[], &json!({ "version": version }));
+        if word.is_empty() {
+            // It told it, whatever its exit code.
+            s.connect_claude(&json!({}));
+            s.ensure("default");
+            assert_eq!(s.prompt("hi").summary["text"], "hi");
+            continue;
+        }
+        let since = Instant::now();
+        let error = s.call_error("agent/connect", &json!({"protocol": "claude"}));
+        assert!(error["message"].to_string().contains(word), "{error}");
+        assert!(since.elapsed() < LIMIT);
+        s.agent_states(&["starting", "disconnected"]);
+    }
+}
+
+#[test]
+fn a_version_of_several_lines_is_told_once() {
+    let version = json!([{"line": "1.2.3 (Claude Code)"}, {"line": "There is a newer one"}]);
+    let mut s = claude::server(&[], &json!({ "version": version }));
+    let status = s.connect_claude(&json!({}));
+    assert_eq!(status["agentInfo"]["version"], "1.2.3");
+    s.ensure("default");
+    assert_eq!(s.prompt("hi").summary["text"], "hi");
+}
