@@ -271,6 +271,17 @@ impl Dialect for Claude {
         self.find(&cwd, Then::List(call), out);
     }
 
+    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
+        let opened_by = |role: &Role| matches!(role, Role::Session(s) if s.opened_by == call);
+        let opened = self.sessions.iter().find(|(_, child)| {
+            let role = self.children.get(child);
+            role.is_some_and(opened_by)
+        });
+        if let Some(id) = opened.map(|(id, _)| id.clone()) {
+            self.close(&id, out);
+        }
+    }
+
     fn close(&mut self, session: &str, out: &mut Outgoing) {
         if let Some(child) = self.sessions.remove(session) {
             self.children.remove(&child);

@@ -22,6 +22,9 @@ pub trait Dialect {
     /// Calls for a session to be opened.
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing);
 
+    /// Says that nobody wants what this call for a session opens, or has opened.
+    fn forget(&mut self, _call: CallId, _out: &mut Outgoing) {}
+
     /// Calls for the next page of the sessions that the agent has, of those in `cwd` if there is one.
     fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing);
 

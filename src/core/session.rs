@@ -112,6 +112,8 @@ pub struct Climb {
     pub strategy: Strategy,
     /// Planned when the agent has said what it can.
     pub ladder: Option<Ladder>,
+    /// The last call for it.
+    pub asked: Option<CallId>,
     /// The rung that is tried.
     pub rung: Option<Rung>,
     /// What the agent repeats meanwhile: never shown as news.
@@ -257,7 +259,14 @@ impl Session {
 
     /// The agent was asked for the session.
     pub fn opening(&mut self, asked: CallId, until: Instant) {
-        if let Stage::Opening { call, deadline, .. } = &mut self.stage {
+        if let Stage::Opening {
+            climb,
+            call,
+            deadline,
+            ..
+        } = &mut self.stage
+        {
+            climb.asked = Some(asked);
             *call = Some(asked);
             *deadline = Some(until);
         }

@@ -284,3 +284,15 @@ fn a_version_of_several_lines_is_told_once() {
     s.ensure("default");
     assert_eq!(s.prompt("hi").summary["text"], "hi");
 }
+
+#[test]
+fn a_session_that_nobody_waits_for_leaves_no_process() {
+    let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
+    s.connect_claude(&json!({}));
+    let ensure = s.send("session/ensure", &json!({}));
+    s.await_log(1, |line| line["got"]["request"]["subtype"] == "initialize");
+    s.call("session/close", &json!({}));
+    assert_eq!(s.error(&ensure)["data"]["kind"], "cancelled");
+    let process = &s.processes()[0];
+    await_gone(&s, &process["pid"]);
+}

@@ -79,6 +79,7 @@ impl Bridge {
         }
         climb.rung = Some(rung);
         climb.opened = None;
+        let before = climb.asked.take();
         climb.told.clear();
         // What still comes under an id that failed is nobody's.
         self.routes.retain(|_, routed| routed != id);
@@ -91,6 +92,7 @@ impl Bridge {
         let call = self.next_call(Call::Open {
             session: id.to_owned(),
         });
+        self.forget(before);
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
             let place = Place {
                 cwd: &session.cwd,
@@ -100,6 +102,13 @@ impl Bridge {
             };
             agent.dialect.open(call, way, &place, &mut agent.out);
             session.opening(call, now + OPEN_LIMIT);
+        }
+    }
+
+    /// What a call for a session led to is not wanted.
+    fn forget(&mut self, call: Option<CallId>) {
+        if let (Some(agent), Some(call)) = (&mut self.agent, call) {
+            agent.dialect.forget(call, &mut agent.out);
         }
     }
 
@@ -435,9 +444,16 @@ impl Bridge {
             return;
         };
         session.give_up_restoring();
-        let Stage::Opening { waiters, call, .. } = &mut session.stage else {
+        let Stage::Opening {
+            climb,
+            waiters,
+            call,
+            ..
+        } = &mut session.stage
+        else {
             return;
         };
+        let asked = climb.asked.take();
         let waiters = std::mem::take(waiters);
         // A late answer must not be taken for that of a later try.
         if let Some(call) = call {
@@ -450,6 +466,7 @@ impl Bridge {
         for token in waiters.into_iter().chain(settings).chain(queued) {
             outlet.reply(token, Err(error.clone()));
         }
+        self.forget(asked);
         self.not_reopened(id, error, now, outlet);
         if let Some(session) = self.sessions.get_mut(id).filter(|s| s.log.is_empty()) {
             // It was made for this session, and nothing is in it.

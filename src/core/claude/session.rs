@@ -25,6 +25,8 @@ pub struct Session {
     pub id: String,
     /// Its id of the session that it goes on with.
     pub source: String,
+    /// The call that it was opened for.
+    pub opened_by: CallId,
     frames: Frames,
     context: Context,
     launched: Launched,
@@ -93,6 +95,7 @@ impl Session {
         Self {
             id,
             source,
+            opened_by: call,
             frames: Frames::default(),
             context: Context::default(),
             launched: Launched {
