@@ -59,12 +59,12 @@ fn recorded() -> Vec<Stream> {
         for profile in PROFILES {
             // Both answers to every question, whatever the recording's client chose.
             for policy in [Policy::Approve, Policy::Deny] {
-                let name = format!("{name} ({policy:?})");
                 let got = if name.starts_with("claude-cli-") {
-                    claude::replay(&recording, policy, profile)
+                    claude::replay(&recording, claude::resumes(name), policy, profile)
                 } else {
                     replay::replay(&recording, policy, profile)
                 };
+                let name = format!("{name} ({policy:?})");
                 all.extend(streams(&name, got, profile));
             }
         }

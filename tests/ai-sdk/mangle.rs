@@ -31,5 +31,5 @@ pub fn mangled(recordings: &[String], seed: u64, profile: Profile) -> Replayed {
         lines.truncate(usize::try_from(dice.below(most + 1)).unwrap());
     }
     let policy = *dice.pick(&[Policy::Approve, Policy::Deny]);
-    claude::replay(&lines.join("\n"), policy, profile)
+    claude::replay(&lines.join("\n"), false, policy, profile)
 }

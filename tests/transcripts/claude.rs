@@ -1,184 +1,292 @@
-//! Feeds a recording of the Claude Code CLI to its dialect's frames and a turn: what a client sees of it.
+//! Feeds a recording of the Claude Code CLI to a bridge and collects what its client gets.
 //!
-//! A turn begins with the recording's prompt, or where the CLI says something that belongs to a message, and
-//! ends with the next `result`: prompts that wait are one turn with the one they wait for, or the next.
+//! The process of the recording is that of the first session; what the recording does not have is answered
+//! here: the CLI's version, and the handshakes of other processes. The bridge's ids of the session, of prompts
+//! and of requests take the place of the recording's on the way in, and give it back on the way out.
 
-use crate::replay::{Entry, Replayed, Turn as Played};
-use acpipe::core::claude::frames::Frames;
-use acpipe::core::claude::result::result;
-use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::event::{
-    AgentEvent, OptionKind, Permission, PermissionOption, ToolUpdate, Update,
-};
-use acpipe::core::permit::{self, Policy};
+use crate::replay::{Entry, Replayed, Seen, settings};
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
+use acpipe::core::client::{Command, Token};
+use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
-use acpipe::core::turn::{ChunkSink, Turn, notice, other, passing};
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::claude::Frame;
-use acpipe::proto::json::{Members, value};
-use serde_json::value::{RawValue, to_raw_value};
+use acpipe::core::store::Volatile;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::Protocol;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::time::Instant;
 
-/// Takes chunks down as a profile has them.
-struct Seen {
-    profile: Profile,
-    chunks: Vec<Value>,
-}
-
-impl ChunkSink for Seen {
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
-        self.profile.adapt(chunk, |chunk| {
-            let mut json = Vec::new();
-            chunk.write(&mut json);
-            let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
-            self.chunks.push(chunk);
-        });
-    }
-}
+/// What the CLI says of its version.
+const VERSION: &str = "2.1.330 (Claude Code)\n";
 
 struct Cli {
-    frames: Frames,
-    policy: Policy,
-    profile: Profile,
-    running: Option<(Turn, Seen)>,
-    got: Replayed,
+    bridge: Bridge,
+    seen: Seen,
+    /// The process that the recording is of.
+    process: Option<AgentId>,
+    /// All that run.
+    running: Vec<AgentId>,
+    /// What happens to processes once the bridge was heard out.
+    next: VecDeque<(AgentId, AgentInput)>,
+    /// What the recording's client said that the bridge has not said yet: the type or subtype, and its id.
+    said: VecDeque<(String, String)>,
+    /// The recording's ids, and the bridge's.
+    ids: Vec<(String, String)>,
+    /// The bridge's id of the recording's session.
+    session: Option<String>,
+    tokens: u64,
+    now: Instant,
 }
 
-/// What a client of that profile gets of a recording.
-pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
-    let mut cli = Cli {
-        frames: Frames::default(),
-        policy,
-        profile,
-        running: None,
-        got: Replayed::default(),
+/// Recordings of the CLI whose client went on with an earlier session.
+pub fn resumes(name: &str) -> bool {
+    name.starts_with("claude-cli-resume-") && !name.ends_with("-1")
+}
+
+/// What a client of that profile gets of a recording; `resumed` where its client began with `--resume`.
+pub fn replay(recording: &str, resumed: bool, policy: Policy, profile: Profile) -> Replayed {
+    let entries: Vec<Entry<'_>> = recording
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a recording is NDJSON"))
+        .collect();
+    let of = |dir: &'static str| {
+        let frames = entries.iter().filter(move |entry| entry.dir == dir);
+        frames.filter_map(|entry| entry.frame)
     };
-    for line in recording.lines() {
-        let entry: Entry<'_> = serde_json::from_str(line).expect("a recording is NDJSON");
-        match (entry.dir, entry.frame) {
-            ("out", Some(frame)) if value(frame)["type"] == "user" => cli.begin(),
-            ("in", Some(frame)) => cli.read(frame.get()),
-            _ => {}
+    let now = Instant::now();
+    let mut settings = settings(policy, profile, now);
+    settings.default_agent.protocol = Protocol::Claude;
+    let mut cli = Cli {
+        bridge: Bridge::new(settings, Box::new(Volatile)),
+        seen: Seen::new(profile),
+        process: None,
+        running: Vec::new(),
+        next: VecDeque::new(),
+        said: VecDeque::new(),
+        ids: Vec::new(),
+        session: None,
+        tokens: 0,
+        now,
+    };
+    cli.command(
+        "initialize",
+        json!({ "protocolVersion": 1 }),
+        Command::Initialize,
+    );
+    cli.command("agent/connect", json!({}), Command::Connect);
+    for frame in of("out") {
+        let frame: Value = serde_json::from_str(frame.get()).unwrap();
+        if frame["request"]["subtype"] == "initialize" {
+            cli.said("initialize", &frame["request_id"]);
+            break;
         }
     }
-    let error = Error::new(ErrorKind::AgentExited, "the recording ends");
-    cli.end(|turn, seen| turn.fail(&error, seen));
-    cli.got
+    let first = of("in").find_map(|frame| {
+        let frame: Value = serde_json::from_str(frame.get()).unwrap();
+        Some(frame["session_id"].as_str()?.to_owned())
+    });
+    let known = first.clone().filter(|_| resumed);
+    let ensure = json!({ "sessionId": "s1", "agentSessionId": known });
+    cli.command("session/ensure", ensure, Command::Ensure);
+    if let (Some(first), Some(ours)) = (first, cli.session.take()) {
+        cli.ids.push((first, ours));
+    }
+    for entry in &entries {
+        let Some(frame) = entry.frame else { continue };
+        match entry.dir {
+            "out" => cli.client_sent(&serde_json::from_str(frame.get()).unwrap()),
+            _ => cli.cli_sent(frame.get()),
+        }
+    }
+    // However the recording ends, its processes are gone then.
+    for id in std::mem::take(&mut cli.running) {
+        cli.input(id, AgentInput::Exited(Exit::default()));
+    }
+    cli.settle();
+    let ids = cli.ids;
+    let theirs = |value: &mut Value| {
+        let mut text = value.to_string();
+        for (recorded, ours) in ids.iter().filter(|(_, ours)| ours.len() == 36) {
+            text = text.replace(ours, recorded);
+        }
+        *value = serde_json::from_str(&text).unwrap();
+    };
+    let mut got = cli.seen.finish();
+    got.turns.iter_mut().for_each(|turn| {
+        turn.chunks.iter_mut().for_each(theirs);
+        theirs(&mut turn.end);
+    });
+    got.outside.iter_mut().for_each(theirs);
+    got.refused.iter_mut().for_each(theirs);
+    got
 }
 
 impl Cli {
-    fn begin(&mut self) {
-        if self.running.is_some() {
-            return;
-        }
-        let mut seen = Seen {
-            profile: self.profile,
-            chunks: Vec::new(),
-        };
-        let id = format!("t-msg-{}", self.got.turns.len() + 1);
-        let turn = Turn::start(id, "claude", &json!({}), &Arc::default(), &mut seen);
-        self.running = Some((turn, seen));
+    fn said(&mut self, what: &str, id: &Value) {
+        let id = id.as_str().unwrap_or_default().to_owned();
+        self.said.push_back((what.to_owned(), id));
     }
 
-    fn end(&mut self, how: impl FnOnce(&mut Turn, &mut Seen)) {
-        if let Some((mut turn, mut seen)) = self.running.take() {
-            how(&mut turn, &mut seen);
-            self.got.turns.push(Played {
-                id: format!("turn {}", self.got.turns.len() + 1),
-                chunks: seen.chunks,
-                end: Value::Null,
-            });
-        }
+    /// Gives a command.
+    fn command<T: DeserializeOwned>(
+        &mut self,
+        name: &'static str,
+        params: Value,
+        command: fn(T) -> Command,
+    ) {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.seen.asked(token, name);
+        let params = serde_json::from_value(params).expect("parameters as the wire has them");
+        self.bridge
+            .command(token, command(params), self.now, &mut self.seen);
+        self.settle();
     }
 
-    fn read(&mut self, line: &str) {
-        let frame = Frame::read(line).expect("a frame is an object");
-        match frame.kind() {
-            "control_request" => self.question(&frame),
-            "control_response" | "control_cancel_request" | "command_lifecycle" => {}
-            "result" => {
-                let end = result(line, self.frames.failure());
-                self.frames.turn_over();
-                self.end(|turn, seen| turn.finish(&end, false, seen));
+    /// Does what the bridge wants done, until it wants nothing more.
+    fn settle(&mut self) {
+        loop {
+            for effect in self.bridge.effects(self.now) {
+                self.effect(effect);
             }
-            _ => {
-                let mut events = Vec::new();
-                self.frames.read(&frame, line, "s", &mut events);
-                for event in events {
-                    let AgentEvent::Update {
-                        update, original, ..
-                    } = event
-                    else {
-                        continue;
-                    };
-                    if self.running.is_none() && self.is_outside(&update, original) {
-                        continue;
-                    }
-                    self.begin();
-                    if let Some((turn, seen)) = &mut self.running {
-                        turn.update(&update, original, seen);
-                    }
+            let Some((id, input)) = self.next.pop_front() else {
+                return;
+            };
+            self.input(id, input);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        let exited = |code| {
+            AgentInput::Exited(Exit {
+                code,
+                ..Exit::default()
+            })
+        };
+        match effect {
+            Effect::Spawn(id, spec) if spec.args == ["--version"] => {
+                let version = AgentInput::Batch(Batch::Lines(VERSION.into()));
+                self.next.push_back((id, version));
+                self.next.push_back((id, exited(Some(0))));
+            }
+            Effect::Spawn(id, spec) => {
+                let named = |arg: &String| {
+                    let id = ["--session-id=", "--resume="].map(|flag| arg.strip_prefix(flag));
+                    id.into_iter().flatten().next().map(str::to_owned)
+                };
+                if self.process.is_none() {
+                    self.process = Some(id);
+                    self.session = spec.args.iter().find_map(named);
+                }
+                self.running.push(id);
+            }
+            Effect::ReadFile(id, _) | Effect::ResolvePath(id, _) | Effect::ListFiles(id, _) => {
+                self.next.push_back((id, exited(Some(0))));
+            }
+            Effect::CloseInput(id) if self.running.contains(&id) => {
+                self.running.retain(|running| *running != id);
+                self.next.push_back((id, exited(Some(0))));
+            }
+            Effect::Send(id, lines) => {
+                for line in String::from_utf8(lines).unwrap().lines() {
+                    self.bridge_sent(id, &serde_json::from_str(line).expect("a line is JSON"));
                 }
             }
+            _ => {}
         }
     }
 
-    /// Whether an update between turns belongs to none; it is shown then.
-    fn is_outside(
-        &mut self,
-        update: &Update<'_>,
-        original: acpipe::core::event::Original<'_>,
-    ) -> bool {
-        let mut seen = Seen {
-            profile: self.profile,
-            chunks: Vec::new(),
+    /// Takes the bridge's id of what it says for the recording's.
+    fn bridge_sent(&mut self, process: AgentId, frame: &Value) {
+        let subtype = frame["request"]["subtype"].as_str();
+        let (what, id) = match frame["type"].as_str() {
+            Some("user") => ("user", &frame["uuid"]),
+            Some("control_request") => (subtype.unwrap(), &frame["request_id"]),
+            _ => return,
         };
-        match update {
-            Update::Passing => passing("claude", original, &mut seen),
-            Update::Other => other("claude", original, &mut seen),
-            Update::Notice => notice(original, &mut seen),
-            Update::Session(_) | Update::Step | Update::WordsEnd { provider: None } => {}
-            _ => return false,
+        let id = id.as_str().expect("all that is said has an id").to_owned();
+        let same = |(said, _): &(String, String)| said == what;
+        let recorded = self.process == Some(process);
+        match self.said.iter().position(same).filter(|_| recorded) {
+            Some(at) => {
+                let (_, recorded) = self.said.remove(at).unwrap();
+                if !recorded.is_empty() {
+                    self.ids.push((recorded, id));
+                }
+            }
+            None if what == "initialize" => {
+                let response = json!({ "subtype": "success", "request_id": id, "response": {} });
+                let answer = json!({ "type": "control_response", "response": response });
+                let answer = AgentInput::Batch(Batch::Lines(format!("{answer}\n").into()));
+                self.next.push_back((process, answer));
+            }
+            None => {}
         }
-        self.got.outside.append(&mut seen.chunks);
-        true
     }
 
-    fn question(&mut self, frame: &Frame<'_>) {
-        let request = frame.request.map(value).unwrap_or_default();
-        let (Some((turn, seen)), "can_use_tool") = (
-            &mut self.running,
-            request["subtype"].as_str().unwrap_or_default(),
-        ) else {
-            return;
+    /// Lets the bridge do what the recording's client did, as far as it does such things.
+    fn client_sent(&mut self, frame: &Value) {
+        let request = &frame["request"];
+        let of = |mut params: Value| {
+            params["sessionId"] = "s1".into();
+            params
         };
-        let input = to_raw_value(&request["input"]).expect("JSON");
-        let option = |id: &str, kind| PermissionOption {
-            id: id.to_owned(),
-            name: id.to_owned(),
-            kind,
-        };
-        let options = vec![
-            option("allow", OptionKind::AllowOnce),
-            option("deny", OptionKind::RejectOnce),
-        ];
-        let raw_options = to_raw_value(&json!(["allow", "deny"])).expect("JSON");
-        let permission = Permission {
-            session: "s".into(),
-            question: RawValue::NULL.to_owned(),
-            tool: ToolUpdate {
-                id: request["tool_use_id"].as_str().unwrap_or_default().into(),
-                name: request["tool_name"].as_str().map(Into::into),
-                input: Some(Cow::Borrowed(&input)),
-                ..ToolUpdate::default()
-            },
-            options,
-            raw_options: Some(&raw_options),
-            other: Members::default(),
-        };
-        let decision = permit::decide(self.policy, &permission.options);
-        turn.permission(None, &permission, &decision, seen);
+        match (frame["type"].as_str(), request["subtype"].as_str()) {
+            (Some("user"), _) => {
+                let content = &frame["message"]["content"];
+                let said = content.as_str().or(content[0]["text"].as_str());
+                self.said("user", &frame["uuid"]);
+                let message = json!({ "message": said });
+                self.command("session/prompt", of(message), Command::Prompt);
+            }
+            (_, Some("interrupt")) => {
+                self.said("interrupt", &frame["request_id"]);
+                self.command("session/cancel", of(json!({})), Command::Cancel);
+            }
+            (_, Some(what @ "set_permission_mode")) => {
+                self.said(what, &frame["request_id"]);
+                let mode = json!({ "mode": request["mode"] });
+                self.command("session/setMode", of(mode), Command::SetMode);
+            }
+            (_, Some(what @ "set_model")) if !request["model"].is_null() => {
+                self.said(what, &frame["request_id"]);
+                let model = json!({ "model": request["model"] });
+                self.command("session/setModel", of(model), Command::SetModel);
+            }
+            _ => {}
+        }
+        // What the bridge did not say now was refused.
+        self.said.retain(|(what, _)| what == "initialize");
+    }
+
+    fn cli_sent(&mut self, line: &str) {
+        let mut line = line.to_owned();
+        if line.contains(r#""type":"control_response""#) {
+            // An answer to something the bridge does not ask is left out: it could be taken for another's.
+            let id = |(recorded, ours): &(String, String)| {
+                let [recorded, ours] = [recorded, ours].map(|id| format!(r#""request_id":"{id}""#));
+                line.contains(&recorded)
+                    .then(|| line.replace(&recorded, &ours))
+            };
+            let Some(ours) = self.ids.iter().find_map(id) else {
+                return;
+            };
+            line = ours;
+        }
+        for (recorded, ours) in self.ids.iter().filter(|(_, ours)| ours.len() == 36) {
+            line = line.replace(recorded, ours);
+        }
+        line.push('\n');
+        if let Some(process) = self.process {
+            self.input(process, AgentInput::Batch(Batch::Lines(line.into())));
+            self.settle();
+        }
+    }
+
+    fn input(&mut self, process: AgentId, input: AgentInput) {
+        let rest = self.bridge.agent(process, input, self.now, &mut self.seen);
+        assert!(rest.is_none(), "the outlet is never full");
+        self.bridge.drained(true, self.now, &mut self.seen);
     }
 }

@@ -46,13 +46,36 @@ pub struct Entry<'a> {
     raw: Option<String>,
 }
 
+/// What the client sees.
 #[derive(Default)]
-struct Seen {
+pub struct Seen {
     profile: Profile,
     got: Replayed,
     last_seq: HashMap<String, u64>,
     /// What is not answered yet.
     asked: HashMap<Token, &'static str>,
+}
+
+impl Seen {
+    /// A client of that profile.
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            ..Self::default()
+        }
+    }
+
+    /// The client asks.
+    pub fn asked(&mut self, token: Token, name: &'static str) {
+        self.asked.insert(token, name);
+    }
+
+    /// All that it got.
+    pub fn finish(self) -> Replayed {
+        let open: Vec<_> = self.asked.into_values().collect();
+        assert!(open.is_empty(), "never answered: {open:?}");
+        self.got
+    }
 }
 
 impl Outlet for Seen {
@@ -67,7 +90,7 @@ impl Outlet for Seen {
                 summary
             }
             Ok(_) => return,
-            Err(error) if matches!(asked, "session/prompt" | "session/ensure") => {
+            Err(error) if asked.starts_with("session/") => {
                 let error = json!({ "message": error.message, "data": error.data() });
                 let refused = json!({ "refused": asked, "error": error });
                 self.got.refused.push(refused);
@@ -135,10 +158,9 @@ struct Opening {
     recorded: Option<String>,
 }
 
-/// What a client of that profile gets of a recording.
-pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
-    let now = Instant::now();
-    let settings = Settings {
+/// What a bridge is told at its start.
+pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
+    Settings {
         default_agent: AgentSpec {
             command: "agent".into(),
             args: Vec::new(),
@@ -155,13 +177,16 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
         clock: (now, 0),
         inherited: Variables::default(),
         on_lost: OnLost::default(),
-    };
+    }
+}
+
+/// What a client of that profile gets of a recording.
+pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
+    let now = Instant::now();
+    let settings = settings(policy, profile, now);
     let mut replay = Replay {
         bridge: Bridge::new(settings, Box::new(Volatile)),
-        seen: Seen {
-            profile,
-            ..Seen::default()
-        },
+        seen: Seen::new(profile),
         agent: None,
         tokens: 0,
         ids: HashMap::new(),
@@ -188,9 +213,7 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
     }
     // However the recording ends, its agent is gone then.
     replay.agent_input(AgentInput::Exited(Exit::default()));
-    let open: Vec<_> = replay.seen.asked.into_values().collect();
-    assert!(open.is_empty(), "never answered: {open:?}");
-    replay.seen.got
+    replay.seen.finish()
 }
 
 impl Replay {
@@ -198,7 +221,7 @@ impl Replay {
     fn command(&mut self, name: &'static str, command: Command) -> Vec<Value> {
         self.tokens += 1;
         let token = Token(self.tokens);
-        self.seen.asked.insert(token, name);
+        self.seen.asked(token, name);
         self.bridge
             .command(token, command, self.now, &mut self.seen);
         self.calls()
