@@ -2,7 +2,7 @@
 # Instructions per update of the whole `acpipe run` process, a figure that no noise on the machine moves.
 #
 #   benches/instructions.sh           builds, measures, prints a table; exits 1 where a budget is exceeded
-#   ACPIPE_BIN=PATH AGENT_BIN=PATH    measures these instead of building
+#   ACPIPE_BIN=PATH AGENT_BIN=PATH CLAUDE_BIN=PATH    measures these instead of building
 #
 # It is (Ir of 22,000 updates - Ir of 2,000) / 20,000 under callgrind, so that start-up and shut-down cancel out.
 # Only acpipe is counted: valgrind does not follow the exec of the agent.
@@ -11,18 +11,21 @@ set -eu
 text_budget=8000
 # 10,000 until sessions were stored: their lines, and the summary among them, take about 700.
 mixed_budget=11000
+# Its lines are longer, each names itself anew, and all of the text is told twice: bit by bit and whole.
+claude_budget=13000
 
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
     echo "instructions.sh: valgrind is missing" >&2
     exit 2
 fi
-if [ -z "${ACPIPE_BIN:-}" ] || [ -z "${AGENT_BIN:-}" ]; then
-    cargo build --quiet --release --features fake-agent --bin acpipe --bin fake-agent
+if [ -z "${ACPIPE_BIN:-}" ] || [ -z "${AGENT_BIN:-}" ] || [ -z "${CLAUDE_BIN:-}" ]; then
+    cargo build --quiet --release --features fake-agent --bin acpipe --bin fake-agent --bin fake-claude
 fi
 target=${CARGO_TARGET_DIR:-target}
 acpipe=${ACPIPE_BIN:-$target/release/acpipe}
 agent=${AGENT_BIN:-$target/release/fake-agent}
+export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$target/release/fake-claude}"
 
 # No user's sessions or settings are touched or used.
 home=$(mktemp -d)
@@ -32,18 +35,26 @@ unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
 
 # instructions MIX UPDATES
 instructions() {
+    if [ "$1" = claude ]; then
+        flood="[{\"repeat\":[$2,[{\"delta\":\"0000000{i} the quick brown fox jumps\"}]]}]"
+        set -- "$1" "$2" "$flood" --agent claude
+    else
+        set -- "$1" "$2" go -- "$agent" --flood --mix "$1" --updates "$2"
+    fi
+    mix=$1 updates=$2
+    shift 2
     valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$home/log" --child-silent-after-fork=yes \
-        "$acpipe" run -o chunks go -- "$agent" --flood --mix "$1" --updates "$2" \
+        "$acpipe" run -o chunks "$@" \
         </dev/null >"$home/out" 2>"$home/err" || {
         cat "$home/log" "$home/err" >&2
-        echo "instructions.sh: the run of $2 $1 updates failed" >&2
+        echo "instructions.sh: the run of $updates $mix updates failed" >&2
         exit 2
     }
     # The last delta of a mixed flood is the sixth of ten updates.
-    last=$(($2 - 1))
-    [ "$1" = text ] || last=$(($2 - 5))
-    if ! grep -q "$(printf '%08d' "$last")" "$home/out"; then
-        echo "instructions.sh: of $2 $1 updates the last delta did not come" >&2
+    last=$((updates - 1))
+    [ "$mix" != mixed ] || last=$((updates - 5))
+    if ! grep -q "0*$last the quick" "$home/out"; then
+        echo "instructions.sh: of $updates $mix updates the last delta did not come" >&2
         exit 2
     fi
     sed -n 's/.*Collected *: *//p' "$home/log"
@@ -52,12 +63,15 @@ instructions() {
 over=0
 echo "| flood | instructions/update | budget |"
 echo "|-|-:|-:|"
-for mix in text mixed; do
+for mix in text mixed claude; do
     few=$(instructions "$mix" 2000)
     many=$(instructions "$mix" 22000)
     each=$(((many - few) / 20000))
-    budget=$text_budget
-    [ "$mix" = text ] || budget=$mixed_budget
+    case $mix in
+    text) budget=$text_budget ;;
+    mixed) budget=$mixed_budget ;;
+    claude) budget=$claude_budget ;;
+    esac
     verdict=
     if [ "$each" -gt "$budget" ]; then
         verdict=' (exceeded)'
