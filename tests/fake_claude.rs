@@ -18,7 +18,7 @@
 //! | `{"silent": true}` | ends the turn without a result |
 //! | `{"background": […]}` | a turn that nobody asks for, next in the queue |
 //! | `{"clear": "id"}` | goes on as another session |
-//! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}` | raw output: a line, bytes, a line of N bytes that is the result |
+//! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}`, `{"novel": N}` | raw output: a line, bytes; a result, and a frame that nobody knows, of N bytes |
 //! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` only where the file is not there yet, which is then made |
 //!
 //! In texts `{uuid}`, `{session}` and `{i}` stand for the prompt's uuid, the session's id and the round of a `repeat`.
@@ -63,6 +63,8 @@ struct Cli {
 #[derive(Default)]
 struct State {
     session: String,
+    /// The permission mode.
+    mode: String,
     /// Turns to come: of a prompt, by its uuid, or unasked.
     queue: VecDeque<(Option<String>, Vec<Value>, String)>,
     /// Subtypes of the control requests so far.
@@ -95,6 +97,7 @@ fn main() {
     let log = log.map(|path| or_die(File::options().append(true).create(true).open(path)));
     let state = State {
         session: session.unwrap_or_default(),
+        mode: flag("permission-mode").unwrap_or_else(|| "default".to_owned()),
         ..State::default()
     };
     let cli = Arc::new(Cli {
@@ -258,7 +261,7 @@ impl Cli {
             "initialize" => json!({
                 "commands": [{"name": "compact", "description": "Compacts", "argumentHint": ""}],
                 "models": [{"value": "default", "displayName": "Default"}, {"value": "haiku", "displayName": "Haiku"}],
-                "current_permission_mode": frames::flag(self, "permission-mode").unwrap_or("default".into()),
+                "current_permission_mode": self.state().mode.clone(),
             }),
             "interrupt" => json!({ "still_queued": still_queued }),
             "cancel_async_message" => {
@@ -274,7 +277,11 @@ impl Cli {
                 json!({ "cancelled": cancelled })
             }
             "set_model" => json!({"model": request["model"]}),
-            "set_permission_mode" => json!({"mode": request["mode"]}),
+            "set_permission_mode" => {
+                let mode = request["mode"].as_str().unwrap_or_default();
+                mode.clone_into(&mut self.state().mode);
+                json!({ "mode": mode })
+            }
             _ => {
                 let response = json!({"subtype": "error", "request_id": id, "error_code": "unsupported_request",
                     "error": format!("Unsupported control request subtype: {subtype}")});

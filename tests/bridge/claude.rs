@@ -287,7 +287,7 @@ fn endings_of_turns_are_told() {
     let mut s = claude::ready(&json!({}));
     let turn = s.steps(&json!([{"say": "x"}, {"result": {"subtype": "error_max_turns", "is_error": true,
         "terminal_reason": "max_turns", "num_turns": 3, "errors": ["Reached maximum number of turns (2)"]}}]));
-    assert_eq!(turn.summary["stopReason"], "max_turns");
+    assert_eq!(turn.summary["stopReason"], "max_turn_requests");
     assert_eq!(turn.summary["errors"][0]["kind"], "maxTurns");
     assert_eq!(turn.summary["numTurns"], 3);
     let turn = s.steps(&json!([{"result": {"is_error": true, "result": "API Error: 400 no", "api_error_status": 400,

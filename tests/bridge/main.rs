@@ -13,7 +13,10 @@ mod harness;
 
 mod cancel;
 mod claude;
+mod claude_control;
+mod claude_faults;
 mod claude_processes;
+mod claude_sessions;
 mod cli;
 mod content;
 mod environment;

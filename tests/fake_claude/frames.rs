@@ -9,16 +9,10 @@ pub(crate) fn lifecycle(cli: &Cli, uuid: &str, state: &str) {
     );
 }
 
-pub(crate) fn flag(cli: &Cli, name: &str) -> Option<String> {
-    let prefix = format!("--{name}=");
-    let value = |arg: &String| Some(arg.strip_prefix(&prefix)?.to_owned());
-    cli.argv.iter().find_map(value)
-}
-
 pub(crate) fn init(cli: &Cli) {
     send(
         &json!({"type": "system", "subtype": "init", "session_id": cli.session(), "tools": ["Bash"],
-        "cwd": std::env::current_dir().ok(), "permissionMode": flag(cli, "permission-mode").unwrap_or("default".into())}),
+        "cwd": std::env::current_dir().ok(), "permissionMode": cli.state().mode.clone()}),
     );
 }
 

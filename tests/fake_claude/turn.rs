@@ -25,6 +25,11 @@ pub(crate) struct Turn {
     round: u64,
 }
 
+fn xs(length: &Value) -> String {
+    let length = length.as_u64().and_then(|n| usize::try_from(n).ok());
+    "x".repeat(length.unwrap_or_default())
+}
+
 fn next() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
@@ -147,14 +152,8 @@ impl Turn {
                 let bytes: Vec<u8> = or_die(serde_json::from_value(arg.clone()));
                 write(&bytes);
             }
-            "huge" => {
-                let text = "x".repeat(
-                    arg.as_u64()
-                        .and_then(|n| usize::try_from(n).ok())
-                        .unwrap_or(0),
-                );
-                self.result(&json!({ "result": text }));
-            }
+            "huge" => self.result(&json!({ "result": xs(arg) })),
+            "novel" => send(&json!({"type": "novel", "session_id": cli.session(), "x": xs(arg)})),
             "repeat" => {
                 for round in 0..arg[0].as_u64().unwrap_or(0) {
                     self.round = round;

@@ -334,10 +334,13 @@ impl Server {
     pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
         let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
             let stream = s.stream(session);
-            let unasked = |c: &&Given| c.chunk["messageMetadata"]["acp"]["unprompted"] == true;
+            let about =
+                |c: &Given, dialect| c.chunk["messageMetadata"][dialect]["unprompted"] == true;
+            let unasked = |c: &&Given| about(c, "acp") || about(c, "claude");
             let turn = stream.chunks.iter().find(unasked)?.turn.clone();
             let over = |c: &Given| {
-                c.turn == turn && ["finish", "error"].contains(&c.chunk["type"].as_str().unwrap())
+                c.turn == turn
+                    && ["finish", "error", "abort"].contains(&c.chunk["type"].as_str().unwrap())
             };
             if !stream.chunks.iter().any(over) {
                 return None;

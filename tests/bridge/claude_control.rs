@@ -1,0 +1,161 @@
+//! What goes between acpipe and the Claude Code CLI beside words: questions, cancels, settings, turns unasked.
+
+use crate::harness::claude::{self, answers, args, requests};
+use serde_json::{Value, json};
+
+fn text(chunks: &[Value]) -> String {
+    let deltas = chunks.iter().filter(|chunk| chunk["type"] == "text-delta");
+    deltas
+        .map(|chunk| chunk["delta"].as_str().unwrap())
+        .collect()
+}
+
+fn ask(tool: &str) -> Value {
+    json!({"tool_name": tool, "tool_use_id": "t1", "input": {"command": "ls"},
+        "permission_suggestions": [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]})
+}
+
+#[test]
+fn questions_are_answered_by_the_policy() {
+    for (policy, tool, behavior) in [
+        ("approve", "Bash", "allow"),
+        ("deny", "Bash", "deny"),
+        // To allow it would be no answer.
+        ("approve", "AskUserQuestion", "deny"),
+    ] {
+        let mut s = claude::ready_with(&["--permissions", policy], &json!({}));
+        let turn = s.steps(&json!([{"ask": ask(tool)}]));
+        let approved = behavior == "allow";
+        assert_eq!(turn.one("tool-approval-response")["approved"], approved);
+        assert_eq!(turn.summary["isError"], false);
+        let answers = answers(&s.finish().log);
+        assert_eq!(answers.len(), 1);
+        let answer = &answers[0]["response"];
+        assert_eq!(answer["behavior"], behavior, "{policy} {tool}");
+        if approved {
+            assert_eq!(answer["updatedInput"], json!({"command": "ls"}));
+        }
+        // Once is not always.
+        assert_eq!(answer.get("updatedPermissions"), None);
+        assert_eq!(answer.get("interrupt"), None);
+    }
+}
+
+#[test]
+fn a_question_that_is_withdrawn_harms_nothing() {
+    let mut s = claude::ready(&json!({}));
+    let turn = s.steps(&json!([{"asked": ask("Bash")}, {"withdraw": true}, {"say": "on"}]));
+    assert_eq!(turn.summary["text"], "on");
+    assert_eq!(turn.summary["isError"], false);
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+#[test]
+fn a_request_that_is_not_known_is_answered_with_an_error() {
+    let mut s = claude::ready(&json!({}));
+    for request in [
+        json!({"subtype": "hook_callback", "callback_id": "x"}),
+        json!({"subtype": "can_use_tool"}),
+        json!({}),
+    ] {
+        let turn = s.steps(&json!([{ "request": request }]));
+        let said = turn.summary["text"].as_str().unwrap();
+        let answer: Value = serde_json::from_str(said).unwrap();
+        assert_eq!(answer["subtype"], "error", "{request}");
+    }
+}
+
+#[test]
+fn a_cancel_that_meets_the_result_ends_the_turn_once() {
+    let mut s = claude::ready(&json!({}));
+    let id = s.send_steps("default", &json!([{"delta": "x"}, {"wait": "interrupt"}]));
+    s.await_chunk("default", |chunk| chunk["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["isError"], false);
+    assert_eq!(turn.summary["metadata"]["cancelRequested"], true);
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+#[test]
+fn a_cancel_that_is_not_answered_is_given_up_and_the_session_waits() {
+    let mut s = claude::ready(&json!({"control": {"interrupt": []}}));
+    let steps = json!([{"delta": "x"}, {"wait": "set_model"}, {"say": "late"}]);
+    let id = s.send_steps("default", &steps);
+    s.await_chunk("default", |chunk| chunk["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["errors"][0]["kind"], "timeout");
+    let error = s.call_error("session/prompt", &json!({"message": "too early"}));
+    assert_eq!(error["data"]["kind"], "busy");
+    s.call("session/setModel", &json!({"model": "haiku"}));
+    assert!(text(&s.unprompted("default")).contains("late"));
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+#[test]
+fn what_was_set_is_set_again_in_another_process() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    s.call("session/setModel", &json!({"model": "Haiku"}));
+    let set = s.call("session/setMode", &json!({"mode": "plan"}));
+    assert_eq!(set["state"]["modes"]["currentModeId"], "plan");
+    assert_eq!(set["state"]["models"]["currentModelId"], "haiku");
+    s.steps(&json!([{"exit": 1}]));
+    let turn = s.prompt("again");
+    assert_eq!(turn.summary["text"], "again");
+    let receipt = &turn.one("data-recovery")["data"];
+    assert_eq!(receipt["rung"], "resume");
+    assert_eq!(receipt["notRestored"], json!([]));
+    let state = s.ensure("default")["state"].clone();
+    assert_eq!(state["models"]["currentModelId"], "haiku");
+    let log = s.finish().log;
+    let second = claude::processes(&log)[1]["pid"].clone();
+    let log: Vec<Value> = log
+        .into_iter()
+        .filter(|line| line["pid"] == second)
+        .collect();
+    assert_eq!(requests(&log, "set_model")[0]["model"], "haiku");
+    assert_eq!(requests(&log, "set_permission_mode")[0]["mode"], "plan");
+}
+
+#[test]
+fn what_cannot_be_set_is_told() {
+    let refused = json!({"frame": {"type": "control_response", "response":
+        {"subtype": "error", "request_id": "{request}", "error": "not today"}}});
+    let mut s = claude::ready(&json!({"control": {"set_model": [refused]}}));
+    let error = s.call_error("session/setModel", &json!({"model": "haiku"}));
+    assert!(
+        error["message"].to_string().contains("not today"),
+        "{error}"
+    );
+    // It was not launched for it.
+    let error = s.call_error("session/setMode", &json!({"mode": "bypassPermissions"}));
+    assert!(error["data"]["choices"].is_array(), "{error}");
+    assert_eq!(s.prompt("hi").summary["text"], "hi");
+}
+
+#[test]
+fn a_session_that_is_cleared_goes_on_under_its_new_id() {
+    let new = "11111111-1111-4111-8111-111111111111";
+    let mut s = claude::ready(&json!({}));
+    s.prompt("before");
+    assert_eq!(s.prompt("before").summary["cost"], 0.25);
+    let turn = s.steps(&json!([{ "clear": new }]));
+    assert_eq!(turn.summary["isError"], false, "{}", turn.summary);
+    assert_eq!(s.ensure("default")["agentSessionId"], new);
+    let turn = s.prompt("after");
+    assert_eq!(turn.summary["text"], "after");
+    assert_eq!(turn.summary["cost"], 0.25);
+    s.steps(&json!([{"exit": 1}]));
+    assert_eq!(s.prompt("again").summary["cost"], 0.25);
+    let mut s = s.restart_in(&[], &[("CLAUDE_CLI_PATH", crate::harness::FAKE_CLAUDE)]);
+    s.initialize();
+    s.connect_claude(&json!({}));
+    assert_eq!(s.ensure("default")["recovery"]["rung"], "resume");
+    assert_eq!(s.prompt("later").summary["cost"], 0.25);
+    let processes = s.processes();
+    for process in &processes[1..] {
+        assert_eq!(args(process, "--resume="), [new]);
+    }
+}

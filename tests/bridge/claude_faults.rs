@@ -1,0 +1,56 @@
+//! What a CLI must not write, and what becomes of it.
+
+use crate::harness::claude;
+use serde_json::json;
+
+#[test]
+fn lines_that_cannot_be_used_are_counted_and_the_turn_goes_on() {
+    let mut s = claude::ready_with(&["--max-line", "100000"], &json!({}));
+    let turn = s.steps(&json!([
+        {"delta": "a"}, {"line": "no json"}, {"line": "[1]"}, {"line": ""}, {"bytes": [123, 255, 125, 10]},
+        {"novel": 200_000}, {"delta": "b"}
+    ]));
+    assert_eq!(turn.summary["text"], "ab");
+    let faults = s.call("agent/status", &json!({}))["faults"].clone();
+    let want = json!({"malformed": 2, "blank": 1, "invalidUtf8": 1, "tooLong": 1});
+    assert_eq!(faults, want);
+    assert_eq!(s.prompt("on").summary["text"], "on");
+}
+
+#[test]
+fn a_result_over_the_cap_ends_its_turn() {
+    let mut s = claude::ready_with(&["--max-line", "100000"], &json!({}));
+    let turn = s.steps(&json!([{"say": "kept"}, {"huge": 200_000}]));
+    assert_eq!(turn.summary["errors"][0]["kind"], "malformed");
+    assert!(
+        turn.summary["errors"][0]["message"]
+            .to_string()
+            .contains("--max-line")
+    );
+    assert_eq!(turn.summary["text"], "kept");
+    assert_eq!(s.prompt("on").summary["text"], "on");
+}
+
+#[test]
+fn a_cli_that_closes_its_stdout_is_ended() {
+    let mut s = claude::ready(&json!({"eof": [{"hang": true}]}));
+    s.prompt("one");
+    let turn = s.steps(&json!([{"delta": "half"}, {"closeStdout": true}, {"hang": true}]));
+    assert_eq!(turn.summary["errors"][0]["kind"], "streaming");
+    assert_eq!(turn.summary["text"], "half");
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["text"], "two");
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+}
+
+#[test]
+fn a_frame_that_is_not_known_is_passed_on() {
+    let mut s = claude::ready(&json!({}));
+    let novel = json!({"type": "novel", "session_id": "{session}", "a": {"b": 1}});
+    let turn = s.steps(&json!([{ "frame": novel }, {"say": "x"}]));
+    let told = turn
+        .of("data-claude")
+        .iter()
+        .any(|c| c.to_string().contains(r#""b":1"#));
+    assert!(told, "{:?}", turn.chunks);
+}

@@ -1,0 +1,104 @@
+//! Sessions of the Claude Code CLI: how they come back, and those that it has of its own.
+
+use crate::harness::claude::{self, args};
+use crate::harness::server::Server;
+use crate::harness::{FAKE_CLAUDE, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+const CLI: &[(&str, &str)] = &[("CLAUDE_CLI_PATH", FAKE_CLAUDE)];
+
+fn restart(s: Server) -> Server {
+    let mut s = s.restart_in(&[], CLI);
+    s.initialize();
+    s.connect_claude(&json!({}));
+    s
+}
+
+/// The files of the CLI's sessions.
+fn files(world: &World) -> Vec<PathBuf> {
+    let projects = fs::read_dir(world.dir.join("claude/projects")).unwrap();
+    let dirs = projects.map(|dir| fs::read_dir(dir.unwrap().path()).unwrap());
+    let files = dirs.flatten().map(|file| file.unwrap().path());
+    files
+        .filter(|file| file.extension().unwrap() == "jsonl")
+        .collect()
+}
+
+fn failed(recovery: &Value) -> Vec<String> {
+    let failed = recovery["failed"].as_array().unwrap().iter();
+    failed
+        .map(|f| {
+            format!(
+                "{} {}",
+                f["rung"].as_str().unwrap(),
+                f["kind"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_session_comes_back_with_what_it_cost() {
+    let mut s = claude::ready(&json!({}));
+    assert_eq!(s.prompt("one").summary["cost"], 0.25);
+    let mut s = restart(s);
+    let ensured = s.ensure("default");
+    assert_eq!(ensured["recovery"]["rung"], "resume");
+    assert_eq!(ensured["recovery"]["memory"], "kept");
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["cost"], 0.25, "the CLI counts on");
+    let loaded = s.call("message/list", &json!({}));
+    assert_eq!(loaded["messages"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn one_that_the_cli_has_lost_begins_anew() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    for file in files(&s.world) {
+        fs::remove_file(file).unwrap();
+    }
+    let mut s = restart(s);
+    let recovery = s.ensure("default")["recovery"].clone();
+    assert_eq!(recovery["rung"], "new", "{recovery}");
+    assert_eq!(recovery["memory"], "lost");
+    let failed = failed(&recovery);
+    assert_eq!(failed[0], "resume sessionNotFound");
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    let turn = s.prompt("two");
+    assert_eq!(turn.summary["text"], "two");
+    assert_eq!(turn.summary["cost"], 0.25);
+    let processes = s.processes();
+    let last = processes.last().unwrap();
+    assert_eq!(args(last, "--session-id=").len(), 1);
+}
+
+#[test]
+fn a_prompt_to_one_that_is_empty_after_all_goes_to_a_new_one() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    let mut s = restart(s);
+    s.ensure("default");
+    // Whoever was resumed and lost says nothing in no turns; a new session may.
+    let steps = json!([{"result": {"num_turns": 0}}]);
+    let turn = s.steps(&steps);
+    assert_eq!(turn.summary["metadata"]["recovery"]["rung"], "new");
+    assert_eq!(turn.summary["attempts"], 2);
+    assert_eq!(turn.summary["isError"], false);
+    assert_eq!(s.prompt("on").summary["text"], "on");
+    assert_eq!(s.processes().len(), 3);
+}
+
+#[test]
+fn a_history_is_loaded_where_that_is_asked_for() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    let mut s = restart(s);
+    let ensured = s.call("session/ensure", &json!({"strategy": "load"}));
+    assert_eq!(ensured["recovery"]["rung"], "load");
+    assert_eq!(ensured["recovery"]["replayed"], 2);
+    assert_eq!(ensured["recovery"]["adopted"], 0, "they are known");
+    assert_eq!(s.prompt("two").summary["text"], "two");
+}
