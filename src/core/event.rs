@@ -60,6 +60,9 @@ pub enum AgentEvent<'a> {
     SessionRenamed { session: String, to: String },
     /// The agent begins with a prompt that waited for what it did unasked.
     PromptBegun { call: CallId },
+    /// The agent begins to do something unasked, the end of which it will tell: nothing more comes of the turn
+    /// before.
+    UnpromptedBegun { session: String },
     /// What the agent did unasked is over.
     UnpromptedEnded { session: String, end: TurnEnd },
 }

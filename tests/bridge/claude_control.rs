@@ -1,7 +1,12 @@
 //! What goes between acpipe and the Claude Code CLI beside words: questions, cancels, settings, turns unasked.
 
 use crate::harness::claude::{self, answers, args, requests};
+use crate::harness::server::Server;
 use serde_json::{Value, json};
+
+fn is_user(line: &Value) -> bool {
+    line["got"]["type"] == "user"
+}
 
 fn text(chunks: &[Value]) -> String {
     let deltas = chunks.iter().filter(|chunk| chunk["type"] == "text-delta");
@@ -90,6 +95,62 @@ fn a_cancel_that_is_not_answered_is_given_up_and_the_session_waits() {
     assert_eq!(error["data"]["kind"], "busy");
     s.call("session/setModel", &json!({"model": "haiku"}));
     assert!(text(&s.unprompted("default")).contains("late"));
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+/// A turn that nobody asked for runs, and says "bg" until the model is set or it is interrupted.
+fn in_background(script: &Value, until: &Value) -> Server {
+    let mut s = claude::ready(script);
+    let turn = s.steps(&json!([{"say": "asked"}, {"background": [{"delta": "bg"}, until]}]));
+    assert_eq!(turn.summary["text"], "asked");
+    s.await_chunk("default", |chunk| chunk["delta"] == "bg");
+    s
+}
+
+#[test]
+fn a_turn_that_nobody_asked_for_is_a_message_of_its_own() {
+    let mut s = claude::ready(&json!({}));
+    let turn = s.steps(&json!([{"say": "asked"}, {"background": [{"say": "a task ended"}]}]));
+    assert_eq!(turn.summary["text"], "asked");
+    // It ends with its result, not when it is quiet.
+    assert_eq!(text(&s.unprompted("default")), "a task ended");
+    let turn = s.prompt("next");
+    assert_eq!(turn.summary["text"], "next");
+    assert_eq!(turn.summary["cost"], 0.25);
+}
+
+#[test]
+fn a_prompt_that_waits_for_such_a_turn_has_its_own_words() {
+    let mut s = in_background(&json!({}), &json!({"wait": "set_model"}));
+    let id = s.send_prompt("default", "second");
+    s.await_log(2, is_user);
+    s.call("session/setModel", &json!({"model": "haiku"}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["text"], "second");
+    assert_eq!(text(&s.unprompted("default")), "bg");
+}
+
+#[test]
+fn a_prompt_that_waits_can_be_cancelled() {
+    let mut s = in_background(&json!({}), &json!({"wait": "cancel_async_message"}));
+    let id = s.send_prompt("default", "second");
+    s.await_log(2, is_user);
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["text"], "");
+    s.unprompted("default");
+    assert_eq!(s.prompt("next").summary["text"], "next");
+    let log = s.finish().log;
+    assert_eq!(requests(&log, "cancel_async_message").len(), 1);
+}
+
+#[test]
+fn what_nobody_asked_for_can_be_cancelled() {
+    let mut s = in_background(&json!({}), &json!({"interrupted": true}));
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    let chunks = s.unprompted("default");
+    assert_eq!(chunks.last().unwrap()["type"], "abort");
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 

@@ -296,12 +296,7 @@ impl Bridge {
                 self.ended.push((id, at));
                 continue;
             }
-            let running = self.sessions.get_mut(&id).and_then(|s| s.running.as_mut());
-            if let Some(ending) = running.and_then(|r| r.ended.take())
-                && let Some(ending) = self.try_again(&id, ending, now, outlet)
-            {
-                self.end_turn(&id, ending, now, outlet);
-            }
+            self.end_answered(&id, now, outlet);
         }
         self.renew(now, outlet);
     }

@@ -172,6 +172,31 @@ impl Bridge {
         });
     }
 
+    /// Nothing more comes of the turn that was answered: what follows in the same breath is not part of it.
+    pub(super) fn end_before(
+        &mut self,
+        agent_session: &str,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let id = self.routes.get(agent_session);
+        let at = id.and_then(|id| self.ended.iter().position(|(ended, _)| ended == id));
+        if let Some(at) = at {
+            let (id, _) = self.ended.remove(at);
+            self.end_answered(&id, now, outlet);
+        }
+    }
+
+    /// Ends a turn that was answered, or sends its prompt again.
+    pub(super) fn end_answered(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let running = self.sessions.get_mut(id).and_then(|s| s.running.as_mut());
+        if let Some(ending) = running.and_then(|r| r.ended.take())
+            && let Some(ending) = self.try_again(id, ending, now, outlet)
+        {
+            self.end_turn(id, ending, now, outlet);
+        }
+    }
+
     /// Whether the agent may still do something: not while it is being stopped.
     pub(super) fn is_serving(&self) -> bool {
         !self.agent.as_ref().is_none_or(Agent::is_stopping)

@@ -246,7 +246,11 @@ impl Session {
             "keep_alive" => {}
             kind => {
                 if kind == "system" && frame.subtype() == "init" {
-                    self.unasked |= self.prompt.is_none();
+                    if self.prompt.is_none() && !self.unasked {
+                        self.unasked = true;
+                        let session = self.id.clone();
+                        events.push(AgentEvent::UnpromptedBegun { session });
+                    }
                     // Resumed by a title, forked or cleared, it tells its id only here.
                     if let Some(id) = text(frame.session_id) {
                         self.rename(&id, events);
@@ -426,12 +430,12 @@ impl Session {
         let state = word(frame.rest.get("state"));
         if state == "started"
             && let Some(prompt) = self.prompt.as_mut()
-            && prompt.waits
             && ours(prompt)
         {
-            prompt.waits = false;
             let call = prompt.call;
-            events.push(AgentEvent::PromptBegun { call });
+            if std::mem::take(&mut prompt.waits) {
+                events.push(AgentEvent::PromptBegun { call });
+            }
         }
         if state == "cancelled"
             && let Some(prompt) = self.prompt.take_if(ours)
