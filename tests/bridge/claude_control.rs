@@ -146,6 +146,24 @@ fn a_prompt_that_waits_can_be_cancelled() {
 }
 
 #[test]
+fn a_prompt_that_begins_though_it_was_cancelled_is_interrupted() {
+    // The CLI begins with it before it is taken back.
+    let late = json!({"frame": {"type": "control_response", "response":
+        {"subtype": "success", "request_id": "{request}", "response": {"cancelled": false}}}});
+    let script = json!({"control": {"cancel_async_message": [late]}});
+    let mut s = in_background(&script, &json!({"interrupted": true}));
+    let steps = json!([{"delta": "begun"}, {"interrupted": true}]);
+    let id = s.send_steps("default", &steps);
+    s.await_log(2, is_user);
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["isError"], false, "{}", turn.summary);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    s.unprompted("default");
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+#[test]
 fn what_nobody_asked_for_can_be_cancelled() {
     let mut s = in_background(&json!({}), &json!({"interrupted": true}));
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);

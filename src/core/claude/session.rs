@@ -242,7 +242,7 @@ impl Session {
                     self.questions.remove(id.as_ref());
                 }
             }
-            "command_lifecycle" => self.lifecycle(&frame, events),
+            "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),
             "keep_alive" => {}
             kind => {
                 if kind == "system" && frame.subtype() == "init" {
@@ -424,7 +424,12 @@ impl Session {
     }
 
     /// A prompt that waited begins, or was taken back and has no result.
-    fn lifecycle(&mut self, frame: &Frame<'_>, events: &mut Vec<AgentEvent<'_>>) {
+    fn lifecycle(
+        &mut self,
+        frame: &Frame<'_>,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Vec<u8>,
+    ) {
         let uuid = text(frame.rest.get("command_uuid"));
         let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
         let state = word(frame.rest.get("state"));
@@ -432,9 +437,13 @@ impl Session {
             && let Some(prompt) = self.prompt.as_mut()
             && ours(prompt)
         {
-            let call = prompt.call;
+            let (call, cancelled) = (prompt.call, prompt.cancelled);
             if std::mem::take(&mut prompt.waits) {
                 events.push(AgentEvent::PromptBegun { call });
+            }
+            if cancelled {
+                // It was to be taken back, but the CLI was faster.
+                self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
             }
         }
         if state == "cancelled"
