@@ -68,10 +68,18 @@ enum Role {
     /// Tells of the CLI's sessions.
     List {
         call: CallId,
+        place: Path,
         found: Vec<ListedSession>,
     },
     /// Tells the real path of a directory, by which the CLI names the place of its sessions.
-    Path { of: String, then: Then },
+    Path { path: Path, then: Then },
+}
+
+/// A directory, in the client's words and in the CLI's.
+#[derive(Debug, Default, Clone)]
+struct Path {
+    given: String,
+    real: String,
 }
 
 /// What is read once the place is known.
@@ -153,26 +161,29 @@ impl Claude {
 
     /// Looks for the place of a working directory's sessions.
     fn find(&mut self, cwd: &str, then: Then, out: &mut Outgoing) {
-        let of = cwd.to_owned();
-        let child = self.add(Role::Path { of, then });
+        let path = Path {
+            given: cwd.to_owned(),
+            real: cwd.to_owned(),
+        };
+        let child = self.add(Role::Path { path, then });
         out.order(child, Order::ResolvePath(cwd.to_owned()));
     }
 
     /// The real path of a working directory is known: reads what was wanted of it.
     fn found(
         &mut self,
-        cwd: &str,
+        place: Path,
         then: Then,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
         let lookup = |name: &str| self.env.0.get(name)?.clone();
         let root = self.root.as_deref();
-        let dir = root.map(|root| projects::dir(root, cwd, lookup));
+        let dir = root.map(|root| projects::dir(root, &place.real, lookup));
         match then {
             Then::List(call) => {
                 let found = Vec::new();
-                let child = self.add(Role::List { call, found });
+                let child = self.add(Role::List { call, place, found });
                 out.order(child, Order::ListFiles(dir.unwrap_or_default()));
             }
             Then::Load(of) => {
@@ -383,13 +394,19 @@ impl Dialect for Claude {
                 }
                 self.children.insert(child, Role::History { of, history });
             }
-            Some(Role::List { found, .. }) => {
+            Some(Role::List { place, found, .. }) => {
                 let listed: Result<Listed, _> = serde_json::from_str(text);
-                found.extend(listed.ok().and_then(|listed| listed.session()));
+                if let Some(mut listed) = listed.ok().and_then(|listed| listed.session()) {
+                    let here = |cwd: &&mut String| **cwd == place.real;
+                    if let Some(cwd) = listed.cwd.as_mut().filter(here) {
+                        cwd.clone_from(&place.given);
+                    }
+                    found.push(listed);
+                }
             }
-            Some(Role::Path { of, .. }) => {
-                if let Ok(path) = serde_json::from_str(text) {
-                    *of = path;
+            Some(Role::Path { path, .. }) => {
+                if let Ok(real) = serde_json::from_str(text) {
+                    path.real = real;
                 }
             }
             // It is on its way out, and nobody waits for what it says.
@@ -448,11 +465,11 @@ impl Dialect for Claude {
                 self.history_read(of, failed(how), events, out);
                 true
             }
-            Some(Role::Path { of, then }) => {
-                self.found(&of, then, events, out);
+            Some(Role::Path { path, then }) => {
+                self.found(path, then, events, out);
                 true
             }
-            Some(Role::List { call, found }) => {
+            Some(Role::List { call, found, .. }) => {
                 events.push(match failed(how) {
                     Err(error) => AgentEvent::Failed { call, error },
                     Ok(()) => AgentEvent::Listed {

@@ -5,6 +5,7 @@ use crate::harness::server::Server;
 use crate::harness::{FAKE_CLAUDE, World};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 const CLI: &[(&str, &str)] = &[("CLAUDE_CLI_PATH", FAKE_CLAUDE)];
@@ -101,4 +102,56 @@ fn a_history_is_loaded_where_that_is_asked_for() {
     assert_eq!(ensured["recovery"]["replayed"], 2);
     assert_eq!(ensured["recovery"]["adopted"], 0, "they are known");
     assert_eq!(s.prompt("two").summary["text"], "two");
+}
+
+#[test]
+fn a_session_of_the_clis_own_is_listed_and_adopted() {
+    let world = World::new();
+    let real = world.dir.join("real dir");
+    fs::create_dir(&real).unwrap();
+    let link = world.dir.join("link");
+    symlink(&real, &link).unwrap();
+    let mut s = claude::launch(world, &[], &json!({}), &[]);
+    s.connect_claude(&json!({}));
+    let first = s.call("session/ensure", &json!({"sessionId": "mine", "cwd": real}));
+    for said in ["hello", "more"] {
+        let id = s.send_prompt("mine", said);
+        assert_eq!(s.turn(&id).summary["text"], said);
+    }
+    s.call("session/clear", &json!({"sessionId": "mine"}));
+    // The CLI names the place of its sessions by the real path.
+    for cwd in [&real, &link] {
+        let list = s.call("session/list", &json!({"cwd": cwd, "agent": true}));
+        let sessions = list["sessions"].as_array().unwrap();
+        assert_eq!(sessions.len(), 1, "{list}");
+        assert_eq!(sessions[0]["state"], "foreign");
+        assert_eq!(sessions[0]["agentSessionId"], first["agentSessionId"]);
+    }
+    let adopted = s.call(
+        "session/ensure",
+        &json!({"sessionId": "theirs", "cwd": link, "agentSessionId": first["agentSessionId"]}),
+    );
+    assert_eq!(adopted["recovery"]["rung"], "load", "{adopted}");
+    assert_eq!(adopted["recovery"]["adopted"], 4);
+    let list = s.call("message/list", &json!({"sessionId": "theirs"}));
+    let said: Vec<&str> = list["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| {
+            m["parts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find_map(|p| p["text"].as_str())
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(said, ["hello", "hello", "more", "more"]);
+    let id = s.send_prompt("theirs", "on");
+    assert_eq!(s.turn(&id).summary["text"], "on");
+    let nobody =
+        json!({"sessionId": "x", "agentSessionId": "22222222-2222-4222-8222-222222222222"});
+    let error = s.call_error("session/ensure", &nobody);
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
 }
