@@ -157,9 +157,11 @@ impl Outgoing {
         self.0.append(&mut other.0);
     }
 
-    /// All of it, taken out.
+    /// All of it, taken out; where lines could have been appended and were not, there is nothing to do.
     pub fn take(&mut self) -> Vec<(Child, Order)> {
-        std::mem::take(&mut self.0)
+        let mut all = std::mem::take(&mut self.0);
+        all.retain(|(_, order)| !matches!(order, Order::Lines(lines) if lines.is_empty()));
+        all
     }
 
     /// Whether nothing is to be done.
@@ -207,4 +209,22 @@ pub enum PromptPart {
         media_type: Option<String>,
         name: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_written_is_nothing_to_do() {
+        let mut out = Outgoing::default();
+        out.lines(Child(1));
+        out.lines(Child(2)).push(b'x');
+        out.order(Child(1), Order::Stop);
+        let want = [
+            (Child(2), Order::Lines(b"x".to_vec())),
+            (Child(1), Order::Stop),
+        ];
+        assert_eq!(out.take(), want);
+    }
 }
