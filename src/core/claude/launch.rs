@@ -1,6 +1,7 @@
 //! The command line of a session's process, and its environment.
 
 use crate::core::dialect::{Opening, Place};
+use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::{SessionOptions, Variables};
 use serde_json::{Map, Value, json};
 
@@ -99,6 +100,26 @@ pub fn environment() -> Variables {
         .map(|name| (name.to_owned(), None))
         .into_iter()
         .collect()
+}
+
+/// Whether each MCP server has a name of its own: the CLI knows them by their names.
+///
+/// # Errors
+/// One has none, or that of another.
+pub fn check_servers(servers: &[Value]) -> Result<(), Error> {
+    let name = |server: &Value| server.get("name")?.as_str().map(str::to_owned);
+    let names: Vec<Option<String>> = servers.iter().map(name).collect();
+    for (n, name) in names.iter().enumerate() {
+        let why = match name.as_deref() {
+            None | Some("") => "a name is needed".to_owned(),
+            Some(same) if names[..n].contains(name) => format!("there are two named {same:?}"),
+            Some(_) => continue,
+        };
+        let field = format!("mcpServers[{n}].name");
+        let error = Error::new(ErrorKind::InvalidParams, format!("{field}: {why}"));
+        return Err(error.with("field", field));
+    }
+    Ok(())
 }
 
 /// MCP servers as ACP writes them, in the form of the CLI's configuration.
@@ -228,5 +249,31 @@ mod tests {
             .find_map(|arg| arg.strip_prefix("--mcp-config="));
         let config: Value = serde_json::from_str(config.unwrap()).unwrap();
         assert_eq!(config, want);
+    }
+
+    #[test]
+    fn servers_have_names_of_their_own() {
+        let said = |servers: Value| {
+            let servers = servers.as_array().unwrap().clone();
+            check_servers(&servers).map_err(|error| error.message)
+        };
+        assert_eq!(said(json!([{"name": "a"}, {"name": "b"}])), Ok(()));
+        for (servers, why) in [
+            (
+                json!([{"name": "a"}, {"command": "c"}]),
+                "mcpServers[1].name: a name is needed",
+            ),
+            (
+                json!([{"name": ""}]),
+                "mcpServers[0].name: a name is needed",
+            ),
+            (json!([7]), "mcpServers[0].name: a name is needed"),
+            (
+                json!([{"name": "a"}, {"name": "a"}]),
+                "mcpServers[1].name: there are two named \"a\"",
+            ),
+        ] {
+            assert_eq!(said(servers), Err(why.to_owned()));
+        }
     }
 }
