@@ -20,6 +20,8 @@ mod sessions;
 mod settings;
 mod storage;
 #[cfg(test)]
+mod tests_claude;
+#[cfg(test)]
 mod tests_crossings;
 #[cfg(test)]
 mod tests_settings;

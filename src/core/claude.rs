@@ -7,6 +7,7 @@ mod context;
 pub mod frames;
 mod history;
 mod launch;
+mod processes;
 pub mod projects;
 mod prompt;
 mod questions;
@@ -228,10 +229,7 @@ impl Claude {
         let failed = how.is_err();
         events.extend(session.history_read(how));
         if failed {
-            let id = session.id.clone();
-            self.sessions.remove(&id);
-            self.children.remove(&of);
-            out.order(of, Order::Stop);
+            self.stop(of, out);
         }
     }
 }
@@ -257,9 +255,8 @@ impl Dialect for Claude {
             _ => self.uuids.next(),
         };
         let loads = matches!(way, Opening::Load(_));
-        if let Some(old) = self.sessions.remove(&id) {
-            self.children.remove(&old);
-            out.order(old, Order::Stop);
+        if let Some(old) = self.sessions.get(&id) {
+            self.stop(*old, out);
         }
         let session = Session::opening(id.clone(), call, way, place.options);
         let child = self.add(Role::Session(Box::new(session)));
@@ -295,9 +292,8 @@ impl Dialect for Claude {
     }
 
     fn close(&mut self, session: &str, out: &mut Outgoing) {
-        if let Some(child) = self.sessions.remove(session) {
-            self.children.remove(&child);
-            out.order(child, Order::Stop);
+        if let Some(child) = self.sessions.get(session) {
+            self.stop(*child, out);
         }
     }
 
@@ -370,11 +366,20 @@ impl Dialect for Claude {
             Some(Role::Session(session)) => {
                 let before = events.len();
                 session.read(child, text, &mut self.faults, events, out);
-                for event in &events[before..] {
-                    if let AgentEvent::SessionRenamed { session, to } = event {
-                        self.sessions.remove(session);
-                        self.sessions.insert(to.clone(), child);
+                let renamed = events[before..].iter().find_map(|event| match event {
+                    AgentEvent::SessionRenamed { session, to } => {
+                        Some((session.clone(), to.clone()))
                     }
+                    _ => None,
+                });
+                if session.refused {
+                    self.stop(child, out);
+                } else if let Some((from, to)) = renamed
+                    && !self.rename(child, &from, to)
+                {
+                    // Its words could not be told from those of the other.
+                    events.truncate(before);
+                    self.displaced(child, from, events, out);
                 }
             }
             Some(Role::Version { told: true }) => {}
@@ -429,6 +434,9 @@ impl Dialect for Claude {
         warn!(bytes = line.len, "line skipped: over the cap");
         if let Some(Role::Session(session)) = self.children.get_mut(&child) {
             session.read_overlong(line, events, out.lines(child));
+            if session.refused {
+                self.stop(child, out);
+            }
         }
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Process {
     pub id: AgentId,
     pub child: Child,
     pub pid: Option<u32>,
+    /// Whether it is but a file: nothing has to be ended then.
+    is_file: bool,
     /// Its end, once it is to end.
     pub stop: Option<Stop>,
 }
@@ -73,6 +75,7 @@ impl Bridge {
                 (order, _) => {
                     self.processes_started += 1;
                     let id = AgentId(self.processes_started);
+                    let is_file = !matches!(order, Order::Start(_));
                     self.effects.push(match order {
                         Order::ReadFile(path) => Effect::ReadFile(id, path),
                         Order::ListFiles(path) => Effect::ListFiles(id, path),
@@ -88,6 +91,7 @@ impl Bridge {
                         id,
                         child,
                         pid: None,
+                        is_file,
                         stop: None,
                     });
                 }
@@ -161,6 +165,8 @@ impl Bridge {
     pub(super) fn stop_processes(&mut self, now: Instant) {
         self.deliver(now);
         let Some(agent) = &mut self.agent else { return };
+        // A file that is read may be long, or on a disk that does not answer: nobody waits for its end.
+        agent.processes.retain(|process| !process.is_file);
         for process in agent.processes.iter_mut().filter(|p| p.stop.is_none()) {
             self.effects.push(process.begin_stop(now));
         }

@@ -277,6 +277,7 @@ impl Bridge {
             Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
             Err(error) => {
                 session.known = before;
+                self.close_at_agent(&agent_session);
                 self.opening_failed(id, &error, now, outlet);
                 return;
             }
@@ -319,6 +320,7 @@ impl Bridge {
         if let Err(error) = stored {
             // Else the next try would take the agent's new session for the old one.
             session.known = session.log.identity().and_then(Known::of);
+            self.close_at_agent(&agent_session);
             self.opening_failed(id, &error, now, outlet);
             return;
         }

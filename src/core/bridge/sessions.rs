@@ -144,12 +144,17 @@ impl Bridge {
             return;
         };
         self.routes.retain(|_, routed| routed != id);
+        self.close_at_agent(&agent_session);
+    }
+
+    /// The same by the agent's id.
+    pub(super) fn close_at_agent(&mut self, agent_session: &str) {
         let closes = match self.agent.as_ref().map(|agent| &agent.phase) {
             Some(Phase::Ready(info)) => info.capabilities.close,
             _ => false,
         };
         if let Some(agent) = self.agent.as_mut().filter(|_| closes) {
-            agent.dialect.close(&agent_session, &mut agent.out);
+            agent.dialect.close(agent_session, &mut agent.out);
         }
     }
 }

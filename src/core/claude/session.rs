@@ -1,5 +1,9 @@
 //! One session of the CLI: what its process is asked and owes an answer.
 
+mod end;
+#[cfg(test)]
+mod tests;
+
 use super::context::Context;
 use super::frames::{self, Frames};
 use super::launch;
@@ -7,10 +11,9 @@ use super::questions::{self, Asked};
 use super::result::result;
 use crate::core::dialect::{Child, Opening, Outgoing};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption, StopReason, TurnEnd, Update};
+use crate::core::event::{AgentEvent, CallId, PermissionOption, StopReason, TurnEnd, Update};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
-use crate::proto::frame::Overlong;
 use crate::proto::json::{Members, raw_object, text, to_raw};
 use crate::proto::wire::{LineFaults, SessionOptions};
 use serde_json::value::RawValue;
@@ -46,6 +49,8 @@ pub struct Session {
     questions: HashMap<String, Asked>,
     /// Why the CLI said that it ends.
     last_words: Option<Error>,
+    /// Whether it was refused: its process is of no use.
+    pub refused: bool,
 }
 
 /// What it was started with, as far as that matters later.
@@ -71,6 +76,8 @@ struct Open {
 enum Pending {
     Initialize,
     Interrupt,
+    /// A prompt is taken back.
+    Withdraw,
     Set(CallId),
 }
 
@@ -116,6 +123,7 @@ impl Session {
             unasked: false,
             questions: HashMap::new(),
             last_words: None,
+            refused: false,
         }
     }
 
@@ -382,15 +390,11 @@ impl Session {
         };
         let failed = word(answer.subtype) == "error";
         let said = text(answer.error).unwrap_or_default();
+        if failed {
+            events.extend(self.is_refused(&pending, &clip(&said)));
+            return;
+        }
         match pending {
-            Pending::Initialize if failed => {
-                if let Some(opening) = self.opening.take() {
-                    let message = format!("the agent refused the handshake: {}", clip(&said));
-                    let error = Error::new(ErrorKind::Session, message);
-                    let call = opening.call;
-                    events.push(AgentEvent::Failed { call, error });
-                }
-            }
             Pending::Initialize => {
                 if let Some(opening) = &mut self.opening {
                     let said = answer.response.unwrap_or(RawValue::NULL);
@@ -400,16 +404,27 @@ impl Session {
                     events.extend(self.opened());
                 }
             }
-            Pending::Set(call) => events.push(if failed {
-                let message = format!("the agent does not set it: {}", clip(&said));
-                let error = Error::new(ErrorKind::Session, message);
-                AgentEvent::Failed { call, error }
-            } else {
+            Pending::Set(call) => {
                 let state = Members::default();
-                AgentEvent::Set { call, state }
-            }),
+                events.push(AgentEvent::Set { call, state });
+            }
             Pending::Interrupt => self.interrupted(answer.response, out),
+            Pending::Withdraw => {}
         }
+    }
+
+    /// The CLI does not do what it was asked for.
+    fn is_refused(&mut self, pending: &Pending, why: &str) -> Option<AgentEvent<'static>> {
+        let (call, what) = match pending {
+            Pending::Initialize => {
+                self.refused = true;
+                (self.opening.take()?.call, "the agent refused the handshake")
+            }
+            Pending::Set(call) => (*call, "the agent does not set it"),
+            Pending::Interrupt | Pending::Withdraw => return None,
+        };
+        let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));
+        Some(AgentEvent::Failed { call, error })
     }
 
     /// An interrupt ended the turn that ran. A prompt that still waits for its own would begin now: it is taken
@@ -419,7 +434,7 @@ impl Session {
         let Some(prompt) = &self.prompt else { return };
         if prompt.cancelled && queued.contains(&prompt.uuid) {
             let request = json!({ "subtype": "cancel_async_message", "message_uuid": prompt.uuid });
-            self.request(Pending::Interrupt, &request, out);
+            self.request(Pending::Withdraw, &request, out);
         }
     }
 
@@ -457,89 +472,6 @@ impl Session {
             };
             events.push(AgentEvent::TurnEnded { call, end });
         }
-    }
-
-    /// Takes what is left of a line over the cap: where the result of a turn was lost with it, the turn must
-    /// not wait for ever.
-    pub fn read_overlong(
-        &mut self,
-        line: &Overlong,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Vec<u8>,
-    ) {
-        let fault = format!(
-            "is over the line cap ({} bytes): raise --max-line",
-            line.len
-        );
-        let speaks = |key: &str| {
-            [&line.head, &line.tail]
-                .into_iter()
-                .any(|part| memchr::memmem::find(part, key.as_bytes()).is_some())
-        };
-        if speaks("\"type\":\"control_request\"") {
-            let head = String::from_utf8_lossy(&line.head);
-            let id = head.split("\"request_id\":\"").nth(1);
-            let id = id.and_then(|rest| rest.split('"').next());
-            let error = format!("the request {fault}");
-            let response = json!({ "subtype": "error", "request_id": id, "error": error });
-            write(
-                &json!({ "type": "control_response", "response": response }),
-                out,
-            );
-        } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
-            self.frames.turn_over();
-            self.unasked = false;
-            if let Some(prompt) = self.prompt.take() {
-                let message = format!("the agent's result {fault}");
-                let error = Error::new(ErrorKind::Malformed, message);
-                let call = prompt.call;
-                events.push(AgentEvent::Failed { call, error });
-            }
-        }
-    }
-
-    /// Its process ended, or is of no use any more: nobody waits for it any longer.
-    pub fn ended(
-        mut self: Box<Self>,
-        how: Result<&Exit, &Error>,
-        events: &mut Vec<AgentEvent<'static>>,
-    ) {
-        let said = self.last_words.take();
-        let error = |kind, when: &str| match how {
-            Ok(exit) => exit.error(kind, when),
-            Err(error) => error.clone(),
-        };
-        if let Some(opening) = self.opening.take() {
-            // What the CLI says of it is better than that it ended.
-            let mut error = said.unwrap_or_else(|| {
-                error(
-                    ErrorKind::Session,
-                    "the agent ended before the session was open",
-                )
-            });
-            if !matches!(
-                error.kind,
-                ErrorKind::SessionNotFound | ErrorKind::AgentNotFound | ErrorKind::AgentStart
-            ) {
-                error.kind = ErrorKind::Session;
-            }
-            let call = opening.call;
-            events.push(AgentEvent::Failed { call, error });
-            return;
-        }
-        let error = error(ErrorKind::AgentExited, "the agent ended unexpectedly");
-        for pending in self.pending.into_values() {
-            if let Pending::Set(call) = pending {
-                let error = error.clone();
-                events.push(AgentEvent::Failed { call, error });
-            }
-        }
-        if let Some(prompt) = self.prompt {
-            let (call, error) = (prompt.call, error.clone());
-            events.push(AgentEvent::Failed { call, error });
-        }
-        let session = self.id;
-        events.push(AgentEvent::SessionLost { session, error });
     }
 }
 

@@ -1,0 +1,154 @@
+//! An agent with a process for each session: none is left behind, whatever becomes of the session.
+
+use super::tests_settings::settings;
+use super::{AgentId, AgentInput, Bridge, Effect, Exit, OPEN_LIMIT};
+use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::store::Volatile;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::Protocol;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The client: how its last call ended.
+#[derive(Default)]
+struct Heard(Option<Result<(), ErrorKind>>);
+
+impl Outlet for Heard {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        self.0 = Some(answer.map(|_| ()).map_err(|error| error.kind));
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+struct Play {
+    bridge: Bridge,
+    heard: Heard,
+    now: Instant,
+}
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+/// The version's process, and that of the first session.
+const VERSION: AgentId = AgentId(1);
+const SESSION: AgentId = AgentId(2);
+
+impl Play {
+    /// With an agent that is ready.
+    fn new() -> Self {
+        let now = Instant::now();
+        let mut settings = settings(now);
+        settings.default_agent.protocol = Protocol::Claude;
+        let home = Some("/home".to_owned());
+        settings.inherited.0.insert("HOME".to_owned(), home);
+        let mut play = Self {
+            bridge: Bridge::new(settings, Box::new(Volatile)),
+            heard: Heard::default(),
+            now,
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play.ask(Command::Connect(params(json!({}))));
+        play.hear(VERSION, AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        play.hear(VERSION, AgentInput::Exited(exit));
+        play
+    }
+
+    fn ask(&mut self, command: Command) -> Vec<Effect> {
+        let heard = &mut self.heard;
+        self.bridge.command(Token(1), command, self.now, heard);
+        self.bridge.effects(self.now)
+    }
+
+    fn hear(&mut self, id: AgentId, input: AgentInput) -> Vec<Effect> {
+        let heard = &mut self.heard;
+        assert!(self.bridge.agent(id, input, self.now, heard).is_none());
+        self.bridge.effects(self.now)
+    }
+
+    /// A session that is being opened.
+    fn opens(&mut self, how: Value) {
+        let effects = self.ask(Command::Ensure(params(how)));
+        assert!(
+            matches!(
+                effects[..],
+                [Effect::Spawn(SESSION, _), Effect::Send(SESSION, _), ..]
+            ),
+            "{effects:?}"
+        );
+    }
+
+    /// The CLI answers the handshake.
+    fn shakes_hands(&mut self) {
+        let said = json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": "1", "response": {},
+        }});
+        let lines = Batch::Lines(format!("{said}\n").into());
+        self.hear(SESSION, AgentInput::Batch(lines));
+    }
+
+    fn closes(&mut self) -> Vec<Effect> {
+        self.ask(Command::History(History::CloseSession(params(json!({})))))
+    }
+}
+
+#[test]
+fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+    // What it still says is nobody's.
+    play.shakes_hands();
+    assert_eq!(play.bridge.effects(play.now), []);
+
+    // Open for the agent, and quiet for a moment still: it may repeat its history.
+    let mut play = Play::new();
+    play.opens(json!({"sessionId": "default", "agentSessionId": "a"}));
+    play.shakes_hands();
+    let file = AgentId(SESSION.0 + 1);
+    for file in [file, AgentId(file.0 + 1), AgentId(file.0 + 2)] {
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        play.hear(file, AgentInput::Exited(exit));
+    }
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+}
+
+#[test]
+fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.heard.0 = None;
+    play.now += OPEN_LIMIT;
+    play.bridge.tick(play.now, &mut play.heard);
+    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    let effects = play.bridge.effects(play.now);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
+    play.now += Duration::from_secs(2);
+    play.bridge.tick(play.now, &mut play.heard);
+    let effects = play.bridge.effects(play.now);
+    assert_eq!(effects, [Effect::Terminate(SESSION)]);
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_file_that_is_read() {
+    let mut play = Play::new();
+    play.opens(json!({"agentSessionId": "a"}));
+    let effects = play.ask(Command::Shutdown);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
+    let effects = play.hear(SESSION, AgentInput::Exited(Exit::default()));
+    assert_eq!(effects, [Effect::Finished]);
+    assert_eq!(play.heard.0, Some(Ok(())));
+}

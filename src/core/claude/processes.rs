@@ -1,0 +1,42 @@
+//! Which process has which session.
+
+use super::{Claude, Role};
+use crate::core::dialect::{Child, Order, Outgoing};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentEvent;
+
+impl Claude {
+    /// Ends a session's process, which nobody needs any more.
+    pub(super) fn stop(&mut self, child: Child, out: &mut Outgoing) {
+        self.sessions.retain(|_, of| *of != child);
+        self.children.remove(&child);
+        out.order(child, Order::Stop);
+    }
+
+    /// A session is called otherwise from now on; false where another one is called so.
+    pub(super) fn rename(&mut self, child: Child, from: &str, to: String) -> bool {
+        self.sessions.remove(from);
+        *self.sessions.entry(to).or_insert(child) == child
+    }
+
+    /// A session turned out to be one that another process has.
+    pub(super) fn displaced(
+        &mut self,
+        child: Child,
+        known_as: String,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Outgoing,
+    ) {
+        if let Some(Role::Session(mut session)) = self.children.remove(&child) {
+            let message = format!(
+                "the agent's session {:?} is open already: use the session that has it, or call \
+                 session/close for it first",
+                session.id
+            );
+            session.id = known_as;
+            let error = Error::new(ErrorKind::SessionExists, message);
+            session.ended(Err(&error), events);
+        }
+        self.stop(child, out);
+    }
+}

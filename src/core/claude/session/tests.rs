@@ -1,0 +1,355 @@
+//! What a session of the CLI does with what comes.
+
+use crate::core::claude::Claude;
+use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use crate::core::event::{AgentEvent, CallId, Exit};
+use crate::proto::frame::Overlong;
+use crate::proto::wire::{SessionOptions, Variables};
+use serde_json::{Value, json};
+
+/// A CLI, what it is told, and what comes of that, in words.
+struct Test {
+    claude: Claude,
+    out: Outgoing,
+    calls: u64,
+}
+
+impl Test {
+    fn new() -> Self {
+        let mut claude = Claude::new(Launch::default(), Variables::default(), "seed");
+        let mut out = Outgoing::default();
+        claude.start(&mut out);
+        out.take();
+        Self {
+            claude,
+            out,
+            calls: 0,
+        }
+    }
+
+    /// Begins to open a session: its process.
+    fn opens(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
+        self.calls += 1;
+        let place = Place {
+            cwd: "/w",
+            mcp_servers: &[],
+            options,
+            fork: false,
+        };
+        self.claude
+            .open(CallId(self.calls), way, &place, &mut self.out);
+        let started = self.out.take().into_iter();
+        let mut started = started.filter(|(_, order)| matches!(order, Order::Start(_)));
+        started.next().unwrap().0
+    }
+
+    /// A session that is open.
+    fn open(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
+        let child = self.opens(way, options);
+        let said = self.says(child, &success("1"));
+        assert!(said[0].starts_with("opened "), "{said:?}");
+        child
+    }
+
+    /// Sends a prompt: its id.
+    fn prompts(&mut self, session: &str) -> String {
+        self.calls += 1;
+        let parts = [PromptPart::Text("go".to_owned())];
+        let sent = self
+            .claude
+            .prompt(CallId(self.calls), session, &parts, false, &mut self.out);
+        sent.unwrap();
+        self.sent()[0]["uuid"].as_str().unwrap().to_owned()
+    }
+
+    /// The frames written since.
+    fn sent(&mut self) -> Vec<Value> {
+        let mut frames = Vec::new();
+        for (_, order) in self.out.take() {
+            if let Order::Lines(lines) = order {
+                let lines = String::from_utf8(lines).unwrap();
+                frames.extend(
+                    lines
+                        .lines()
+                        .map(|line| serde_json::from_str(line).unwrap()),
+                );
+            }
+        }
+        frames
+    }
+
+    /// The processes that were to be ended since.
+    fn stopped(&mut self) -> Vec<Child> {
+        let orders = self.out.take().into_iter();
+        let stops = orders.filter(|(_, order)| *order == Order::Stop);
+        stops.map(|(child, _)| child).collect()
+    }
+
+    fn says(&mut self, child: Child, frame: &Value) -> Vec<String> {
+        self.reads(child, &frame.to_string())
+    }
+
+    fn reads(&mut self, child: Child, line: &str) -> Vec<String> {
+        let mut events = Vec::new();
+        self.claude
+            .read(child, line.as_bytes(), &mut events, &mut self.out);
+        events.iter().map(word).collect()
+    }
+
+    fn ends(&mut self, child: Child, code: i32) -> (bool, Vec<String>) {
+        let exit = Exit {
+            code: Some(code),
+            ..Exit::default()
+        };
+        let mut events = Vec::new();
+        let goes_on = self
+            .claude
+            .ended(child, Ok(&exit), &mut events, &mut self.out);
+        (goes_on, events.iter().map(word).collect())
+    }
+}
+
+fn word(event: &AgentEvent<'_>) -> String {
+    match event {
+        AgentEvent::SessionOpened { agent_session, .. } => format!("opened {agent_session}"),
+        AgentEvent::Failed { call, error } => {
+            format!(
+                "{} failed: {}: {}",
+                call.0,
+                error.kind.name(),
+                error.message
+            )
+        }
+        AgentEvent::TurnEnded { call, end } => match &end.error {
+            Some(error) => format!("{} ended: {}", call.0, error.message),
+            None => format!("{} ended: {}", call.0, end.reported),
+        },
+        AgentEvent::UnpromptedEnded { .. } => "unprompted ended".to_owned(),
+        AgentEvent::SessionRenamed { session, to } => format!("{session} is {to}"),
+        AgentEvent::SessionLost { session, .. } => format!("{session} lost"),
+        AgentEvent::Set { call, .. } => format!("{} set", call.0),
+        AgentEvent::Ready(info) => format!("ready {}", info.version.as_deref().unwrap()),
+        other => {
+            let word = format!("{other:?}");
+            let end = word.find([' ', '(', '{']).unwrap_or(word.len());
+            word[..end].to_owned()
+        }
+    }
+}
+
+fn success(id: &str) -> Value {
+    let response = json!({"subtype": "success", "request_id": id, "response": {}});
+    json!({"type": "control_response", "response": response})
+}
+
+fn init(session: &str) -> Value {
+    json!({"type": "system", "subtype": "init", "session_id": session})
+}
+
+fn result(uuid: &str, more: &Value) -> Value {
+    let mut result = json!({
+        "type": "result", "subtype": "success", "is_error": false, "num_turns": 1,
+        "stop_reason": "end_turn", "user_message_uuids": [uuid],
+    });
+    for (name, value) in more.as_object().unwrap() {
+        result[name] = value.clone();
+    }
+    result
+}
+
+fn none() -> SessionOptions {
+    SessionOptions::default()
+}
+
+#[test]
+fn an_opening_that_nobody_waits_for_ends_its_process() {
+    let mut t = Test::new();
+    let child = t.opens(Opening::New, &none());
+    t.claude.forget(CallId(7), &mut t.out);
+    assert_eq!(t.stopped(), []);
+    t.claude.forget(CallId(1), &mut t.out);
+    assert_eq!(t.stopped(), [child]);
+    assert_eq!(t.says(child, &success("1")), Vec::<String>::new());
+    // It may be open, and not have become what was wanted.
+    let child = t.open(Opening::New, &none());
+    t.claude.forget(CallId(2), &mut t.out);
+    assert_eq!(t.stopped(), [child]);
+}
+
+#[test]
+fn a_process_that_refuses_the_handshake_is_ended() {
+    let refusal = json!({"type": "control_response", "response": {
+        "subtype": "error", "request_id": "1", "error": "no",
+    }});
+    let mut t = Test::new();
+    let child = t.opens(Opening::New, &none());
+    assert_eq!(
+        t.says(child, &refusal),
+        ["1 failed: session: the agent refused the handshake: no"]
+    );
+    assert_eq!(t.stopped(), [child]);
+
+    // The same where its answer is too long.
+    let child = t.opens(Opening::New, &none());
+    let line = Overlong {
+        len: 99,
+        head: br#"{"type":"control_response","response":{"subtype":"success","request_id":"1","#
+            .as_slice()
+            .into(),
+        tail: b"}".as_slice().into(),
+    };
+    let mut events = Vec::new();
+    t.claude
+        .read_overlong(child, &line, &mut events, &mut t.out);
+    assert!(word(&events[0]).contains("over the line cap (99 bytes)"));
+    assert_eq!(t.stopped(), [child]);
+}
+
+#[test]
+fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
+    let mut t = Test::new();
+    let child = t.opens(Opening::Load("a"), &none());
+    let (goes_on, said) = t.ends(child, 1);
+    assert!(goes_on);
+    assert!(said[0].starts_with("1 failed: session: "), "{said:?}");
+    // The reader of its path comes to an end, and nothing follows.
+    assert_eq!(t.ends(Child(child.0 + 1), 0), (true, Vec::new()));
+}
+
+#[test]
+fn a_session_that_is_called_otherwise_goes_on() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("title"), &none());
+    let uuid = t.prompts("title");
+    assert_eq!(t.says(child, &init("b"))[0], "title is b");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert_eq!(said, ["2 ended: end_turn"]);
+    t.prompts("b");
+}
+
+#[test]
+fn a_session_that_turns_out_to_be_that_of_another_process_is_given_up() {
+    let mut t = Test::new();
+    let first = t.open(Opening::Resume("b"), &none());
+    let second = t.open(Opening::Resume("title"), &none());
+    t.prompts("title");
+    let said = t.says(second, &init("b"));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("3 failed: sessionExists: "), "{said:?}");
+    assert_eq!(said[1], "title lost");
+    assert_eq!(t.stopped(), [second]);
+    // The other one has not noticed.
+    let uuid = t.prompts("b");
+    let said = t.says(first, &result(&uuid, &json!({})));
+    assert_eq!(said, ["4 ended: end_turn"]);
+}
+
+#[test]
+fn a_resumed_session_that_says_nothing_is_stale() {
+    let stale = json!({"num_turns": 0});
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    let uuid = t.prompts("a");
+    let said = t.says(child, &result(&uuid, &stale));
+    assert!(
+        said[0].starts_with("2 failed: sessionNotFound: "),
+        "{said:?}"
+    );
+    // Once: a second time it is an answer.
+    let uuid = t.prompts("a");
+    assert_eq!(t.says(child, &result(&uuid, &stale)), ["3 ended: end_turn"]);
+    // The CLI's own commands ask no model.
+    let child = t.open(Opening::Resume("b"), &none());
+    let uuid = t.prompts("b");
+    let command = json!({"num_turns": 0, "local_command": "cost"});
+    assert_eq!(
+        t.says(child, &result(&uuid, &command)),
+        ["5 ended: end_turn"]
+    );
+}
+
+#[test]
+fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
+    let options = SessionOptions {
+        output_schema: Some(json!({"type": "object"})),
+        ..none()
+    };
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &options);
+    let uuid = t.prompts("a");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert!(
+        said[0].starts_with("2 ended: Structured output schema validation failed: "),
+        "{said:?}"
+    );
+    let uuid = t.prompts("a");
+    let matches = json!({"structured_output": {"a": 1}});
+    assert_eq!(
+        t.says(child, &result(&uuid, &matches)),
+        ["3 ended: end_turn"]
+    );
+}
+
+#[test]
+fn what_is_not_served_is_refused() {
+    let mut t = Test::new();
+    let child = t.open(Opening::New, &none());
+    t.out.take();
+    for request in [
+        json!({"subtype": "novel"}),
+        json!({}),
+        json!({"subtype": "can_use_tool"}),
+    ] {
+        let asked = json!({"type": "control_request", "request_id": "r", "request": request});
+        assert_eq!(t.says(child, &asked), Vec::<String>::new());
+        let answer = &t.sent()[0]["response"];
+        assert_eq!(
+            (&answer["subtype"], &answer["request_id"]),
+            (&json!("error"), &json!("r")),
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn lines_that_are_no_frames_are_counted() {
+    let mut t = Test::new();
+    let child = t.open(Opening::New, &none());
+    for line in ["", "no JSON", "[]", "{\"half\":"] {
+        assert_eq!(t.reads(child, line), Vec::<String>::new(), "{line}");
+    }
+    let faults = t.claude.faults();
+    assert_eq!((faults.blank, faults.malformed), (1, 3));
+}
+
+#[test]
+fn a_process_that_ends_fails_what_waits() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    t.prompts("a");
+    let (goes_on, said) = t.ends(child, 1);
+    assert!(goes_on, "other sessions have their own");
+    assert!(said[0].starts_with("2 failed: agentExited: "), "{said:?}");
+    assert_eq!(said[1], "a lost");
+    assert_eq!(t.reads(child, "{}"), Vec::<String>::new());
+}
+
+#[test]
+fn a_prompt_that_still_waits_is_taken_back_once() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    let uuid = t.prompts("a");
+    t.claude.cancel("a", &mut t.out);
+    assert_eq!(t.sent()[0]["request"]["subtype"], "interrupt");
+    let mut queued = success("2");
+    queued["response"]["response"] = json!({"still_queued": [uuid]});
+    t.says(child, &queued);
+    assert_eq!(t.sent()[0]["request"]["message_uuid"], uuid.as_str());
+    // Whatever its answer holds, it is not asked for again.
+    queued["response"]["request_id"] = json!("3");
+    t.says(child, &queued);
+    assert_eq!(t.sent(), Vec::<Value>::new());
+    let cancelled =
+        json!({"type": "command_lifecycle", "command_uuid": uuid, "state": "cancelled"});
+    assert_eq!(t.says(child, &cancelled), ["2 ended: cancelled"]);
+}
