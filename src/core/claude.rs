@@ -384,6 +384,10 @@ impl Dialect for Claude {
             }
             Some(Role::Version { told: true }) => {}
             Some(Role::Version { told }) => match text.split_whitespace().next() {
+                Some(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
+                    self.faults.malformed += 1;
+                    debug!(line = super::error::clip(text), "no version");
+                }
                 Some(version) => {
                     *told = true;
                     let stored = self.root.is_some();

@@ -7,6 +7,9 @@ use crate::proto::frame::Overlong;
 use crate::proto::wire::{SessionOptions, Variables};
 use serde_json::{Value, json};
 
+/// The process that says the version.
+const VERSION: Child = Child(1);
+
 /// A CLI, what it is told, and what comes of that, in words.
 struct Test {
     claude: Claude,
@@ -159,6 +162,20 @@ fn result(uuid: &str, more: &Value) -> Value {
 
 fn none() -> SessionOptions {
     SessionOptions::default()
+}
+
+#[test]
+fn only_a_version_makes_it_ready() {
+    let mut t = Test::new();
+    assert_eq!(t.reads(VERSION, "Welcome to my shim"), Vec::<String>::new());
+    assert_eq!(t.reads(VERSION, "2.1.330 (Claude Code)"), ["ready 2.1.330"]);
+    // What becomes of the process that said it does not matter.
+    assert_eq!(t.ends(VERSION, 1), (true, Vec::new()));
+    let mut t = Test::new();
+    assert!(
+        !t.ends(VERSION, 0).0,
+        "nobody would wait for its word in vain"
+    );
 }
 
 #[test]
