@@ -11,7 +11,7 @@ use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What came of a turn.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Outlet for Played {
 
 /// One turn: the user's message, the agent's updates, and its answer (`result` or `error`).
 pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
-    let mut driver = Driver::new();
+    let mut driver = Driver::new(Protocol::Acp);
     driver.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
     let call = driver.command(Command::Connect(params(json!({}))));
     driver.answer(&call, &json!({ "result": { "protocolVersion": 1 } }));
@@ -67,20 +67,22 @@ pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
     driver.played
 }
 
-fn params<T: DeserializeOwned>(json: Value) -> T {
+pub fn params<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).expect("parameters as the wire has them")
 }
 
-struct Driver {
+/// A bridge, its client and its agent.
+pub struct Driver {
     bridge: Bridge,
-    played: Played,
+    pub played: Played,
+    /// The process that was started last.
     agent: AgentId,
     tokens: u64,
     now: Instant,
 }
 
 impl Driver {
-    fn new() -> Self {
+    pub fn new(protocol: Protocol) -> Self {
         let settings = Settings {
             default_agent: AgentSpec {
                 command: "agent".into(),
@@ -88,7 +90,7 @@ impl Driver {
                 cwd: "/project".into(),
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
-                protocol: Protocol::default(),
+                protocol,
                 options: SessionOptions::default(),
             },
             policy: Policy::Approve,
@@ -109,11 +111,23 @@ impl Driver {
     }
 
     /// Gives a command and returns the call it made to the agent.
-    fn command(&mut self, command: Command) -> Value {
+    pub fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.bridge
             .command(token, command, self.now, &mut self.played);
+        self.sent()
+    }
+
+    /// Lets time pass and returns the call that was made then.
+    pub fn wait(&mut self, time: Duration) -> Value {
+        self.now += time;
+        self.bridge.tick(self.now, &mut self.played);
+        self.sent()
+    }
+
+    /// The last call to the agent.
+    pub fn sent(&mut self) -> Value {
         let mut call = Value::Null;
         for effect in self.bridge.effects(self.now) {
             match effect {
@@ -137,10 +151,18 @@ impl Driver {
     fn line(&mut self, line: &Value) {
         let mut line = line.clone();
         line["jsonrpc"] = "2.0".into();
-        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        self.says(&line.to_string());
+    }
+
+    /// The agent says a line.
+    pub fn says(&mut self, line: &str) {
+        self.hear(AgentInput::Batch(Batch::Lines(format!("{line}\n").into())));
+    }
+
+    pub fn hear(&mut self, input: AgentInput) {
         let rest = self
             .bridge
-            .agent(self.agent, batch, self.now, &mut self.played);
+            .agent(self.agent, input, self.now, &mut self.played);
         assert!(rest.is_none(), "the outlet is never full");
         self.bridge.drained(true, self.now, &mut self.played);
     }

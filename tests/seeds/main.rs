@@ -1,8 +1,11 @@
-//! The chunk mapping that an earlier system's tests pin, row by row: acpipe's chunks are the same, or
-//! `docs/seeds.md` names the difference and its reason.
+//! The chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `docs/seeds.md` names
+//! the difference and its reason. What earlier systems ask of Claude Code beside that stands there too, each
+//! row with what holds it.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
+mod cli;
+mod demands;
 mod drive;
 mod expect;
 #[path = "../transcripts/stream.rs"]
@@ -10,7 +13,8 @@ mod stream;
 mod table;
 mod words;
 
-use serde_json::json;
+use drive::Played;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use words::Case;
@@ -28,22 +32,44 @@ const PROMPTS: &str = "DA-T26";
 fn rows() -> Vec<String> {
     let mapping = (12..=25).map(|n| format!("DA-X{n}"));
     let pinned = (1..=28).map(|n| format!("DA-T{n}"));
-    mapping.chain(pinned).collect()
+    let events = (28..=39).map(|n| format!("DS-{n}"));
+    let beyond = [6, 8].map(|n| format!("DS-X{n}"));
+    let rows = mapping.chain(pinned).chain(events);
+    rows.chain(beyond).collect()
+}
+
+/// All cases: those of ACP's updates, and those of the CLI's frames.
+fn cases() -> Vec<Case> {
+    let mut cases = table::cases();
+    cases.extend(table::claude::cases());
+    cases
 }
 
 #[test]
 fn updates_become_the_chunks_of_the_table() {
+    check_all(&table::cases(), drive::play);
+}
+
+#[test]
+fn events_of_the_cli_become_the_chunks_of_the_table() {
+    check_all(&table::claude::cases(), cli::play);
+}
+
+/// Plays a turn: the user's message, what the agent says, how it ends.
+type Play = fn(&Value, &[Value], &Value) -> Played;
+
+fn check_all(cases: &[Case], play: Play) {
     let mut wrong = String::new();
-    for case in table::cases() {
-        if let Err(fault) = check(&case) {
+    for case in cases {
+        if let Err(fault) = check(case, play) {
             let _ = writeln!(wrong, "{:?} {}: {fault}", case.rows, case.what);
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-fn check(case: &Case) -> Result<(), String> {
-    let played = drive::play(&json!("go"), &case.updates, &case.answer);
+fn check(case: &Case, play: Play) -> Result<(), String> {
+    let played = play(&json!("go"), &case.updates, &case.answer);
     stream::check(&played.chunks)?;
     let own = case.differs.as_ref().map(|(_, chunks)| chunks.as_slice());
     let named = expect::named([case.seed.as_slice(), own.unwrap_or_default()]);
@@ -78,19 +104,19 @@ fn prompts_become_the_blocks_of_the_seed() {
     );
 }
 
-/// The first and last cells of the tables' lines in `docs/seeds.md` whose first cell begins with `start`.
-fn documented(docs: &str, start: &str) -> BTreeMap<String, String> {
+/// The first and last cells of the tables' lines in `docs/seeds.md` whose first cell begins with `start`, with
+/// `name` in the place of that.
+fn documented(docs: &str, start: &str, name: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for line in docs.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let Some(name) = cells[0].strip_prefix(start) else {
+        let Some(rest) = cells[0].strip_prefix(start) else {
             continue;
         };
-        let twice = found.insert(
-            name.trim_matches('`').to_owned(),
-            cells[cells.len() - 1].to_owned(),
-        );
-        assert!(twice.is_none(), "{name} stands there twice");
+        let row = format!("{name}{}", rest.trim_matches('`'));
+        let told = cells[cells.len() - 1].to_owned();
+        let twice = found.insert(row, told);
+        assert!(twice.is_none(), "{rest} stands there twice");
     }
     found
 }
@@ -101,7 +127,7 @@ fn the_docs_tell_of_each_row_and_each_difference() {
     let docs = std::fs::read_to_string(path).unwrap();
     let mut used = BTreeSet::new();
     let mut verdicts = BTreeMap::new();
-    let cases = table::cases();
+    let cases = cases();
     for row in rows() {
         let of_row = || cases.iter().filter(|case| case.rows.contains(&&*row));
         let reasons: BTreeSet<&str> = of_row()
@@ -127,14 +153,16 @@ fn the_docs_tell_of_each_row_and_each_difference() {
             format!("different: {list}")
         };
         used.extend(reasons);
-        verdicts.insert(row["DA-".len()..].to_owned(), verdict);
+        verdicts.insert(row, verdict);
     }
-    let told = documented(&docs, "DA-");
+    let mut told = documented(&docs, "DA-", "DA-");
+    told.extend(documented(&docs, "DS-", "DS-"));
     for (row, verdict) in &verdicts {
-        assert_eq!(told.get(row), Some(verdict), "DA-{row} in docs/seeds.md");
+        assert_eq!(told.get(row), Some(verdict), "{row} in docs/seeds.md");
     }
+    told.retain(|row, _| !demands::rows().contains(row));
     assert_eq!(told.len(), verdicts.len(), "rows that there are not");
-    let explained = documented(&docs, "`");
+    let explained = documented(&docs, "`", "");
     let explained: BTreeSet<&str> = explained.keys().map(String::as_str).collect();
     assert_eq!(explained, used, "the reasons, documented and used");
     let known = rows();

@@ -1,6 +1,7 @@
 //! The cases: what an agent says, and the chunks of both.
 
 pub mod blocks;
+pub mod claude;
 pub mod fixtures;
 pub mod tools;
 

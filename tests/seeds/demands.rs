@@ -1,0 +1,125 @@
+//! What earlier systems ask of Claude Code beside the chunks: `docs/seeds.md` tells for each row what holds it, or
+//! why nothing does.
+
+use crate::cli::{ended, prompted};
+use crate::documented;
+use acpipe::core::retry::{UNAVAILABLE, WAIT};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The rows.
+pub fn rows() -> Vec<String> {
+    let list = |prefix: &'static str, numbers: &[u32]| -> Vec<String> {
+        numbers.iter().map(|n| format!("{prefix}{n}")).collect()
+    };
+    let range = |prefix: &'static str, from: u32, to: u32| -> Vec<String> {
+        (from..=to).map(|n| format!("{prefix}{n}")).collect()
+    };
+    [
+        range("DS-", 1, 27),
+        range("DS-", 40, 43),
+        list("DS-X", &[1, 2, 3, 4, 5, 7, 9, 10, 11]),
+        range("L-", 20, 47),
+        range("L-X", 1, 16),
+        list("H-", &[20, 21, 22]),
+        range("H-X", 5, 13),
+        list("M-", &[4, 6, 19]),
+        range("M-", 23, 37),
+        list("M-", &[48]),
+        range("M-X", 1, 14),
+        list("U-", &[1, 7, 8, 9, 11]),
+    ]
+    .concat()
+}
+
+/// How a verdict begins.
+const VERDICTS: [&str; 4] = ["held by ", "differs: ", "not built: ", "issue "];
+
+#[test]
+fn each_demand_has_a_verdict_and_what_holds_it_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = std::fs::read_to_string(root.join("docs/seeds.md")).unwrap();
+    let mut told = std::collections::BTreeMap::new();
+    for prefix in ["DS-", "L-", "H-", "M-", "U-"] {
+        told.extend(documented(&docs, prefix, prefix));
+    }
+    for row in rows() {
+        let verdict = told.get(&row).unwrap_or_else(|| panic!("{row} is missing"));
+        let known = VERDICTS.iter().any(|begin| verdict.starts_with(begin));
+        assert!(known, "{row}: {verdict}");
+        let Some(held) = verdict.strip_prefix("held by ") else {
+            continue;
+        };
+        // What differs in part is said behind it.
+        let (held, _) = held.split_once("; ").unwrap_or((held, ""));
+        for place in held.split(", ") {
+            let (path, test) = place.split_once(" (").unwrap_or((place, ""));
+            let source = std::fs::read_to_string(root.join(path));
+            let source = source.unwrap_or_else(|error| panic!("{row}: {path}: {error}"));
+            let test = test.trim_end_matches(')');
+            assert!(
+                test.is_empty() || source.contains(&format!("fn {test}(")),
+                "{row}: {path} has no {test}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_transient_failure_of_the_cli_is_tried_again_once_and_told_in_the_words_of_the_seed() {
+    let failed = json!({
+        "is_error": true, "stop_reason": "stop_sequence", "terminal_reason": "api_error",
+        "api_error_status": 529, "api_error_type": "overloaded_error",
+        "result": "API Error: 529 Overloaded. This is a server-side issue",
+    });
+    let (mut driver, first) = prompted(&json!({ "message": "go", "retry": true }));
+    driver.says(&ended(&first, &failed));
+    assert!(driver.played.summary.is_null(), "it is not over");
+    let second = driver.wait(WAIT);
+    assert_eq!(second["message"], first["message"]);
+    assert_ne!(second["uuid"], first["uuid"]);
+    driver.says(&ended(&second, &failed));
+    let summary = &driver.played.summary;
+    assert_eq!(summary["text"], UNAVAILABLE, "{summary}");
+    assert_eq!(summary["isError"], true, "{summary}");
+    let cause = &summary["errors"][0]["data"]["cause"]["message"];
+    assert!(
+        cause.as_str().is_some_and(|cause| cause.contains("529")),
+        "{summary}"
+    );
+    assert_eq!(driver.wait(WAIT), Value::Null, "no third time");
+}
+
+#[test]
+fn what_lasts_is_not_tried_again() {
+    let failed = json!({
+        "is_error": true, "terminal_reason": "api_error", "api_error_status": 400,
+        "api_error_type": "invalid_request_error", "result": "API Error: 400 overloaded words",
+    });
+    let (mut driver, prompt) = prompted(&json!({ "message": "go", "retry": true }));
+    driver.says(&ended(&prompt, &failed));
+    let summary = &driver.played.summary;
+    assert_eq!(
+        summary["errors"][0]["message"],
+        "API Error: 400 overloaded words"
+    );
+}
+
+#[test]
+fn the_limit_of_turns_has_the_words_of_the_seed() {
+    let limit = json!({
+        "subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns", "num_turns": 2,
+        "errors": ["Reached maximum number of turns (1)"],
+    });
+    let (mut driver, prompt) = prompted(&json!({ "message": "go" }));
+    driver.says(&ended(&prompt, &limit));
+    let summary = &driver.played.summary;
+    assert_eq!(
+        summary["errorReason"], "max_turns limit reached",
+        "{summary}"
+    );
+    assert_eq!(
+        (&summary["isError"], &summary["numTurns"]),
+        (&json!(true), &json!(2))
+    );
+}
