@@ -64,7 +64,7 @@ impl Bridge {
         for (child, order) in agent.out.take() {
             let process = agent.processes.iter_mut().find(|p| p.child == child);
             match (order, process) {
-                (Order::Lines(lines), Some(process)) => {
+                (Order::Lines(lines), Some(process)) if !lines.is_empty() => {
                     self.effects.push(Effect::Send(process.id, lines));
                 }
                 (Order::Stop, Some(process)) if process.stop.is_none() => {
