@@ -129,6 +129,16 @@ impl<'a> Out<'a, '_> {
     }
 }
 
+/// By what a frame is one, of its kind and in its place: what it says is beside it.
+const ENVELOPE: &[&str] = &[
+    "type",
+    "subtype",
+    "session_id",
+    "parent_tool_use_id",
+    "uuid",
+    "timestamp",
+];
+
 /// The frame of a line.
 #[must_use]
 pub fn original(line: &str) -> Original<'_> {
@@ -137,7 +147,7 @@ pub fn original(line: &str) -> Original<'_> {
         cut: |line| serde_json::from_str::<&RawValue>(line).ok(),
         fields: |line| {
             let all: Members<'_> = serde_json::from_str(line).unwrap_or_default();
-            all.without(&["type", "session_id", "parent_tool_use_id"])
+            all.without(ENVELOPE)
         },
     }
 }

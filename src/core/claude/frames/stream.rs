@@ -25,6 +25,7 @@ impl Frames {
                 let message: claude::Message<'_> = object(event.message).unwrap_or_default();
                 let id = text(frame.api_message_id).or_else(|| text(message.id));
                 self.begin(&id.unwrap_or_default(), true, out);
+                out.say(Update::Passing);
             }
             "message_delta" => {
                 let delta = event.delta.as_ref();
@@ -127,7 +128,10 @@ impl Frames {
                     self.words(frame, event.index(), kind, said, out);
                 }
             }
-            Kind::Redacted => out.say(empty(Voice::Thought, message_id, redacted())),
+            Kind::Redacted => {
+                out.say(empty(Voice::Thought, message_id, redacted()));
+                beside_it(frame, out);
+            }
             Kind::Tool => self.tool_start(frame, event.index(), &block, out),
             Kind::Other => self.other_block(&block, out),
         }
@@ -162,6 +166,7 @@ impl Frames {
             other: beside(block),
             ..ToolUpdate::default()
         }));
+        beside_it(frame, out);
     }
 
     fn delta<'a>(&mut self, frame: &Frame<'a>, event: &claude::Event<'a>, out: &mut Out<'a, '_>) {
@@ -192,12 +197,14 @@ impl Frames {
                         ..ToolUpdate::default()
                     }));
                 }
+                beside_it(frame, out);
             }
             "signature_delta" if let Some(signature) = delta.signature => {
                 if let Some((message, _)) = self.message(frame, out) {
                     let block = message.block(index, Kind::Thought);
                     block.provider = Some(("signature", signature.to_owned()));
                 }
+                beside_it(frame, out);
             }
             "citations_delta" if let Some(citation) = delta.citation => {
                 let Some((message, _)) = self.message(frame, out) else {
@@ -210,6 +217,7 @@ impl Frames {
                 // Readers replace a list: it is said whole.
                 about.set_owned("citations", &block.citations);
                 out.say(empty(Voice::Answer, text(frame.api_message_id), about));
+                beside_it(frame, out);
             }
             _ => out.say(Update::Other),
         }
@@ -281,5 +289,12 @@ impl Frames {
                 out,
             );
         }
+    }
+}
+
+/// What is said beside an event that has no place for it: nothing, so far.
+fn beside_it(frame: &Frame<'_>, out: &mut Out<'_, '_>) {
+    if !frame.rest.is_empty() {
+        out.say(Update::Passing);
     }
 }

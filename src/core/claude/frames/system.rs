@@ -20,13 +20,17 @@ impl Frames {
                 out.say(Update::Compaction { id: id.into() });
             }
             "informational" | "notification" => out.say(Update::Notice),
-            "permission_denied" => out.say(match said("tool_use_id") {
-                Some(tool) => Update::Refused {
-                    tool: tool.into(),
-                    reason: text(frame.message).unwrap_or_default(),
-                },
-                None => Update::Other,
-            }),
+            "permission_denied" => match said("tool_use_id") {
+                Some(tool) => {
+                    out.say(Update::Refused {
+                        tool: tool.into(),
+                        reason: text(frame.message).unwrap_or_default(),
+                    });
+                    // Why in the CLI's own words.
+                    out.say(Update::Passing);
+                }
+                None => out.say(Update::Other),
+            },
             "task_started" | "task_progress" | "task_updated" | "task_notification" => {
                 self.task(frame, out);
             }

@@ -29,6 +29,10 @@ fn told(frames: &mut Frames, lines: &[String]) -> Vec<String> {
                 panic!("{event:?}");
             };
             assert_eq!(session, "s");
+            // That a message begins goes on as it came.
+            if matches!(update, Update::Passing) && line.contains("message_start") {
+                continue;
+            }
             all.push(words(&update));
         }
     }
@@ -208,7 +212,7 @@ fn a_delta_is_read_without_a_copy() {
         .iter()
         .map(|(name, _)| name.to_owned())
         .collect();
-    assert_eq!(fields, ["event", "uuid", "api_message_id"]);
+    assert_eq!(fields, ["event", "api_message_id"]);
 }
 
 #[test]

@@ -134,6 +134,7 @@ impl Frames {
             Show::Rest(rest) => Some(Content::Rest(json(&rest))),
         };
         let mut about = frame.rest.clone().without(&["local_command_source"]);
+        about.extend(block.rest.clone());
         if known.citations.is_empty() {
             about.set_some("citations", non_null(block.citations));
         }

@@ -147,6 +147,7 @@ fn what_the_cli_says_of_itself() {
         "compaction status",
         "notice",
         "refused t no",
+        "passing",
         "subagent t",
         "subagent t",
         "other",
