@@ -21,7 +21,13 @@ pub enum Lack {
     Everything,
 }
 
-const fn absent(field: &'static str, when: &'static str, from: Lack, why: &'static str) -> Absent {
+/// An entry of a list.
+pub const fn absent(
+    field: &'static str,
+    when: &'static str,
+    from: Lack,
+    why: &'static str,
+) -> Absent {
     Absent {
         field,
         when,

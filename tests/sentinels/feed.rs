@@ -38,17 +38,29 @@ pub struct Got {
     pub message: Value,
 }
 
+/// What the client saw.
 #[derive(Default)]
-struct Seen {
-    chunks: Vec<Value>,
-    notices: Vec<Value>,
-    fold: Fold,
+pub struct Seen {
+    pub chunks: Vec<Value>,
+    pub notices: Vec<Value>,
+    pub fold: Fold,
+    /// The answer to `session/ensure`.
+    pub session: Value,
+    /// The turn's summary.
+    pub summary: Value,
 }
 
 impl Outlet for Seen {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        if let Err(error) = answer {
-            panic!("call {token:?} failed: {error:?}");
+        match answer {
+            Ok(Reply::Turn(summary)) => {
+                self.summary = serde_json::to_value(*summary).expect("a summary is JSON");
+            }
+            Ok(Reply::Session(session)) => {
+                self.session = serde_json::to_value(*session).expect("an answer is JSON");
+            }
+            Ok(_) => {}
+            Err(error) => panic!("call {token:?} failed: {error:?}"),
         }
     }
 
@@ -103,8 +115,35 @@ pub fn play(scene: &Scene) -> Got {
     }
 }
 
-fn params<T: DeserializeOwned>(json: Value) -> T {
+/// Parameters of a command.
+pub fn params<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).expect("parameters as the wire has them")
+}
+
+/// What a bridge is told at its start.
+pub fn settings(approve: bool, protocol: Protocol) -> Settings {
+    Settings {
+        default_agent: AgentSpec {
+            command: "agent".into(),
+            args: Vec::new(),
+            cwd: "/project".into(),
+            env: Variables::default(),
+            source: AgentSource::CommandLine,
+            protocol,
+            options: SessionOptions::default(),
+        },
+        policy: if approve {
+            Policy::Approve
+        } else {
+            Policy::Deny
+        },
+        profile: Profile::V7,
+        cwd: "/project".into(),
+        id_prefix: "t".into(),
+        clock: (Instant::now(), 0),
+        inherited: Variables::default(),
+        on_lost: OnLost::default(),
+    }
 }
 
 struct Feeder {
@@ -117,30 +156,8 @@ struct Feeder {
 
 impl Feeder {
     fn new(approve: bool) -> Self {
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/project".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-                protocol: Protocol::default(),
-                options: SessionOptions::default(),
-            },
-            policy: if approve {
-                Policy::Approve
-            } else {
-                Policy::Deny
-            },
-            profile: Profile::V7,
-            cwd: "/project".into(),
-            id_prefix: "t".into(),
-            clock: (Instant::now(), 0),
-            inherited: Variables::default(),
-            on_lost: OnLost::default(),
-        };
         Self {
-            bridge: Bridge::new(settings, Box::new(Volatile)),
+            bridge: Bridge::new(settings(approve, Protocol::Acp), Box::new(Volatile)),
             seen: Seen::default(),
             agent: AgentId(1),
             tokens: 0,

@@ -4,6 +4,7 @@
 //! After a wanted change `UPDATE_FIELDS=1 cargo test --test sentinels` writes the table anew.
 
 mod absent;
+mod claude;
 mod drafts;
 mod feed;
 mod places;
@@ -20,6 +21,7 @@ use std::sync::LazyLock;
 use survey::{Group, survey};
 
 static SURVEY: LazyLock<Vec<Group>> = LazyLock::new(survey);
+static FRAMES: LazyLock<Vec<Group>> = LazyLock::new(claude::survey);
 
 #[test]
 fn every_field_is_found_or_left_out_on_purpose() {
@@ -30,9 +32,19 @@ fn every_field_is_found_or_left_out_on_purpose() {
 }
 
 #[test]
+fn every_member_of_the_clis_frames_is_found_or_left_out_on_purpose() {
+    let faults = faults(&FRAMES, &[claude::OMISSIONS]);
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{faults}",
+        faults.lines().count()
+    );
+}
+
+#[test]
 fn the_table_of_fields_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fields.md");
-    let have = table::write(&SURVEY);
+    let have = table::write(&SURVEY, &FRAMES);
     if std::env::var_os("UPDATE_FIELDS").is_some() {
         std::fs::write(path, have).expect("docs/fields.md can be written");
         return;
@@ -94,6 +106,13 @@ fn what_is_absent_without_a_reason_is_a_fault() {
     for fault in [
         "notice.title (alone): not found: Message",
         "params(plan).sessionId (alone): not found: Everything",
+    ] {
+        assert!(silent.contains(fault), "{fault}: {silent}");
+    }
+    let silent = faults(&FRAMES, &[]);
+    for fault in [
+        "system[init].cwd (in a turn): not found: Message",
+        "result[success].result (in a turn): not found: Everything",
     ] {
         assert!(silent.contains(fault), "{fault}: {silent}");
     }

@@ -229,6 +229,15 @@ impl Group {
 }
 
 impl Field {
+    /// A field that was looked for in one situation.
+    pub fn seen(path: String, when: &'static str, found: Found) -> Self {
+        Self {
+            path,
+            found: vec![((when, ""), found)],
+            words: Vec::new(),
+        }
+    }
+
     fn note(&mut self, when: When, mut sight: Sight) {
         let found = entry(&mut self.found, when);
         if !sight.passes {

@@ -1,6 +1,7 @@
 //! Writes the table of fields: `docs/fields.md`.
 
 use crate::absent::{Lack, OMISSIONS, reason};
+use crate::claude;
 use crate::places::Place;
 use crate::plant::OTHER_FIELD;
 use crate::rows::{Row, rows};
@@ -24,29 +25,45 @@ at first sight; the note tells where other situations differ. Between turns the 
 of their own, and session state is told by `session/state`.
 ";
 
-/// The whole document.
-pub fn write(groups: &[Group]) -> String {
+const FRAMES_HEAD: &str = "
+# Where every member of the Claude Code CLI's frames is found
+
+From the frames in `tests/sentinels/claude/frames.json`: those of a table of what the CLI 2.1.330 writes, each with
+all members that were seen in it and one that was not. Each is said in a turn, and looked for as above; what is in
+no chunk may be in the turn's summary. Words by which a frame is of its kind (`type`, `subtype`, `role`) have no row.
+";
+
+/// The whole document: ACP, then the frames of the Claude Code CLI.
+pub fn write(acp: &[Group], frames: &[Group]) -> String {
     let mut text = HEAD.to_owned();
-    for group in groups {
-        let _ = write!(text, "\n## {}\n\n", group.kind);
-        text.push_str("| field | chunks | message | note |\n|-|-|-|-|\n");
-        for row in rows(&group.fields) {
-            let usual = &row.found[0].1;
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} |",
-                name(&row.field),
-                show(&usual.chunks),
-                if usual.message == usual.chunks && !usual.message.is_empty() {
-                    "same".to_owned()
-                } else {
-                    show(&usual.message)
-                },
-                notes(&row).join("; ")
-            );
-        }
+    for group in acp {
+        write_group(group, &mut text);
+    }
+    text.push_str(FRAMES_HEAD);
+    for group in frames {
+        write_group(group, &mut text);
     }
     text
+}
+
+fn write_group(group: &Group, text: &mut String) {
+    let _ = write!(text, "\n## {}\n\n", group.kind);
+    text.push_str("| field | chunks | message | note |\n|-|-|-|-|\n");
+    for row in rows(&group.fields) {
+        let usual = &row.found[0].1;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            name(&row.field),
+            show(&usual.chunks),
+            if usual.message == usual.chunks && !usual.message.is_empty() {
+                "same".to_owned()
+            } else {
+                show(&usual.message)
+            },
+            notes(&row).join("; ")
+        );
+    }
 }
 
 fn name(field: &str) -> String {
@@ -119,7 +136,7 @@ fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
     let when = when.trim_end_matches(", ");
     let field =
         field.trim_end_matches('*').to_owned() + if field.ends_with(".*") { "x" } else { "" };
-    let on_purpose = reason(&[OMISSIONS], &field, when, lack);
+    let on_purpose = reason(&[OMISSIONS, claude::OMISSIONS], &field, when, lack);
     Some(on_purpose.map_or_else(
         || "**not found**".to_owned(),
         |absent| absent.why.to_owned(),

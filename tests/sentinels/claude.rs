@@ -1,0 +1,239 @@
+//! The frames of the Claude Code CLI: what becomes of every member.
+//!
+//! `claude/frames.json` holds a frame for each type, with all members that were seen in it. An empty text and a
+//! number are where sentinels go (a text of one character is kept before its own), a text after `=` and a value
+//! within `{"=": …}` stand as they are. `says` is the frame in question where it comes in a turn, `ends` where it
+//! ends it, `opens` where it answers the handshake.
+
+mod absent;
+
+use crate::feed::{Seen, params, settings};
+use crate::places::{Index, Place};
+use crate::plant::{ANYTHING, OTHER_FIELD, UNKNOWN, What, number, sentinel};
+use crate::survey::{Field, Found, Group};
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
+use acpipe::core::client::{Command, Token};
+use acpipe::core::store::Volatile;
+use acpipe::proto::frame::Batch;
+use acpipe::proto::wire::Protocol;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+pub use absent::OMISSIONS;
+
+#[derive(Deserialize)]
+struct Scene {
+    frame: String,
+    #[serde(default)]
+    opens: Option<Value>,
+    #[serde(default)]
+    before: Vec<Value>,
+    #[serde(default)]
+    says: Option<Value>,
+    #[serde(default)]
+    after: Vec<Value>,
+    #[serde(default)]
+    ends: Option<Value>,
+}
+
+/// Surveys all frames.
+pub fn survey() -> Vec<Group> {
+    let scenes = include_str!("claude/frames.json");
+    let scenes: Vec<Scene> = serde_json::from_str(scenes).expect("a list of frames");
+    scenes.into_iter().map(group).collect()
+}
+
+fn group(mut scene: Scene) -> Group {
+    let name = scene.frame.replace(" (", "[").replace(')', "]");
+    let mut planter = Planter::default();
+    let kept = ["control_response (initialize)", "control_cancel_request"];
+    for frame in [&mut scene.opens, &mut scene.says, &mut scene.ends] {
+        let Some(Value::Object(frame)) = frame else {
+            continue;
+        };
+        let kind = frame["type"].as_str().unwrap_or_default();
+        if !kind.starts_with("=control_") && !kept.contains(&scene.frame.as_str()) {
+            frame.insert("uuid".to_owned(), "".into());
+            frame.insert("session_id".to_owned(), "=SESSION".into());
+            frame.insert(UNKNOWN.to_owned(), "".into());
+        }
+        let planted = planter.object(frame, &name);
+        *frame = planted;
+    }
+    let (chunks, message, summary) = play(&scene);
+    let fields = planter.planted.into_iter().map(|(path, what)| {
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let of = |index: &Index| -> BTreeSet<Place> {
+            let mut places = index.places(&what);
+            // Other members hold `true` too.
+            let own = |place: &Place| place.1.rsplit('.').next() == Some(key);
+            places.retain(|place| !matches!(what, What::Choice(_)) || own(place));
+            places
+        };
+        let (mut chunks, message) = (of(&chunks), of(&message));
+        if chunks.is_empty() {
+            chunks = of(&summary);
+        }
+        let found = Found {
+            lost_in_chunks: chunks.is_empty(),
+            lost_in_message: message.is_empty(),
+            chunks,
+            message,
+        };
+        Field::seen(path, "in a turn", found)
+    });
+    Group {
+        fields: fields.collect(),
+        kind: scene.frame,
+    }
+}
+
+#[derive(Default)]
+struct Planter {
+    planted: Vec<(String, What)>,
+}
+
+impl Planter {
+    fn object(&mut self, from: &Map<String, Value>, path: &str) -> Map<String, Value> {
+        let member = |(key, value): (&String, &Value)| {
+            let path = match key.as_str() {
+                ANYTHING => path.to_owned(),
+                UNKNOWN => format!("{path}.{OTHER_FIELD}"),
+                key => format!("{path}.{key}"),
+            };
+            (key.clone(), self.value(value, &path))
+        };
+        from.iter().map(member).collect()
+    }
+
+    fn value(&mut self, from: &Value, path: &str) -> Value {
+        let (value, what) = match from {
+            Value::Null => return Value::Null,
+            Value::Object(object) => match object.get("=") {
+                Some(value) => return value.clone(),
+                None => return Value::Object(self.object(object, path)),
+            },
+            Value::Array(items) => {
+                let path = format!("{path}[]");
+                return items.iter().map(|item| self.value(item, &path)).collect();
+            }
+            Value::Bool(_) => (from.clone(), What::Choice(from.clone())),
+            Value::Number(n) => {
+                let n = f64::from(number()) + 1_000_000_000.0 + n.as_f64().unwrap_or_default();
+                let value = if n.fract() == 0.0 {
+                    json!(n as u64)
+                } else {
+                    json!(n)
+                };
+                (value, What::Number(n))
+            }
+            Value::String(text) => match text.strip_prefix('=') {
+                Some(literal) => return literal.into(),
+                None => {
+                    let planted = sentinel();
+                    (format!("{text}{planted}").into(), What::Text(planted))
+                }
+            },
+        };
+        self.planted.push((path.to_owned(), what));
+        value
+    }
+}
+
+struct Cli {
+    bridge: Bridge,
+    seen: Seen,
+    process: AgentId,
+    /// What the bridge called the session and the prompt.
+    session: String,
+    prompt: String,
+    tokens: u64,
+    now: Instant,
+}
+
+/// Plays a scene in a new session; what the client saw, the folded message, the summary.
+fn play(scene: &Scene) -> (Index, Index, Index) {
+    let mut cli = Cli {
+        bridge: Bridge::new(settings(true, Protocol::Claude), Box::new(Volatile)),
+        seen: Seen::default(),
+        process: AgentId(1),
+        session: String::new(),
+        prompt: String::new(),
+        tokens: 0,
+        now: Instant::now(),
+    };
+    cli.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
+    cli.command(Command::Connect(params(json!({}))));
+    cli.input(AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
+    let code = Some(0);
+    cli.input(AgentInput::Exited(Exit {
+        code,
+        ..Exit::default()
+    }));
+    cli.command(Command::Ensure(params(json!({}))));
+    let plain = json!({ "type": "control_response",
+        "response": { "subtype": "success", "request_id": "1", "response": {} } });
+    cli.line(scene.opens.as_ref().unwrap_or(&plain));
+    cli.command(Command::Prompt(params(json!({ "message": "go" }))));
+    for line in scene.before.iter().chain(&scene.says).chain(&scene.after) {
+        cli.line(line);
+    }
+    let plain = json!({ "type": "result", "subtype": "success", "user_message_uuids": ["PROMPT"] });
+    cli.line(scene.ends.as_ref().unwrap_or(&plain));
+    let mut seen = cli.seen;
+    assert!(seen.summary.is_object(), "{}: no end", scene.frame);
+    seen.chunks.append(&mut seen.notices);
+    seen.session["type"] = "session/ensure".into();
+    seen.chunks.push(seen.session);
+    seen.summary["type"] = "summary".into();
+    (
+        Index::of_chunks(&seen.chunks),
+        Index::of_message(&seen.fold.message()),
+        Index::of_chunks(&[seen.summary]),
+    )
+}
+
+impl Cli {
+    fn command(&mut self, command: Command) {
+        self.tokens += 1;
+        self.bridge
+            .command(Token(self.tokens), command, self.now, &mut self.seen);
+        self.effects();
+    }
+
+    fn effects(&mut self) {
+        for effect in self.bridge.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, spec) => {
+                    self.process = id;
+                    let named = |arg: &String| Some(arg.strip_prefix("--session-id=")?.to_owned());
+                    self.session = spec.args.iter().find_map(named).unwrap_or_default();
+                }
+                Effect::Send(_, lines) => {
+                    let frame: Value = serde_json::from_slice(&lines).expect("one line of JSON");
+                    if frame["type"] == "user" {
+                        self.prompt = frame["uuid"].as_str().expect("a uuid").to_owned();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self, line: &Value) {
+        let line = line.to_string().replace("SESSION", &self.session);
+        let line = line.replace("PROMPT", &self.prompt);
+        self.input(AgentInput::Batch(Batch::Lines(format!("{line}\n").into())));
+    }
+
+    fn input(&mut self, input: AgentInput) {
+        let rest = self
+            .bridge
+            .agent(self.process, input, self.now, &mut self.seen);
+        assert!(rest.is_none(), "the outlet is never full");
+        self.bridge.drained(true, self.now, &mut self.seen);
+        self.effects();
+    }
+}

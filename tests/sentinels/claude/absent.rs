@@ -1,0 +1,102 @@
+//! What of the CLI's frames need not be found, and why.
+
+use crate::absent::{Absent, Lack, absent};
+
+use Lack::{Everything, Message};
+
+const BOOKS: &str =
+    "bookkeeping: ids of frames, requests and prompts, times and places in the stream";
+const OTHERS: &str = "`message_start` and `message_delta` tell it, of subagents their task and the result of their call";
+const RESULT: &str = "the result of the turn tells it";
+const KIND: &str = "the kind of the chunk tells it";
+const STATE: &str = "session state: `data-session` is transient, not part of the message";
+const PASSING: &str = "worth showing only while it lasts: transient, not part of the message";
+const REPEATED: &str = "our own words, repeated";
+const LIFE: &str = "by it the answer to a prompt that was taken back is known";
+const HOOK: &str = "the question is refused with an error: acpipe registers no hooks";
+const NOT_OPEN: &str = "nothing is open when a session begins";
+
+/// What is left out on purpose.
+pub const OMISSIONS: &[Absent] = &[
+    absent("*.uuid", "*", Everything, BOOKS),
+    absent("*.timestamp", "*", Everything, BOOKS),
+    absent("*.request_id", "*", Everything, BOOKS),
+    absent("*.user_message_uuid", "*", Everything, BOOKS),
+    absent("*.user_message_uuids[]", "*", Everything, BOOKS),
+    absent("*.event.index", "*", Everything, BOOKS),
+    absent("*.pid", "*", Everything, BOOKS),
+    absent("*.thinking_display", "*", Everything, OTHERS),
+    absent("assistant[*_use].message.id", "*", Everything, OTHERS),
+    absent(
+        "stream_event[content_block_start, tool_use].api_message_id",
+        "*",
+        Everything,
+        OTHERS,
+    ),
+    absent("assistant[text].message.model", "*", Everything, OTHERS),
+    absent("assistant[text].message.stop_*", "*", Everything, OTHERS),
+    absent("assistant[text].message.usage", "*", Everything, OTHERS),
+    absent(
+        "assistant[text].message.context_management",
+        "*",
+        Everything,
+        OTHERS,
+    ),
+    absent(
+        "assistant[text].message.diagnostics",
+        "*",
+        Everything,
+        OTHERS,
+    ),
+    absent("assistant[text].message.container", "*", Everything, OTHERS),
+    absent(
+        "assistant[a command of the CLI].local_command_source",
+        "*",
+        Everything,
+        "its text, once more",
+    ),
+    absent("assistant[an error].*", "*", Everything, RESULT),
+    absent("user[tool_result*].is_error", "*", Everything, KIND),
+    absent("user[isReplay].*", "*", Everything, REPEATED),
+    absent("user[isSynthetic].*", "*", Message, PASSING),
+    absent("stream_event[message_*", "*", Message, PASSING),
+    absent("stream_event[*].(unknown field)", "*", Message, PASSING),
+    absent(
+        "result[success].result",
+        "*",
+        Everything,
+        "the answer, once more: its text was shown",
+    ),
+    absent(
+        "system[init].slash_commands[]",
+        "*",
+        Everything,
+        "the answer to `initialize` told the commands",
+    ),
+    absent("system[init].*", "*", Message, STATE),
+    absent("system[status].permissionMode", "*", Message, STATE),
+    absent("system[status].*", "*", Message, PASSING),
+    absent("system[permission_denied].*", "*", Message, PASSING),
+    absent("system[api_retry].*", "*", Message, PASSING),
+    absent("system[thinking_tokens].*", "*", Message, PASSING),
+    absent("system[informational].*", "*", Message, PASSING),
+    absent("system[background_tasks_changed].*", "*", Message, PASSING),
+    absent("system[session_state_changed].*", "*", Message, PASSING),
+    absent("system[hook_started].*", "*", Message, PASSING),
+    absent("rate_limit_event.*", "*", Message, PASSING),
+    absent("command_lifecycle.*", "*", Everything, LIFE),
+    absent("control_request[hook_callback].*", "*", Everything, HOOK),
+    absent(
+        "control_response[initialize].response.pending_*",
+        "*",
+        Everything,
+        NOT_OPEN,
+    ),
+    absent(
+        "control_response[initialize].response.response.session_state",
+        "*",
+        Everything,
+        NOT_OPEN,
+    ),
+    absent("control_response[initialize].*", "*", Message, STATE),
+];
