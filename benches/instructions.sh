@@ -36,7 +36,7 @@ unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
 # instructions MIX UPDATES
 instructions() {
     if [ "$1" = claude ]; then
-        flood="[{\"repeat\":[$2,[{\"delta\":\"0000000{i} the quick brown fox jumps\"}]]}]"
+        flood="[{\"repeat\":[$2,[{\"delta\":\"{i} the quick brown fox jumps\"}]]}]"
         set -- "$1" "$2" "$flood" --agent claude
     else
         set -- "$1" "$2" go -- "$agent" --flood --mix "$1" --updates "$2"
@@ -53,7 +53,9 @@ instructions() {
     # The last delta of a mixed flood is the sixth of ten updates.
     last=$((updates - 1))
     [ "$mix" != mixed ] || last=$((updates - 5))
-    if ! grep -q "0*$last the quick" "$home/out"; then
+    said=$(printf '%08d' "$last")
+    [ "$mix" != claude ] || said="$last the quick"
+    if ! grep -q "$said" "$home/out"; then
         echo "instructions.sh: of $updates $mix updates the last delta did not come" >&2
         exit 2
     fi
