@@ -95,13 +95,15 @@ enum Then {
 /// Whether the CLI can hold such options.
 ///
 /// # Errors
-/// A rule for tools names one that does not exist, or an MCP server has no name of its own.
+/// A rule for tools names one that does not exist, an MCP server has no name of its own, or
+/// something is too long for a command line.
 pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
     let names = servers
         .iter()
         .filter_map(|server| server.get("name")?.as_str());
     let names: Vec<&str> = names.collect();
     launch::check_servers(servers)?;
+    launch::check_length(options, servers)?;
     let rules = options
         .allowed_tools
         .iter()

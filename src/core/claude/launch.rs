@@ -26,8 +26,8 @@ const PLAN: &str = "You are planning. Read whatever you need, but change nothing
 
 /// The arguments for a session of this id.
 ///
-/// MCP servers may hold secrets, which other users of the machine can see on a command line: there is no other
-/// way to hand them over before the first prompt.
+/// MCP servers may hold secrets, which other users of the machine can see on a command line: the only other way
+/// to hand them over is a file.
 pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
     let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
     if let Opening::Resume(source) | Opening::Load(source) = way {
@@ -86,6 +86,32 @@ pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> V
     }
     args.extend(more.iter().cloned());
     args
+}
+
+/// How long an argument may be that a system hands over: 128 KiB with its end on Linux.
+const LONGEST: usize = 128 * 1024 - 1;
+
+/// Whether a process can be started with such options.
+///
+/// # Errors
+/// One of them is too long for a command line.
+pub fn check_length(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
+    let place = Place {
+        cwd: "",
+        mcp_servers: servers,
+        options,
+    };
+    let args = args(Opening::New, "", &place, &[]);
+    let Some(long) = args.iter().find(|arg| arg.len() > LONGEST) else {
+        return Ok(());
+    };
+    let flag = long.split('=').next().unwrap_or_default();
+    let message = format!(
+        "options: the CLI takes {flag} on its command line, which holds {LONGEST} bytes for it, not {}: put it \
+         into a file that the prompt or the CLI's settings name",
+        long.len()
+    );
+    Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
 }
 
 /// Whether the CLI may be told to ask nothing at all.
@@ -275,5 +301,20 @@ mod tests {
         ] {
             assert_eq!(said(servers), Err(why.to_owned()));
         }
+    }
+
+    #[test]
+    fn what_no_command_line_holds_is_refused() {
+        let flag = "--append-system-prompt=".len();
+        let said = |length: usize| {
+            let options = SessionOptions {
+                append_system_prompt: Some("x".repeat(length)),
+                ..SessionOptions::default()
+            };
+            check_length(&options, &[]).map_err(|error| error.message)
+        };
+        assert_eq!(said(LONGEST - flag), Ok(()));
+        let error = said(LONGEST - flag + 1).unwrap_err();
+        assert!(error.contains("--append-system-prompt on"), "{error}");
     }
 }
