@@ -4,13 +4,15 @@
 //! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
 //! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
 //! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
-//! `excluded.md` says which recordings are not here, and why.
+//! `excluded.md` says which recordings are not here, and why; `twins.md` where the adapter of Claude Code and its
+//! CLI make different messages of the same.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
 mod claude;
 mod replay;
 mod stream;
+mod twins;
 
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
@@ -153,4 +155,41 @@ fn recordings_are_excluded_for_a_reason() {
         rows.is_sorted_by(|a, b| a[0] < b[0]),
         "sorted, each file once"
     );
+}
+
+#[test]
+fn the_adapter_and_the_cli_make_the_same_messages() {
+    let read = |name: &str| {
+        let path = folder().join("recordings").join(format!("{name}.ndjson"));
+        play(name, &std::fs::read_to_string(path).unwrap(), Profile::V7)
+    };
+    let table = std::fs::read_to_string(folder().join("twins.md")).unwrap();
+    let wanted = twins::Wanted::read(&table);
+    let mut used = vec![false; wanted.len()];
+    let mut wrong = String::new();
+    for (adapter, cli, names) in twins::TWINS {
+        let theirs = read(&format!("claude-agent-acp-{adapter}"));
+        let ours = read(&format!("claude-cli-{cli}"));
+        // What the recordings have beyond the turns of both is another scenario.
+        for (theirs, ours) in theirs.turns.iter().zip(&ours.turns) {
+            let theirs = twins::facts(&theirs.chunks, names);
+            let ours = twins::facts(&ours.chunks, &[]);
+            for (place, what) in twins::differences(&theirs, &ours) {
+                match wanted.iter().position(|row| row.covers(cli, &place)) {
+                    Some(at) => used[at] = true,
+                    None => {
+                        let _ = writeln!(wrong, "{cli}: {place}: {what}");
+                    }
+                }
+            }
+        }
+    }
+    for (row, _) in wanted.iter().zip(used).filter(|(_, used)| !used) {
+        let _ = writeln!(
+            wrong,
+            "{}: no difference: strike it from the table",
+            row.name()
+        );
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
