@@ -59,8 +59,7 @@ fn group(mut scene: Scene) -> Group {
             frame.insert("session_id".to_owned(), "=SESSION".into());
             frame.insert(UNKNOWN.to_owned(), "".into());
         }
-        let planted = planter.object(frame, &name);
-        *frame = planted;
+        *frame = planter.object(frame, &name);
     }
     let (chunks, message, summary) = play(&scene);
     let fields = planter.planted.into_iter().map(|(path, what)| {
@@ -120,22 +119,21 @@ impl Planter {
                 return items.iter().map(|item| self.value(item, &path)).collect();
             }
             Value::Bool(_) => (from.clone(), What::Choice(from.clone())),
-            Value::Number(n) => {
-                let n = f64::from(number()) + 1_000_000_000.0 + n.as_f64().unwrap_or_default();
-                let value = if n.fract() == 0.0 {
-                    json!(n as u64)
-                } else {
-                    json!(n)
-                };
-                (value, What::Number(n))
+            Value::Number(n) if n.is_f64() => {
+                let n = f64::from(number()) + 1_000_000.25;
+                (json!(n), What::Number(n))
             }
-            Value::String(text) => match text.strip_prefix('=') {
-                Some(literal) => return literal.into(),
-                None => {
-                    let planted = sentinel();
-                    (format!("{text}{planted}").into(), What::Text(planted))
+            Value::Number(_) => {
+                let n = 1_000_000_000 + number();
+                (json!(n), What::Number(f64::from(n)))
+            }
+            Value::String(text) => {
+                if let Some(literal) = text.strip_prefix('=') {
+                    return literal.into();
                 }
-            },
+                let planted = sentinel();
+                (format!("{text}{planted}").into(), What::Text(planted))
+            }
         };
         self.planted.push((path.to_owned(), what));
         value
@@ -214,7 +212,8 @@ impl Cli {
                 Effect::Send(_, lines) => {
                     let frame: Value = serde_json::from_slice(&lines).expect("one line of JSON");
                     if frame["type"] == "user" {
-                        self.prompt = frame["uuid"].as_str().expect("a uuid").to_owned();
+                        let uuid = frame["uuid"].as_str().expect("a uuid");
+                        uuid.clone_into(&mut self.prompt);
                     }
                 }
                 _ => {}

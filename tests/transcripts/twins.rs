@@ -9,15 +9,14 @@ use acpipe::core::fold::Fold;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Words of the adapter's recording, and those of the CLI's in their place.
+type Names<'a> = &'a [(&'a str, &'a str)];
+
 /// A scenario: the adapter's recording, the CLI's, and what only the words of the first have.
-pub const TWINS: &[(&str, &str, &[(&str, &str)])] = &[
+pub const TWINS: &[(&str, &str, Names<'static>)] = &[
     ("ask-user-question-elicitation", "ask-user-question", &[]),
     ("background-task", "background-task", &[]),
-    (
-        "bash-allow-once",
-        "bash-ask",
-        &[("touch acp1.txt", "touch x.txt")],
-    ),
+    ("bash-allow-once", "bash-ask", &[("acp1.txt", "x.txt")]),
     ("bash-readonly", "bash-allowed", &[]),
     (
         "cancel-open-permission",
@@ -65,7 +64,7 @@ pub const TWINS: &[(&str, &str, &[(&str, &str)])] = &[
 pub type Facts = BTreeMap<String, Value>;
 
 /// The message of a turn in its normal form.
-pub fn facts(chunks: &[Value], names: &[(&str, &str)]) -> Facts {
+pub fn facts(chunks: &[Value], names: Names<'_>) -> Facts {
     let mut fold = Fold::default();
     for chunk in chunks {
         fold.push(chunk);

@@ -5,6 +5,7 @@ use crate::core::dialect::Child;
 use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate};
 use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -62,11 +63,18 @@ pub fn read<'a>(
         (_, None) => ONCE,
     };
     let raw_options: &'static RawValue = serde_json::from_str(options).ok()?;
+    let other = q.without(&["subtype", "tool_name", "input", "tool_use_id"]);
+    // Of a command the question alone tells where it is about to do something.
+    let blocked = text(other.get("blocked_path")).filter(|_| {
+        q.input
+            .is_none_or(|input| tools::locations(&name, input).is_none())
+    });
     let tool = ToolUpdate {
         id: text(q.tool_use_id)?,
         input: q.input.map(Cow::Borrowed),
         title: Some(tools::title(&name, q.input).into()),
         kind: Some(tools::kind(&name).into()),
+        locations: blocked.map(|path| Cow::Owned(to_raw(&[json!({ "path": path })]))),
         name: Some(name),
         ..ToolUpdate::default()
     };
@@ -80,7 +88,7 @@ pub fn read<'a>(
         tool,
         options: offered(raw_options),
         raw_options: Some(raw_options),
-        other: q.without(&["subtype", "tool_name", "input", "tool_use_id"]),
+        other,
     };
     let asked = Asked {
         is_for_user,
@@ -143,7 +151,7 @@ pub fn answer(asked: &Asked, choice: Option<&PermissionOption>) -> Box<RawValue>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn asked(request: &Value) -> (Vec<String>, Value, Value, Value) {
         let raw = to_raw(request);
@@ -186,6 +194,24 @@ mod tests {
         assert_eq!(always["updatedPermissions"], rules);
         assert_eq!(reject["behavior"], "deny");
         assert_eq!(reject.get("interrupt"), None);
+    }
+
+    #[test]
+    fn a_question_tells_where_a_command_works() {
+        for (name, input, places) in [
+            (
+                "Bash",
+                json!({"command": "touch x"}),
+                Some(r#"[{"path":"/w/x"}]"#),
+            ),
+            ("Write", json!({"file_path": "/w/y"}), None),
+        ] {
+            let request = json!({"tool_name": name, "tool_use_id": "t", "input": input, "blocked_path": "/w/x"});
+            let raw = to_raw(&request);
+            let (permission, _) = read("s", Child(3), "r", &raw).unwrap();
+            let told = permission.tool.locations;
+            assert_eq!(told.as_deref().map(RawValue::get), places);
+        }
     }
 
     #[test]

@@ -87,6 +87,11 @@ raw_object! {
         subject = "subject",
         offset = "offset",
         todos = "todos",
+        questions = "questions",
+        content = "content",
+        old_string = "old_string",
+        new_string = "new_string",
+        edits = "edits",
     }
 }
 
@@ -123,6 +128,9 @@ pub fn title(name: &str, input: Option<&RawValue>) -> String {
         "Bash" | "PowerShell" | "Monitor" => alone(input.command.or(input.description)),
         "Task" | "Agent" => alone(input.description),
         "TaskCreate" => alone(input.subject),
+        "AskUserQuestion" => value(input.questions.unwrap_or(RawValue::NULL))[0]["question"]
+            .as_str()
+            .map(str::to_owned),
         "Grep" | "Glob" => with(input.pattern).map(|title| match text(input.path) {
             Some(path) => format!("{title} in {path}"),
             None => title,
@@ -177,6 +185,35 @@ fn file_result(result: Option<&RawValue>) -> Option<(FileResult<'_>, String)> {
     let result: FileResult<'_> = serde_json::from_str(result?.get()).ok()?;
     let path = text(result.path)?.into_owned();
     Some((result, path))
+}
+
+/// What a call is about to change in a file, as ACP shows it.
+#[must_use]
+pub fn wished(name: &str, input: &RawValue) -> Vec<Value> {
+    let input = Input::of(input);
+    let Some(path) = text(input.file_path) else {
+        return Vec::new();
+    };
+    let diff = |old: Value, new: Value| {
+        let diff = json!({"type": "diff", "path": path, "oldText": old, "newText": new});
+        diff["newText"].is_string().then_some(diff)
+    };
+    let told = |raw: Option<&RawValue>| raw.map_or(Value::Null, value);
+    let edits: Vec<Option<Value>> = match name {
+        "Write" => vec![diff(Value::Null, told(input.content))],
+        "Edit" => vec![diff(told(input.old_string), told(input.new_string))],
+        "MultiEdit" => {
+            let edits = told(input.edits);
+            let edit = |edit: &Value| diff(edit["old_string"].clone(), edit["new_string"].clone());
+            array(&edits).map(edit).collect()
+        }
+        _ => Vec::new(),
+    };
+    edits.into_iter().flatten().collect()
+}
+
+fn array(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
 }
 
 /// What a tool changed in a file, as ACP shows it: each piece of the patch, or the whole file where it is new.
@@ -327,6 +364,14 @@ mod tests {
                 "files: move_it",
                 None,
             ),
+            (
+                "AskUserQuestion",
+                r#"{"questions":[{"question":"Which?"}]}"#,
+                "other",
+                "Which?",
+                None,
+            ),
+            ("AskUserQuestion", "{}", "other", "AskUserQuestion", None),
             ("Novel", r#"{"file_path":7}"#, "other", "Novel", None),
         ] {
             let input = raw(input);
@@ -341,6 +386,40 @@ mod tests {
         let plan_of = |name| plan(name, todos).map(|plan| to_raw(&plan).get().to_owned());
         assert_eq!(plan_of("TodoWrite").as_deref(), Some(entries));
         assert_eq!(plan_of("Other"), None);
+    }
+
+    #[test]
+    fn edits_are_shown_before_they_are_made() {
+        for (name, input, want) in [
+            (
+                "Write",
+                r#"{"file_path":"/a","content":"b"}"#,
+                json!([[null, "b"]]),
+            ),
+            (
+                "Edit",
+                r#"{"file_path":"/a","old_string":"b","new_string":"c"}"#,
+                json!([["b", "c"]]),
+            ),
+            (
+                "MultiEdit",
+                r#"{"file_path":"/a","edits":[{"old_string":"b","new_string":"c"},7]}"#,
+                json!([["b", "c"]]),
+            ),
+            ("Write", r#"{"file_path":"/a"}"#, json!([])),
+            ("Write", r#"{"content":"b"}"#, json!([])),
+            ("Read", r#"{"file_path":"/a","content":"b"}"#, json!([])),
+        ] {
+            let diffs = wished(name, raw(input));
+            let sides = diffs.iter().map(|diff| {
+                assert_eq!(
+                    (&diff["type"], &diff["path"]),
+                    (&json!("diff"), &json!("/a"))
+                );
+                json!([diff["oldText"], diff["newText"]])
+            });
+            assert_eq!(sides.collect::<Value>(), want, "{name} {input}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{Frames, Out};
 use crate::core::claude::tools;
 use crate::core::event::{Content, MessagePiece, ToolStatus, ToolUpdate, Update, Voice};
 use crate::proto::claude::{self, word};
-use crate::proto::json::{JsonStr, Members, non_null};
+use crate::proto::json::{JsonStr, Members, non_null, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -20,6 +20,7 @@ impl Frames {
         out: &mut Out<'a, '_>,
     ) {
         let plan = tools::plan(&name, &input);
+        let wished = tools::wished(&name, &input);
         let begins = self
             .tools
             .insert(id.to_string(), name.to_string())
@@ -30,6 +31,7 @@ impl Frames {
             kind: Some(tools::kind(&name).into()),
             title: Some(tools::title(&name, Some(&input)).into()),
             locations: tools::locations(&name, &input).map(Cow::Owned),
+            content: (!wished.is_empty()).then(|| Cow::Owned(to_raw(&wished))),
             status: begins.then(|| ToolStatus::Pending.as_str().into()),
             name: Some(name),
             input: Some(input),
