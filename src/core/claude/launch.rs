@@ -100,6 +100,7 @@ pub fn check_length(options: &SessionOptions, servers: &[Value]) -> Result<(), E
         cwd: "",
         mcp_servers: servers,
         options,
+        fork: false,
     };
     let args = args(Opening::New, "", &place, &[]);
     let Some(long) = args.iter().find(|arg| arg.len() > LONGEST) else {
