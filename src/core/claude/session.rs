@@ -1,5 +1,6 @@
 //! One session of the CLI: what its process is asked and owes an answer.
 
+mod cancel;
 mod end;
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ use super::questions::{self, Asked};
 use super::result::result;
 use crate::core::dialect::{Child, Opening, Outgoing};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, PermissionOption, StopReason, TurnEnd, Update};
+use crate::core::event::{AgentEvent, CallId, PermissionOption, Update};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
@@ -22,6 +23,7 @@ use std::collections::HashMap;
 use tracing::{debug, warn};
 
 /// One session.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub struct Session {
     /// The CLI's id of it.
@@ -175,14 +177,6 @@ impl Session {
             Setting::Option { id, .. } => json!({ "subtype": format!("set_{id}") }),
         };
         self.request(Pending::Set(call), &request, out);
-    }
-
-    /// Interrupts the turn.
-    pub fn cancel(&mut self, out: &mut Vec<u8>) {
-        if let Some(prompt) = &mut self.prompt {
-            prompt.cancelled = true;
-        }
-        self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
     }
 
     /// Answers a question; one that was withdrawn needs no answer.
@@ -425,53 +419,6 @@ impl Session {
         };
         let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));
         Some(AgentEvent::Failed { call, error })
-    }
-
-    /// An interrupt ended the turn that ran. A prompt that still waits for its own would begin now: it is taken
-    /// back.
-    fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
-        let queued = response.map(RawValue::get).unwrap_or_default();
-        let Some(prompt) = &self.prompt else { return };
-        if prompt.cancelled && queued.contains(&prompt.uuid) {
-            let request = json!({ "subtype": "cancel_async_message", "message_uuid": prompt.uuid });
-            self.request(Pending::Withdraw, &request, out);
-        }
-    }
-
-    /// A prompt that waited begins, or was taken back and has no result.
-    fn lifecycle(
-        &mut self,
-        frame: &Frame<'_>,
-        events: &mut Vec<AgentEvent<'_>>,
-        out: &mut Vec<u8>,
-    ) {
-        let uuid = text(frame.rest.get("command_uuid"));
-        let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
-        let state = word(frame.rest.get("state"));
-        if state == "started"
-            && let Some(prompt) = self.prompt.as_mut()
-            && ours(prompt)
-        {
-            let (call, cancelled) = (prompt.call, prompt.cancelled);
-            if std::mem::take(&mut prompt.waits) {
-                events.push(AgentEvent::PromptBegun { call });
-            }
-            if cancelled {
-                // It was to be taken back, but the CLI was faster.
-                self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
-            }
-        }
-        if state == "cancelled"
-            && let Some(prompt) = self.prompt.take_if(ours)
-        {
-            let call = prompt.call;
-            let end = TurnEnd {
-                stop_reason: StopReason::Cancelled,
-                reported: "cancelled".to_owned(),
-                ..TurnEnd::default()
-            };
-            events.push(AgentEvent::TurnEnded { call, end });
-        }
     }
 }
 

@@ -1,0 +1,65 @@
+//! Cancels: turns that are interrupted, prompts that are taken back.
+
+use super::{Pending, Prompt, Session};
+use crate::core::event::{AgentEvent, StopReason, TurnEnd};
+use crate::proto::claude::{Frame, word};
+use crate::proto::json::text;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+impl Session {
+    /// Interrupts the turn.
+    pub fn cancel(&mut self, out: &mut Vec<u8>) {
+        if let Some(prompt) = &mut self.prompt {
+            prompt.cancelled = true;
+        }
+        self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
+    }
+
+    /// An interrupt ended the turn that ran. A prompt that still waits for its own would begin now: it is taken
+    /// back.
+    pub(super) fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
+        let queued = response.map(RawValue::get).unwrap_or_default();
+        let Some(prompt) = &self.prompt else { return };
+        if prompt.cancelled && queued.contains(&prompt.uuid) {
+            let request = json!({ "subtype": "cancel_async_message", "message_uuid": prompt.uuid });
+            self.request(Pending::Withdraw, &request, out);
+        }
+    }
+
+    /// A prompt that waited begins, or was taken back and has no result.
+    pub(super) fn lifecycle(
+        &mut self,
+        frame: &Frame<'_>,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        let uuid = text(frame.rest.get("command_uuid"));
+        let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
+        let state = word(frame.rest.get("state"));
+        if state == "started"
+            && let Some(prompt) = self.prompt.as_mut()
+            && ours(prompt)
+        {
+            let (call, cancelled) = (prompt.call, prompt.cancelled);
+            if std::mem::take(&mut prompt.waits) {
+                events.push(AgentEvent::PromptBegun { call });
+            }
+            if cancelled {
+                // It was to be taken back, but the CLI was faster.
+                self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
+            }
+        }
+        if state == "cancelled"
+            && let Some(prompt) = self.prompt.take_if(ours)
+        {
+            let call = prompt.call;
+            let end = TurnEnd {
+                stop_reason: StopReason::Cancelled,
+                reported: "cancelled".to_owned(),
+                ..TurnEnd::default()
+            };
+            events.push(AgentEvent::TurnEnded { call, end });
+        }
+    }
+}
