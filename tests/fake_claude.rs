@@ -253,7 +253,9 @@ impl Cli {
         };
         if let Some(steps) = self.script["control"][subtype].as_array() {
             let mut turn = Turn::outside(self);
-            turn.request = id.as_str().unwrap_or_default().to_owned();
+            id.as_str()
+                .unwrap_or_default()
+                .clone_into(&mut turn.request);
             turn.perform(steps);
             return;
         }

@@ -11,6 +11,7 @@ mod processes;
 pub mod projects;
 mod prompt;
 mod questions;
+mod reading;
 pub mod result;
 mod session;
 mod state;
@@ -26,6 +27,7 @@ use crate::proto::wire::{AgentCapabilities, LineFaults, SessionOptions, Variable
 use history::{Chain, History};
 use projects::Listed;
 use questions::Question;
+use reading::{Path, Then};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use session::Session;
@@ -76,22 +78,6 @@ enum Role {
     Path { path: Path, then: Then },
 }
 
-/// A directory, in the client's words and in the CLI's.
-#[derive(Debug, Default, Clone)]
-struct Path {
-    given: String,
-    real: String,
-}
-
-/// What is read once the place is known.
-#[derive(Debug, Clone, Copy)]
-enum Then {
-    /// The history of the session that this process has.
-    Load(Child),
-    /// The list of sessions, for this call.
-    List(CallId),
-}
-
 /// Whether the CLI can hold such options.
 ///
 /// # Errors
@@ -108,7 +94,10 @@ pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
         .allowed_tools
         .iter()
         .chain(&options.disallowed_tools);
-    tools::check_rules(rules.map(String::as_str), &names)
+    // Servers that the client does not name may stand in the user's or the project's settings.
+    let no_settings = options.setting_sources.as_ref().is_some_and(Vec::is_empty);
+    let others = names.is_empty() && !no_settings;
+    tools::check_rules(rules.map(String::as_str), &names, others)
 }
 
 /// What is known of a CLI of this version; `stored` where it is known where it keeps its sessions.
@@ -163,76 +152,10 @@ impl Claude {
         }
     }
 
-    /// Looks for the place of a working directory's sessions.
-    fn find(&mut self, cwd: &str, then: Then, out: &mut Outgoing) {
-        let path = Path {
-            given: cwd.to_owned(),
-            real: cwd.to_owned(),
-        };
-        let child = self.add(Role::Path { path, then });
-        out.order(child, Order::ResolvePath(cwd.to_owned()));
-    }
-
-    /// The real path of a working directory is known: reads what was wanted of it.
-    fn found(
-        &mut self,
-        place: Path,
-        then: Then,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        let lookup = |name: &str| self.env.0.get(name)?.clone();
-        let root = self.root.as_deref();
-        let dir = root.map(|root| projects::dir(root, &place.real, lookup));
-        match then {
-            Then::List(call) => {
-                let found = Vec::new();
-                let child = self.add(Role::List { call, place, found });
-                out.order(child, Order::ListFiles(dir.unwrap_or_default()));
-            }
-            Then::Load(of) => {
-                let Some(Role::Session(session)) = self.children.get(&of) else {
-                    return;
-                };
-                let path = dir.and_then(|dir| projects::file(&dir, &session.source));
-                let Some(path) = path else {
-                    let message = "nobody can say where the CLI keeps its history";
-                    let error = Error::new(ErrorKind::Session, message);
-                    self.history_read(of, Err(error), events, out);
-                    return;
-                };
-                let child = self.add(Role::Chain {
-                    of,
-                    path: path.clone(),
-                    chain: Box::default(),
-                });
-                out.order(child, Order::ReadFile(path));
-            }
-        }
-    }
-
     /// The call for a session that has no process, or for what there is not.
     fn no_session(id: &str) -> Error {
         let message = format!("no process has the session {id:?}");
         Error::new(ErrorKind::Session, message)
-    }
-
-    /// The history of a session was read, or cannot be.
-    fn history_read(
-        &mut self,
-        of: Child,
-        how: Result<(), Error>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        let Some(Role::Session(session)) = self.children.get_mut(&of) else {
-            return;
-        };
-        let failed = how.is_err();
-        events.extend(session.history_read(how));
-        if failed {
-            self.stop(of, out);
-        }
     }
 }
 

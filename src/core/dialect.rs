@@ -127,7 +127,7 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Absolute.
     pub cwd: String,
-    /// Laid over the environment that the client gave it.
+    /// What the program gets where the client says nothing of it.
     pub env: Variables,
 }
 

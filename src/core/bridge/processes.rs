@@ -82,7 +82,9 @@ impl Bridge {
                         Order::ResolvePath(path) => Effect::ResolvePath(id, path),
                         Order::Start(launch) => {
                             let mut spec = agent.launched(launch.args, launch.cwd);
-                            spec.env.0.extend(launch.env.0);
+                            // What the client says of it holds.
+                            let own = std::mem::replace(&mut spec.env, launch.env);
+                            spec.env.0.extend(own.0);
                             Effect::Spawn(id, spec)
                         }
                         Order::Lines(_) | Order::Stop => continue,

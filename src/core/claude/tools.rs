@@ -267,10 +267,12 @@ fn mcp(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Checks the rules that allow or disallow tools: a builtin tool, with or without a rule for its input as
-/// `Bash(git:*)`, a configured MCP server as `mcp__server`, or a tool of it as `mcp__server__tool`.
+/// `Bash(git:*)`, a configured MCP server as `mcp__server`, or a tool of it as `mcp__server__tool`;
+/// with `others` there are servers that nobody can know here.
 pub fn check_rules<'a>(
     rules: impl IntoIterator<Item = &'a str>,
     servers: &[&str],
+    others: bool,
 ) -> Result<(), Error> {
     for rule in rules {
         let name = match rule.split_once('(') {
@@ -279,7 +281,7 @@ pub fn check_rules<'a>(
             None => Some(rule),
         };
         let known = name.is_some_and(|name| match mcp(name) {
-            Some((server, _)) => servers.contains(&server),
+            Some((server, _)) => others || servers.contains(&server),
             None => BUILTIN.iter().any(|(builtin, _)| *builtin == name),
         });
         if !known {
@@ -434,7 +436,7 @@ mod tests {
             "mcp__my_db__*",
             "WebFetch(domain:example.com)",
         ] {
-            check_rules([rule], &servers).unwrap();
+            check_rules([rule], &servers, false).unwrap();
         }
         for rule in [
             "bash",
@@ -445,13 +447,13 @@ mod tests {
             "Bash, Read",
             "(x)",
         ] {
-            let error = check_rules(["Read", rule], &servers).unwrap_err();
+            let error = check_rules(["Read", rule], &servers, false).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidTool);
             assert!(error.message.contains(&format!("{rule:?}")), "{error}");
             assert!(error.message.contains("Read"), "{error}");
             assert!(error.message.contains("mcp__my_db"), "{error}");
         }
-        let error = check_rules(["mcp__x"], &[]).unwrap_err();
+        let error = check_rules(["mcp__x"], &[], false).unwrap_err();
         assert!(error.message.contains("no MCP server is configured"));
     }
 }

@@ -1,0 +1,90 @@
+//! What is read of the CLI's own files: where they are, and what of them is wanted.
+
+use super::{Claude, Role, projects};
+use crate::core::dialect::{Child, Order, Outgoing};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, CallId};
+
+/// A directory, in the client's words and in the CLI's.
+#[derive(Debug, Default, Clone)]
+pub struct Path {
+    pub given: String,
+    pub real: String,
+}
+
+/// What is read once the place is known.
+#[derive(Debug, Clone, Copy)]
+pub enum Then {
+    /// The history of the session that this process has.
+    Load(Child),
+    /// The list of sessions, for this call.
+    List(CallId),
+}
+
+impl Claude {
+    /// Looks for the place of a working directory's sessions.
+    pub(super) fn find(&mut self, cwd: &str, then: Then, out: &mut Outgoing) {
+        let path = Path {
+            given: cwd.to_owned(),
+            real: cwd.to_owned(),
+        };
+        let child = self.add(Role::Path { path, then });
+        out.order(child, Order::ResolvePath(cwd.to_owned()));
+    }
+
+    /// The real path of a working directory is known: reads what was wanted of it.
+    pub(super) fn found(
+        &mut self,
+        place: Path,
+        then: Then,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        let lookup = |name: &str| self.env.0.get(name)?.clone();
+        let root = self.root.as_deref();
+        let dir = root.map(|root| projects::dir(root, &place.real, lookup));
+        match then {
+            Then::List(call) => {
+                let found = Vec::new();
+                let child = self.add(Role::List { call, place, found });
+                out.order(child, Order::ListFiles(dir.unwrap_or_default()));
+            }
+            Then::Load(of) => {
+                let Some(Role::Session(session)) = self.children.get(&of) else {
+                    return;
+                };
+                let path = dir.and_then(|dir| projects::file(&dir, &session.source));
+                let Some(path) = path else {
+                    let message = "nobody can say where the CLI keeps its history";
+                    let error = Error::new(ErrorKind::Session, message);
+                    self.history_read(of, Err(error), events, out);
+                    return;
+                };
+                let child = self.add(Role::Chain {
+                    of,
+                    path: path.clone(),
+                    chain: Box::default(),
+                });
+                out.order(child, Order::ReadFile(path));
+            }
+        }
+    }
+
+    /// The history of a session was read, or cannot be.
+    pub(super) fn history_read(
+        &mut self,
+        of: Child,
+        how: Result<(), Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        let Some(Role::Session(session)) = self.children.get_mut(&of) else {
+            return;
+        };
+        let failed = how.is_err();
+        events.extend(session.history_read(how));
+        if failed {
+            self.stop(of, out);
+        }
+    }
+}
