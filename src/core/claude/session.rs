@@ -12,7 +12,7 @@ use super::questions::{self, Asked};
 use super::result::result;
 use crate::core::dialect::{Child, Opening, Outgoing};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, PermissionOption, Update};
+use crate::core::event::{AgentEvent, CallId, PermissionOption, StopReason, Update};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
@@ -308,11 +308,10 @@ impl Session {
             return;
         };
         let call = prompt.call;
-        if self.launched.schema
-            && end.error.is_none()
-            && end.structured_output.is_none()
-            && !prompt.cancelled
-        {
+        // A command of the CLI's own is no answer to anything.
+        let commanded = frame.rest.get("local_command").is_some();
+        let answers = end.stop_reason == StopReason::EndTurn && end.error.is_none() && !commanded;
+        if self.launched.schema && answers && end.structured_output.is_none() && !prompt.cancelled {
             let message = "Structured output schema validation failed: the agent's answer does not match the \
                            schema; its text is kept";
             end.error = Some(Error::new(ErrorKind::Malformed, message));
@@ -321,7 +320,7 @@ impl Session {
         let stale = std::mem::take(&mut self.resumed)
             && silent
             && end.num_turns == Some(0)
-            && frame.rest.get("local_command").is_none()
+            && !commanded
             && !prompt.cancelled;
         events.push(if stale {
             let message =

@@ -305,6 +305,22 @@ fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
         t.says(child, &result(&uuid, &matches)),
         ["3 ended: end_turn"]
     );
+    // What ended otherwise, or was no answer, is not judged by it.
+    for (n, (more, ends)) in [
+        (json!({"local_command": "cost"}), "end_turn"),
+        (
+            json!({"subtype": "error_max_turns", "is_error": true}),
+            "max_turn_requests",
+        ),
+        (json!({"stop_reason": "max_tokens"}), "max_tokens"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let uuid = t.prompts("a");
+        let want = format!("{} ended: {ends}", n + 4);
+        assert_eq!(t.says(child, &result(&uuid, &more)), [want]);
+    }
 }
 
 #[test]
