@@ -24,7 +24,8 @@
 //! In texts `{uuid}`, `{session}` and `{i}` stand for the prompt's uuid, the session's id and the round of a `repeat`.
 //!
 //! `FAKE_CLAUDE=FILE` names a script, an object: `version`, `start`, `resume` (before a session that is resumed) and
-//! `eof` hold steps; `control` maps a subtype to the steps that take the place of its answer; `ignoreTerm` is true.
+//! `eof` hold steps; `control` maps a subtype to the steps that take the place of its answer; `ignoreTerm` is true; `mcpErrors`
+//! maps MCP servers that cannot be reached to the reason.
 //! There `{request}` stands for the request's id. `FAKE_AGENT_LOG=FILE` gets `{pid, session, argv, cwd, env}` for each
 //! process (of the environment what has CLAUDE in its name), `{pid, session, got}` for each frame, `{pid, session, eof}`.
 
@@ -277,6 +278,13 @@ impl Cli {
                     frames::lifecycle(self, uuid, "cancelled");
                 }
                 json!({ "cancelled": cancelled })
+            }
+            "mcp_set_servers" => {
+                let added: Vec<&String> = request["servers"]
+                    .as_object()
+                    .map(|s| s.keys().collect())
+                    .unwrap_or_default();
+                json!({"added": added, "removed": [], "errors": self.script["mcpErrors"]})
             }
             "set_model" => json!({"model": request["model"]}),
             "set_permission_mode" => {

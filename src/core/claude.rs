@@ -13,6 +13,7 @@ mod prompt;
 mod questions;
 mod reading;
 pub mod result;
+mod servers;
 mod session;
 mod state;
 mod tools;
@@ -88,8 +89,8 @@ pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
         .iter()
         .filter_map(|server| server.get("name")?.as_str());
     let names: Vec<&str> = names.collect();
-    launch::check_servers(servers)?;
-    launch::check_length(options, servers)?;
+    servers::check(servers)?;
+    launch::check_length(options)?;
     let rules = options
         .allowed_tools
         .iter()
@@ -183,7 +184,7 @@ impl Dialect for Claude {
         if let Some(old) = self.sessions.get(&id) {
             self.stop(*old, out);
         }
-        let session = Session::opening(id.clone(), call, way, place.options);
+        let session = Session::opening(id.clone(), call, way, place);
         let child = self.add(Role::Session(Box::new(session)));
         self.sessions.insert(id.clone(), child);
         let launch = Launch {

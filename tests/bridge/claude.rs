@@ -268,18 +268,23 @@ fn what_an_agent_cannot_take_is_refused_by_name() {
 }
 
 #[test]
-fn mcp_servers_are_handed_over() {
-    let mut s = claude::server(&[], &json!({}));
+fn mcp_servers_are_handed_over_where_nobody_sees_their_secrets() {
+    let mut s = claude::server(&[], &json!({"mcpErrors": {"a": "it does not answer"}}));
     s.connect_claude(&json!({}));
     let servers =
         json!([{"name": "a", "command": "c", "args": [], "env": [{"name": "K", "value": "v"}]}]);
-    s.call(
+    let session = s.call(
         "session/ensure",
         &json!({"mcpServers": servers, "options": {"allowedTools": ["mcp__a__x"]}}),
     );
+    assert_eq!(
+        session["state"]["mcpFailures"],
+        json!({"a": "it does not answer"})
+    );
     let process = &s.processes()[0];
-    let config: Value = serde_json::from_str(&args(process, "--mcp-config=")[0]).unwrap();
-    assert_eq!(config["mcpServers"]["a"]["env"], json!({"K": "v"}));
+    assert!(!process.to_string().contains("mcp-config"), "{process}");
+    let given = &claude::requests(&s.finish().log, "mcp_set_servers")[0];
+    assert_eq!(given["servers"]["a"]["env"], json!({"K": "v"}));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::{SessionOptions, Variables};
-use serde_json::{Map, Value, json};
 
 /// What every session is started with: frames both ways, every delta, and questions on stdout.
 const FIXED: [&str; 7] = [
@@ -25,9 +24,6 @@ const PLAN: &str = "You are planning. Read whatever you need, but change nothing
     was approved.";
 
 /// The arguments for a session of this id.
-///
-/// MCP servers may hold secrets, which other users of the machine can see on a command line: the only other way
-/// to hand them over is a file.
 pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
     let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
     if let Opening::Resume(source) | Opening::Load(source) = way {
@@ -78,9 +74,6 @@ pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> V
     if let Some(schema) = &o.output_schema {
         say("json-schema", &schema.to_string());
     }
-    if !place.mcp_servers.is_empty() {
-        say("mcp-config", &servers(place.mcp_servers).to_string());
-    }
     if may_bypass(o) {
         args.push("--allow-dangerously-skip-permissions".to_owned());
     }
@@ -95,10 +88,10 @@ const LONGEST: usize = 128 * 1024 - 1;
 ///
 /// # Errors
 /// One of them is too long for a command line.
-pub fn check_length(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
+pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     let place = Place {
         cwd: "",
-        mcp_servers: servers,
+        mcp_servers: &[],
         options,
         fork: false,
     };
@@ -129,56 +122,16 @@ pub fn environment() -> Variables {
         .collect()
 }
 
-/// Whether each MCP server has a name of its own: the CLI knows them by their names.
-///
-/// # Errors
-/// One has none, or that of another.
-pub fn check_servers(servers: &[Value]) -> Result<(), Error> {
-    let name = |server: &Value| server.get("name")?.as_str().map(str::to_owned);
-    let names: Vec<Option<String>> = servers.iter().map(name).collect();
-    for (n, name) in names.iter().enumerate() {
-        let why = match name.as_deref() {
-            None | Some("") => "a name is needed".to_owned(),
-            Some(same) if names[..n].contains(name) => format!("there are two named {same:?}"),
-            Some(_) => continue,
-        };
-        let field = format!("mcpServers[{n}].name");
-        let error = Error::new(ErrorKind::InvalidParams, format!("{field}: {why}"));
-        return Err(error.with("field", field));
-    }
-    Ok(())
-}
-
-/// MCP servers as ACP writes them, in the form of the CLI's configuration.
-fn servers(servers: &[Value]) -> Value {
-    let pairs = |list: &Value| {
-        let pairs = list.as_array().into_iter().flatten();
-        let pair = |p: &Value| Some((p.get("name")?.as_str()?.to_owned(), p.get("value")?.clone()));
-        Value::Object(pairs.filter_map(pair).collect())
-    };
-    let server = |server: &Value| {
-        let mut fields = server.as_object()?.clone();
-        let name = fields.remove("name")?.as_str()?.to_owned();
-        for list in ["env", "headers"] {
-            if let Some(value) = fields.get_mut(list).filter(|value| value.is_array()) {
-                *value = pairs(value);
-            }
-        }
-        Some((name, Value::Object(fields)))
-    };
-    let all: Map<String, Value> = servers.iter().filter_map(server).collect();
-    json!({ "mcpServers": all })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    fn launched(way: Opening<'_>, options: Value, servers: &[Value]) -> Vec<String> {
+    fn launched(way: Opening<'_>, options: Value) -> Vec<String> {
         let options: SessionOptions = serde_json::from_value(options).unwrap();
         let place = Place {
             cwd: "/w",
-            mcp_servers: servers,
+            mcp_servers: &[],
             options: &options,
             fork: false,
         };
@@ -227,7 +180,7 @@ mod tests {
         ];
         for (way, options, mut want) in cases {
             want.push("--debug");
-            assert_eq!(launched(way, options, &[]), want);
+            assert_eq!(launched(way, options), want);
         }
     }
 
@@ -236,15 +189,10 @@ mod tests {
         let args = launched(
             Opening::New,
             json!({"mode": "plan", "appendSystemPrompt": "Be brief."}),
-            &[],
         );
         let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
         assert!(args.contains(&want), "{args:?}");
-        let args = launched(
-            Opening::New,
-            json!({"appendSystemPrompt": "Be brief."}),
-            &[],
-        );
+        let args = launched(Opening::New, json!({"appendSystemPrompt": "Be brief."}));
         assert!(args.contains(&"--append-system-prompt=Be brief.".to_owned()));
     }
 
@@ -261,50 +209,6 @@ mod tests {
     }
 
     #[test]
-    fn mcp_servers_are_given_in_the_form_of_the_cli() {
-        let given = [
-            json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v"}]}),
-            json!({"name": "b", "type": "http", "url": "u", "headers": []}),
-        ];
-        let args = launched(Opening::New, json!({}), &given);
-        let want = json!({"mcpServers": {
-            "a": {"command": "c", "args": ["x"], "env": {"K": "v"}},
-            "b": {"type": "http", "url": "u", "headers": {}},
-        }});
-        let config = args
-            .iter()
-            .find_map(|arg| arg.strip_prefix("--mcp-config="));
-        let config: Value = serde_json::from_str(config.unwrap()).unwrap();
-        assert_eq!(config, want);
-    }
-
-    #[test]
-    fn servers_have_names_of_their_own() {
-        let said = |servers: Value| {
-            let servers = servers.as_array().unwrap().clone();
-            check_servers(&servers).map_err(|error| error.message)
-        };
-        assert_eq!(said(json!([{"name": "a"}, {"name": "b"}])), Ok(()));
-        for (servers, why) in [
-            (
-                json!([{"name": "a"}, {"command": "c"}]),
-                "mcpServers[1].name: a name is needed",
-            ),
-            (
-                json!([{"name": ""}]),
-                "mcpServers[0].name: a name is needed",
-            ),
-            (json!([7]), "mcpServers[0].name: a name is needed"),
-            (
-                json!([{"name": "a"}, {"name": "a"}]),
-                "mcpServers[1].name: there are two named \"a\"",
-            ),
-        ] {
-            assert_eq!(said(servers), Err(why.to_owned()));
-        }
-    }
-
-    #[test]
     fn what_no_command_line_holds_is_refused() {
         let flag = "--append-system-prompt=".len();
         let said = |length: usize| {
@@ -312,7 +216,7 @@ mod tests {
                 append_system_prompt: Some("x".repeat(length)),
                 ..SessionOptions::default()
             };
-            check_length(&options, &[]).map_err(|error| error.message)
+            check_length(&options).map_err(|error| error.message)
         };
         assert_eq!(said(LONGEST - flag), Ok(()));
         let error = said(LONGEST - flag + 1).unwrap_err();

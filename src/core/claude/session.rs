@@ -10,13 +10,14 @@ use super::frames::{self, Frames};
 use super::launch;
 use super::questions::{self, Asked};
 use super::result::result;
-use crate::core::dialect::{Child, Opening, Outgoing};
+use super::servers;
+use crate::core::dialect::{Child, Opening, Outgoing, Place};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId, PermissionOption, StopReason, Update};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
-use crate::proto::wire::{LineFaults, SessionOptions};
+use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -70,6 +71,10 @@ struct Open {
     call: CallId,
     /// Whether its history is still to be read.
     history: bool,
+    /// The MCP servers that it does not have yet.
+    servers: Option<Value>,
+    /// Those of them that could not be reached, and why.
+    failures: Option<Box<RawValue>>,
     /// What it said of itself, once it did.
     state: Option<Members<'static>>,
 }
@@ -77,6 +82,7 @@ struct Open {
 #[derive(Debug)]
 enum Pending {
     Initialize,
+    Servers,
     Interrupt,
     /// A prompt is taken back.
     Withdraw,
@@ -96,7 +102,9 @@ struct Prompt {
 impl Session {
     /// A session whose process is about to be started.
     #[must_use]
-    pub fn opening(id: String, call: CallId, way: Opening<'_>, options: &SessionOptions) -> Self {
+    pub fn opening(id: String, call: CallId, way: Opening<'_>, place: &Place<'_>) -> Self {
+        let options = place.options;
+        let servers = servers::by_name(place.mcp_servers);
         let source = match way {
             Opening::Resume(source) | Opening::Load(source) => source.to_owned(),
             Opening::New => id.clone(),
@@ -115,6 +123,8 @@ impl Session {
             opening: Some(Open {
                 call,
                 history: matches!(way, Opening::Load(_)),
+                failures: None,
+                servers: Some(servers).filter(|_| !place.mcp_servers.is_empty()),
                 state: None,
             }),
             resumed: way != Opening::New,
@@ -129,11 +139,19 @@ impl Session {
         }
     }
 
-    /// Sends the handshake; what subagents say is not told unless it is asked for.
+    /// Sends the handshake, with the MCP servers behind it; what subagents say is not told unless it is asked for.
     pub fn initialize(&mut self, out: &mut Vec<u8>) {
         let request =
             json!({ "subtype": "initialize", "hooks": null, "forwardSubagentText": true });
         self.request(Pending::Initialize, &request, out);
+        let servers = self
+            .opening
+            .as_ref()
+            .and_then(|opening| opening.servers.as_ref());
+        if let Some(servers) = servers {
+            let request = json!({ "subtype": "mcp_set_servers", "servers": servers });
+            self.request(Pending::Servers, &request, out);
+        }
     }
 
     fn request(&mut self, pending: Pending, request: &Value, out: &mut Vec<u8>) {
@@ -204,8 +222,13 @@ impl Session {
     }
 
     fn opened(&mut self) -> Option<AgentEvent<'static>> {
-        let ready = |opening: &mut Open| !opening.history && opening.state.is_some();
-        let opening = self.opening.take_if(ready)?;
+        let ready = |opening: &mut Open| {
+            !opening.history && opening.servers.is_none() && opening.state.is_some()
+        };
+        let mut opening = self.opening.take_if(ready)?;
+        if let (Some(state), Some(failures)) = (&mut opening.state, &opening.failures) {
+            state.set_owned("mcpFailures", failures);
+        }
         Some(AgentEvent::SessionOpened {
             call: opening.call,
             agent_session: self.id.clone(),
@@ -397,6 +420,13 @@ impl Session {
                     events.extend(self.opened());
                 }
             }
+            Pending::Servers => {
+                if let Some(opening) = &mut self.opening {
+                    opening.servers = None;
+                    opening.failures = answer.response.and_then(servers::failures);
+                    events.extend(self.opened());
+                }
+            }
             Pending::Set(call) => {
                 let state = Members::default();
                 events.push(AgentEvent::Set { call, state });
@@ -412,6 +442,11 @@ impl Session {
             Pending::Initialize => {
                 self.refused = true;
                 (self.opening.take()?.call, "the agent refused the handshake")
+            }
+            Pending::Servers => {
+                self.refused = true;
+                let what = "the agent does not take the MCP servers";
+                (self.opening.take()?.call, what)
             }
             Pending::Set(call) => (*call, "the agent does not set it"),
             Pending::Interrupt | Pending::Withdraw => return None,
