@@ -320,4 +320,17 @@ mod tests {
         assert_eq!(variable("A"), Ok(("A".into(), None)));
         assert!(variable("=x").is_err());
     }
+
+    #[test]
+    fn setting_sources_leave_the_prompt_alone() {
+        for (list, want) in [("user,local", vec!["user", "local"]), ("", vec![])] {
+            let line = ["acpipe", "run", "--setting-sources", list, "hello"];
+            let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
+                panic!("not run");
+            };
+            assert_eq!(run.prompt, ["hello"]);
+            let wire = run.agent.options.to_wire().unwrap();
+            assert_eq!(wire.setting_sources.unwrap(), want);
+        }
+    }
 }

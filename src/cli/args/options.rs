@@ -33,8 +33,8 @@ pub struct OptionArgs {
     /// Another directory that the agent may work in; repeat for more (Claude)
     #[arg(long = "add-dir", value_name = "DIR")]
     pub additional_directories: Vec<PathBuf>,
-    /// Where settings are taken from: user, project, local, or nothing at all (Claude)
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..)]
+    /// Where settings are taken from: user, project, local; several with commas, `""` for none (Claude)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub setting_sources: Option<Vec<String>>,
     /// A JSON schema that the answer has to match (Claude)
     #[arg(long, value_name = "JSON")]
