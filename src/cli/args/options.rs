@@ -12,10 +12,10 @@ pub struct OptionArgs {
     /// The model, by the agent's name for it
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// The mode to begin in: with Claude the permission mode, `plan` say
+    /// The mode to begin in; Claude: default, acceptEdits, plan, auto, dontAsk or bypassPermissions
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// How hard the model thinks: low, medium, high … (Claude)
+    /// How hard the model thinks: low, medium, high, xhigh or max (Claude)
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
     /// How many turns of its own the agent may take for a prompt (Claude)
