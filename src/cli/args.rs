@@ -322,6 +322,16 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_is_no_json_is_a_mistake_of_the_caller() {
+        let line = ["acpipe", "run", "--output-schema", "file.json", "hello"];
+        let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
+            panic!("not run");
+        };
+        let error = run.agent.options.to_wire().unwrap_err();
+        assert!(error.is::<crate::cli::Mistake>(), "{error}");
+    }
+
+    #[test]
     fn setting_sources_leave_the_prompt_alone() {
         for (list, want) in [("user,local", vec!["user", "local"]), ("", vec![])] {
             let line = ["acpipe", "run", "--setting-sources", list, "hello"];

@@ -1,7 +1,7 @@
 //! Options of sessions on the command line.
 
+use crate::cli::Mistake;
 use crate::proto::wire::SessionOptions;
-use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -49,8 +49,14 @@ impl OptionArgs {
     pub fn to_wire(&self) -> anyhow::Result<SessionOptions> {
         let schema = self.output_schema.as_deref();
         let schema = schema.map(serde_json::from_str).transpose();
+        let schema = schema.map_err(|error| {
+            Mistake(format!(
+                "--output-schema is no JSON: {error}; it takes the schema itself: \"$(cat FILE)\" for a file"
+            ))
+        })?;
         let absolute = |dir: &PathBuf| {
-            let dir = std::path::absolute(dir).context("--add-dir names no directory")?;
+            let dir = std::path::absolute(dir)
+                .map_err(|error| Mistake(format!("--add-dir names no directory: {error}")))?;
             Ok(dir.to_string_lossy().into_owned())
         };
         let directories: anyhow::Result<Vec<String>> =
@@ -70,7 +76,7 @@ impl OptionArgs {
             disallowed_tools: self.disallowed_tools.clone(),
             additional_directories: directories?,
             setting_sources: sources.map(named),
-            output_schema: schema.context("--output-schema is no JSON")?,
+            output_schema: schema,
         })
     }
 }
