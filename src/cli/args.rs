@@ -120,7 +120,7 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub options: OptionArgs,
     /// The agent's command line
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub command: Vec<String>,
 }
 
