@@ -45,6 +45,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     let turn = format!("turn-{}", settings.id_prefix);
     let retry = !args.no_retry;
     let mut client = RunClient::new(prompt, session, turn, retry, view);
+    // A stored session has options of its own: those of the command line go before them.
+    *client.options = settings.default_agent.options.clone();
     let bridge = Bridge::new(settings, store);
     drive(bridge, &mut client, None, stored, max_line).await?;
     Ok(client.exit_code())
@@ -93,6 +95,7 @@ struct RunClient {
     turn: String,
     /// Whether the prompt is sent again after an error that may pass.
     retry: bool,
+    options: Box<wire::SessionOptions>,
     /// The number of its last chunk.
     shown: u64,
     view: View,
@@ -109,6 +112,7 @@ impl RunClient {
             session,
             turn,
             retry,
+            options: Box::default(),
             shown: 0,
             view,
             step: Step::Initialize,
@@ -132,6 +136,7 @@ impl RunClient {
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
+                options: self.options.clone(),
                 ..wire::EnsureParams::default()
             }),
             Step::Prompt => Command::Prompt(wire::PromptParams {

@@ -113,6 +113,25 @@ fn a_named_session_is_made_and_gone_on_with() {
 }
 
 #[test]
+fn options_of_the_command_line_hold_for_a_stored_session_too() {
+    let modes = json!({"modes": {"currentModeId": "default", "availableModes": [
+        {"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]}});
+    let home = Home::with(&json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": modes}]],
+        "session/set_mode": [[{"reply": {}}]],
+        "session/prompt": [[say("answer"), end("end_turn")]],
+    }));
+    home.run(&["--session", "mine", "one"]).go().expect(0);
+    let planned = ["--session", "mine", "--mode", "plan", "two"];
+    let second = home.run(&planned).go().expect(0);
+    let set = calls(&second.log, "session/set_mode");
+    assert_eq!(set.len(), 1, "{:?}", second.log);
+    assert_eq!(set[0]["params"]["modeId"], "plan");
+}
+
+#[test]
 fn continue_takes_the_newest_session_of_directory_and_agent() {
     let home = Home::answering();
     let none = home.run(&["-c", "go"]).go().expect(1);
