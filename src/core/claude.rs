@@ -24,7 +24,7 @@ use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit, ListedSession, PermissionOption};
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
-use crate::proto::wire::{AgentCapabilities, LineFaults, SessionOptions, Variables};
+use crate::proto::wire::{AgentCapabilities, AuthMethod, LineFaults, SessionOptions, Variables};
 use history::{Chain, History};
 use projects::Listed;
 use questions::Question;
@@ -38,6 +38,9 @@ use uuids::Uuids;
 
 /// The command by which the CLI is looked for in all the places where it may be.
 pub const CLAUDE: &str = "claude";
+
+/// How hard a model can be told to think.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// The CLI: the processes of its sessions, and those that read.
 #[derive(Debug)]
@@ -90,6 +93,8 @@ pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
         .filter_map(|server| server.get("name")?.as_str());
     let names: Vec<&str> = names.collect();
     servers::check(servers)?;
+    one_of("mode", options.mode.as_deref(), &state::modes())?;
+    one_of("effort", options.effort.as_deref(), &EFFORTS)?;
     launch::check_length(options)?;
     let rules = options
         .allowed_tools
@@ -99,6 +104,40 @@ pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
     let no_settings = options.setting_sources.as_ref().is_some_and(Vec::is_empty);
     let others = names.is_empty() && !no_settings;
     tools::check_rules(rules.map(String::as_str), &names, others)
+}
+
+/// Whether the CLI knows this word: of one that it does not know it says nothing, or nothing that helps.
+fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error> {
+    match word.filter(|word| !known.contains(word)) {
+        None => Ok(()),
+        Some(word) => {
+            let known = known.join(", ");
+            let message = format!("options.{option}: there is no {word:?}: take one of {known}");
+            let field = format!("options.{option}");
+            Err(Error::new(ErrorKind::InvalidParams, message).with("field", field))
+        }
+    }
+}
+
+/// How users of the CLI sign in.
+fn auth_methods() -> Vec<AuthMethod> {
+    let method = |id: &str, name: &str, description: &str| AuthMethod {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+    };
+    vec![
+        method(
+            "login",
+            "run `claude` and call /login",
+            "an account, by the CLI itself",
+        ),
+        method(
+            "apiKey",
+            "set ANTHROPIC_API_KEY",
+            "a key, in the agent's environment",
+        ),
+    ]
 }
 
 /// What is known of a CLI of this version; `stored` where it is known where it keeps its sessions.
@@ -118,7 +157,7 @@ fn about(version: &str, stored: bool) -> AgentInfo {
             mcp_http: true,
             mcp_sse: true,
         },
-        auth_methods: Vec::new(),
+        auth_methods: auth_methods(),
     }
 }
 
@@ -380,6 +419,13 @@ impl Dialect for Claude {
         let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
         match self.children.remove(&child) {
             // Without its word the CLI is not there.
+            Some(Role::Version { told: false }) if how.is_ok_and(|exit| exit.code == Some(0)) => {
+                let message = "the agent answered --version with nothing that is a version: is it the Claude \
+                               Code CLI? Check its path, CLAUDE_CLI_PATH and PATH";
+                let error = Error::new(ErrorKind::AgentStart, message);
+                events.push(AgentEvent::NotReady(error));
+                true
+            }
             Some(Role::Version { told }) => told,
             Some(Role::Session(session)) => {
                 self.sessions.remove(&session.id);

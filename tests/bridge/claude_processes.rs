@@ -249,7 +249,8 @@ fn the_cli_is_found_after_it_was_installed() {
 #[test]
 fn a_cli_that_does_not_tell_its_version_is_not_there() {
     for (version, word) in [
-        (json!([]), "before it was ready"),
+        (json!([]), "is it the Claude Code CLI?"),
+        (json!([{"exit": 2}]), "before it was ready"),
         (
             json!([{"stderr": "libc is too old"}, {"exit": 127}]),
             "libc is too old",
@@ -271,7 +272,12 @@ fn a_cli_that_does_not_tell_its_version_is_not_there() {
         let error = s.call_error("agent/connect", &json!({"protocol": "claude"}));
         assert!(error["message"].to_string().contains(word), "{error}");
         assert!(since.elapsed() < LIMIT);
-        s.agent_states(&["starting", "disconnected"]);
+        let states: &[&str] = if word.starts_with("is it") {
+            &["starting", "stopping", "disconnected"]
+        } else {
+            &["starting", "disconnected"]
+        };
+        s.agent_states(states);
     }
 }
 

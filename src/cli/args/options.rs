@@ -57,6 +57,10 @@ impl OptionArgs {
         let absolute = |dir: &PathBuf| {
             let dir = std::path::absolute(dir)
                 .map_err(|error| Mistake(format!("--add-dir names no directory: {error}")))?;
+            if !dir.is_dir() {
+                let message = format!("--add-dir: {} is not a directory", dir.display());
+                return Err(Mistake(message).into());
+            }
             Ok(dir.to_string_lossy().into_owned())
         };
         let directories: anyhow::Result<Vec<String>> =

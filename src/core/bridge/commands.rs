@@ -390,7 +390,7 @@ impl Bridge {
         if p.fork && protocol == Protocol::Acp {
             return Err(invalid("fork", "agents that speak ACP cannot do that"));
         }
-        let options = self.options(id, *p.options, &p.mcp_servers)?;
+        let options = self.options(id, (*p.options).clone(), &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = Log::open(self.store.open(id)?)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
@@ -406,7 +406,7 @@ impl Bridge {
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;
         }
-        session.set_options(options, protocol);
+        session.set_options(options, &p.options, protocol);
         session.end_unprompted(None, outlet);
         // A fresh session in the place of the one to adopt is not what was asked for.
         let strategy = match p.strategy {

@@ -65,14 +65,23 @@ impl Session {
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
     }
 
-    /// Takes over what it is to be opened with.
-    pub(super) fn set_options(&mut self, options: SessionOptions, protocol: Protocol) {
-        if protocol == Protocol::Acp && options != self.options {
-            // ACP sets after the opening what others are started with.
-            let mode = options.mode.clone().map(Setting::Mode);
-            let model = options.model.clone().map(Setting::Model);
-            for setting in mode.into_iter().chain(model) {
-                self.wanted.set(setting);
+    /// Takes over what it is to be opened with. What is wished now holds against what was set before.
+    pub(super) fn set_options(
+        &mut self,
+        options: SessionOptions,
+        wish: &SessionOptions,
+        protocol: Protocol,
+    ) {
+        let changed = |now: &Option<String>, before: &Option<String>, wished: &Option<String>| {
+            now.clone().filter(|_| now != before || wished.is_some())
+        };
+        let mode = changed(&options.mode, &self.options.mode, &wish.mode).map(Setting::Mode);
+        let model = changed(&options.model, &self.options.model, &wish.model).map(Setting::Model);
+        for setting in mode.into_iter().chain(model) {
+            match protocol {
+                // ACP sets after the opening what others are started with.
+                Protocol::Acp => self.wanted.set(setting),
+                Protocol::Claude => self.wanted.forget(&setting),
             }
         }
         self.options = options;

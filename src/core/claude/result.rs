@@ -92,7 +92,7 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
             Some("authentication_failed" | "oauth_org_not_allowed")
         );
     let mut error = if signs_in {
-        Error::auth_required(&said, &[])
+        Error::auth_required(&said, &super::auth_methods())
     } else {
         Error::new(ErrorKind::Session, said.clone())
     };

@@ -28,6 +28,12 @@ const MODES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// The ids of the permission modes.
+#[must_use]
+pub fn modes() -> Vec<&'static str> {
+    MODES.iter().map(|(id, ..)| *id).collect()
+}
+
 /// What is told in its own place, or of no session.
 const ELSEWHERE: &[&str] = &[
     "commands",

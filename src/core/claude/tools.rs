@@ -292,6 +292,10 @@ pub fn check_rules<'a>(
 }
 
 fn invalid(rule: &str, servers: &[&str]) -> Error {
+    if rule.contains('(') && !rule.ends_with(')') {
+        let message = format!("the tool rule {rule:?} has no closing parenthesis");
+        return Error::new(ErrorKind::InvalidTool, message).with("tool", rule);
+    }
     let builtin: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
     let servers: Vec<String> = servers.iter().map(|s| format!("mcp__{s}")).collect();
     let of_servers = if servers.is_empty() {
@@ -438,21 +442,16 @@ mod tests {
         ] {
             check_rules([rule], &servers, false).unwrap();
         }
-        for rule in [
-            "bash",
-            "Bash(git:*",
-            "mcp__other__read",
-            "mcp__",
-            "",
-            "Bash, Read",
-            "(x)",
-        ] {
+        for rule in ["bash", "mcp__other__read", "mcp__", "", "Bash, Read", "(x)"] {
             let error = check_rules(["Read", rule], &servers, false).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidTool);
             assert!(error.message.contains(&format!("{rule:?}")), "{error}");
             assert!(error.message.contains("Read"), "{error}");
             assert!(error.message.contains("mcp__my_db"), "{error}");
         }
+        let error = check_rules(["Bash(git:*"], &servers, false).unwrap_err();
+        assert!(error.message.contains("no closing parenthesis"), "{error}");
+        assert!(check_rules(["mcp__other__read"], &[], true).is_ok());
         let error = check_rules(["mcp__x"], &[], false).unwrap_err();
         assert!(error.message.contains("no MCP server is configured"));
     }

@@ -17,6 +17,11 @@ impl Wanted {
         self.0.push(setting);
     }
 
+    /// What was set in the place of this does not hold any more.
+    pub fn forget(&mut self, setting: &Setting) {
+        self.0.retain(|old| !old.is_same_thing(setting));
+    }
+
     /// What the agent or its user changed meanwhile is not to be changed back.
     pub fn follow(&mut self, state: &State) {
         for setting in &mut self.0 {

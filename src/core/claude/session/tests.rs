@@ -131,6 +131,7 @@ fn word(event: &AgentEvent<'_>) -> String {
         AgentEvent::SessionRenamed { session, to } => format!("{session} is {to}"),
         AgentEvent::SessionLost { session, .. } => format!("{session} lost"),
         AgentEvent::Set { call, .. } => format!("{} set", call.0),
+        AgentEvent::NotReady(error) => format!("not ready: {}", error.message),
         AgentEvent::Ready(info) => format!("ready {}", info.version.as_deref().unwrap()),
         other => {
             let word = format!("{other:?}");
@@ -172,10 +173,9 @@ fn only_a_version_makes_it_ready() {
     // What becomes of the process that said it does not matter.
     assert_eq!(t.ends(VERSION, 1), (true, Vec::new()));
     let mut t = Test::new();
-    assert!(
-        !t.ends(VERSION, 0).0,
-        "nobody would wait for its word in vain"
-    );
+    let (_, said) = t.ends(VERSION, 0);
+    assert!(said[0].starts_with("not ready: "), "{said:?}");
+    assert!(!Test::new().ends(VERSION, 1).0, "nobody would wait for it");
 }
 
 #[test]
@@ -385,4 +385,36 @@ fn a_prompt_that_still_waits_is_taken_back_once() {
     let cancelled =
         json!({"type": "command_lifecycle", "command_uuid": uuid, "state": "cancelled"});
     assert_eq!(t.says(child, &cancelled), ["2 ended: cancelled"]);
+}
+
+#[test]
+fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
+    let check = |options: Value| {
+        let options: SessionOptions = serde_json::from_value(options).unwrap();
+        crate::core::claude::check(&options, &[]).map_err(|error| error.message)
+    };
+    for known in [
+        json!({"mode": "plan", "effort": "low"}),
+        json!({"mode": "bypassPermissions"}),
+        json!({"allowedTools": ["mcp__of_the_project__x"]}),
+    ] {
+        assert_eq!(check(known), Ok(()));
+    }
+    for (odd, want) in [
+        (
+            json!({"mode": "plna"}),
+            "options.mode: there is no \"plna\": take one of default, ",
+        ),
+        (
+            json!({"effort": "hgih"}),
+            "options.effort: there is no \"hgih\": take one of low, ",
+        ),
+        (
+            json!({"allowedTools": ["mcp__x"], "settingSources": []}),
+            "there is no tool \"mcp__x\"",
+        ),
+    ] {
+        let error = check(odd).unwrap_err();
+        assert!(error.starts_with(want), "{error}");
+    }
 }
