@@ -19,7 +19,7 @@
 //! | `{"background": […]}` | a turn that nobody asks for, next in the queue |
 //! | `{"clear": "id"}` | goes on as another session |
 //! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}`, `{"novel": N}` | raw output: a line, bytes; a result, and a frame that nobody knows, of N bytes |
-//! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` only where the file is not there yet, which is then made |
+//! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` only where the file is not there yet, which is then made; where the turn ends in it, nothing follows |
 //!
 //! In texts `{uuid}`, `{session}` and `{i}` stand for the prompt's uuid, the session's id and the round of a `repeat`.
 //!

@@ -14,6 +14,7 @@ mod harness;
 mod cancel;
 mod claude;
 mod claude_control;
+mod claude_crossings;
 mod claude_faults;
 mod claude_processes;
 mod claude_sessions;

@@ -77,7 +77,11 @@ impl Turn {
             if let Some((name, arg)) = step.as_object().and_then(|step| step.iter().next()) {
                 let raw = matches!(name.as_str(), "repeat" | "once" | "background");
                 let arg = if raw { arg.clone() } else { self.fill(arg) };
+                let went_on = !self.ended;
                 self.step(name, &arg);
+                if name == "once" && went_on && self.ended {
+                    return;
+                }
             }
         }
     }

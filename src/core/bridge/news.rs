@@ -157,7 +157,9 @@ impl Bridge {
                     session.begin_prompt(outlet);
                 }
             }
-            AgentEvent::UnpromptedBegun { session } => self.end_before(&session, now, outlet),
+            AgentEvent::UnpromptedBegun { session } => {
+                self.unprompted_begins(&session, now, outlet);
+            }
             AgentEvent::UnpromptedEnded { session, end } => {
                 let id = self.routes.get(&session);
                 if let Some(session) = id.and_then(|id| self.sessions.get_mut(id)) {

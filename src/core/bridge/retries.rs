@@ -107,6 +107,7 @@ impl Bridge {
         let Prompt { parts, degrade } = &running.attempts.prompt;
         let parts = with_history(session.reinject.take(), parts);
         let dialect = &mut agent.dialect;
+        running.waits = dialect.is_busy(&agent_session);
         if let Err(error) = dialect.prompt(call, &agent_session, &parts, *degrade, &mut agent.out) {
             self.end_turn(id, Ending::Failed(error), now, outlet);
             return;

@@ -172,13 +172,24 @@ impl Bridge {
         });
     }
 
-    /// Nothing more comes of the turn that was answered: what follows in the same breath is not part of it.
-    pub(super) fn end_before(
+    /// The agent says that it begins with something unasked: a prompt that is on its way to it, or that is to be
+    /// sent again, waits meanwhile.
+    pub(super) fn unprompted_begins(
         &mut self,
         agent_session: &str,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        self.end_before(agent_session, now, outlet);
+        let id = self.routes.get(agent_session);
+        let session = id.and_then(|id| self.sessions.get_mut(id));
+        if let Some(running) = session.and_then(|session| session.running.as_mut()) {
+            running.waits = true;
+        }
+    }
+
+    /// Nothing more comes of the turn that was answered: what follows in the same breath is not part of it.
+    fn end_before(&mut self, agent_session: &str, now: Instant, outlet: &mut impl Outlet) {
         let id = self.routes.get(agent_session);
         let at = id.and_then(|id| self.ended.iter().position(|(ended, _)| ended == id));
         if let Some(at) = at {

@@ -1,5 +1,6 @@
 //! One session of the CLI: what its process is asked and owes an answer.
 
+mod begin;
 mod cancel;
 mod end;
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub struct Session {
     prompt: Option<Prompt>,
     /// Whether a turn that nobody prompted runs.
     unasked: bool,
+    /// Whether the CLI says with which prompt it begins: older ones do not.
+    names_prompts: bool,
     /// Questions of the CLI that wait for an answer, by its ids.
     questions: HashMap<String, Asked>,
     /// Why the CLI said that it ends.
@@ -96,6 +99,8 @@ struct Prompt {
     uuid: String,
     /// Whether a turn that nobody prompted has to end before.
     waits: bool,
+    /// Whether the CLI said that it begins with it.
+    begun: bool,
     cancelled: bool,
 }
 
@@ -133,6 +138,7 @@ impl Session {
             last_request: 0,
             prompt: None,
             unasked: false,
+            names_prompts: false,
             questions: HashMap::new(),
             last_words: None,
             refused: false,
@@ -182,6 +188,7 @@ impl Session {
             call,
             uuid,
             waits: self.unasked,
+            begun: false,
             cancelled: false,
         });
     }
@@ -271,11 +278,7 @@ impl Session {
             "keep_alive" => {}
             kind => {
                 if kind == "system" && frame.subtype() == "init" {
-                    if self.prompt.is_none() && !self.unasked {
-                        self.unasked = true;
-                        let session = self.id.clone();
-                        events.push(AgentEvent::UnpromptedBegun { session });
-                    }
+                    self.turn_begins(events, out.lines(child));
                     // Resumed by a title, forked or cleared, it tells its id only here.
                     if let Some(id) = text(frame.session_id) {
                         self.rename(&id, events);

@@ -37,18 +37,9 @@ impl Session {
         let uuid = text(frame.rest.get("command_uuid"));
         let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
         let state = word(frame.rest.get("state"));
-        if state == "started"
-            && let Some(prompt) = self.prompt.as_mut()
-            && ours(prompt)
-        {
-            let (call, cancelled) = (prompt.call, prompt.cancelled);
-            if std::mem::take(&mut prompt.waits) {
-                events.push(AgentEvent::PromptBegun { call });
-            }
-            if cancelled {
-                // It was to be taken back, but the CLI was faster.
-                self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
-            }
+        if state == "started" && self.prompt.as_mut().is_some_and(ours) {
+            self.names_prompts = true;
+            self.prompt_begins(events, out);
         }
         if state == "cancelled"
             && let Some(prompt) = self.prompt.take_if(ours)

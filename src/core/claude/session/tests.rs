@@ -418,3 +418,46 @@ fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
         assert!(error.starts_with(want), "{error}");
     }
 }
+
+/// A turn that nobody asked for runs.
+fn unasked(t: &mut Test) -> Child {
+    let child = t.open(Opening::New, &none());
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    child
+}
+
+#[test]
+fn a_prompt_that_waits_begins_though_the_cli_does_not_say_with_which() {
+    let mut t = Test::new();
+    let child = unasked(&mut t);
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    let uuid = t.prompts(&id);
+    // Of the turn that runs.
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+    let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
+    assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
+    assert_eq!(t.says(child, &init(&id))[0], "PromptBegun");
+    assert_eq!(t.says(child, &init(&id)), ["Update"], "once");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert_eq!(said, ["2 ended: end_turn"]);
+}
+
+#[test]
+fn a_prompt_that_crosses_a_turn_that_nobody_asked_for_waits() {
+    let mut t = Test::new();
+    let child = t.open(Opening::New, &none());
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    let state = |uuid: &str, state: &str| json!({"type": "command_lifecycle", "command_uuid": uuid, "state": state});
+    let uuid = t.prompts(&id);
+    t.says(child, &state(&uuid, "started"));
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+    t.says(child, &result(&uuid, &json!({})));
+    let uuid = t.prompts(&id);
+    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    t.says(child, &state(&uuid, "queued"));
+    let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
+    assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
+    assert_eq!(t.says(child, &state(&uuid, "started")), ["PromptBegun"]);
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+}
