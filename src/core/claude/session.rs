@@ -284,10 +284,12 @@ impl Session {
                         self.rename(&id, events);
                     }
                 }
-                if matches!(kind, "assistant" | "stream_event") {
-                    self.spoke = true;
+                let says = matches!(kind, "assistant" | "stream_event");
+                if says {
                     self.context.read(&frame);
                 }
+                // Why it does not ask the model, as that a hook blocked the prompt, it says there too.
+                self.spoke |= says || frame.subtype() == "informational";
                 self.frames.read(&frame, line, &self.id, events);
             }
         }
@@ -345,6 +347,8 @@ impl Session {
         // A session that is not there any more: the CLI has nothing to go on with, and says nothing.
         let stale = std::mem::take(&mut self.resumed)
             && silent
+            && end.error.is_none()
+            && text(frame.rest.get("result")).is_none_or(|said| said.is_empty())
             && end.num_turns == Some(0)
             && !commanded
             && !prompt.cancelled;

@@ -286,6 +286,26 @@ fn a_resumed_session_that_says_nothing_is_stale() {
 }
 
 #[test]
+fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
+    let silent = json!({"num_turns": 0});
+    let failed = json!({"num_turns": 0, "is_error": true, "subtype": "error_max_budget_usd"});
+    let said = json!({"num_turns": 0, "result": "Not here."});
+    for (blocked, more) in [(true, silent), (false, failed), (false, said)] {
+        let mut t = Test::new();
+        let child = t.open(Opening::Resume("a"), &none());
+        let uuid = t.prompts("a");
+        if blocked {
+            // As the CLI says it of a prompt that a hook of the user's refuses.
+            let why = json!({"type": "system", "subtype": "informational", "level": "warning",
+                "content": "UserPromptSubmit operation blocked by hook"});
+            assert_eq!(t.says(child, &why), ["Update"]);
+        }
+        let said = t.says(child, &result(&uuid, &more));
+        assert!(said[0].starts_with("2 ended: "), "{said:?}");
+    }
+}
+
+#[test]
 fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
     let options = SessionOptions {
         output_schema: Some(json!({"type": "object"})),
