@@ -26,8 +26,10 @@ fn search(
     if let Some(given) = lookup(VARIABLE) {
         return check(cwd.join(given));
     }
-    let path = lookup("PATH").unwrap_or_default();
-    let dirs: Vec<_> = std::env::split_paths(&path).collect();
+    // Without it no directory is meant, not even the one that we work in.
+    let path = lookup("PATH");
+    let dirs = path.iter().flat_map(std::env::split_paths);
+    let dirs: Vec<PathBuf> = dirs.collect();
     let names: &[&str] = if windows {
         &["claude.cmd", "claude.exe", "claude"]
     } else {
@@ -212,6 +214,10 @@ mod tests {
         let third = place.file("c/claude", 0o755);
         let all: &[_] = &[("PATH", "@/a:@/b:c:@/d"), ("HOME", "@/home")];
         assert_eq!(place.find(false, all).unwrap(), third);
+        let here = place.file("claude", 0o755);
+        let no_path = place.find(false, &[("PATH", ""), ("HOME", "@/home")]);
+        assert_eq!(no_path.unwrap(), known[0], "not what lies about here");
+        fs::remove_file(here).unwrap();
         let homes: [&[_]; 2] = [&[("HOME", "@/home")], &[("USERPROFILE", "@/home")]];
         for place_of_it in known {
             for home in homes {
