@@ -192,6 +192,11 @@ impl Claude {
         }
     }
 
+    /// Whether it is a file in its second pass: its faults were counted in the first.
+    fn reads_again(&self, child: Child) -> bool {
+        matches!(self.children.get(&child), Some(Role::History { .. }))
+    }
+
     /// The call for a session that has no process, or for what there is not.
     fn no_session(id: &str) -> Error {
         let message = format!("no process has the session {id:?}");
@@ -320,6 +325,9 @@ impl Dialect for Claude {
         out: &mut Outgoing,
     ) {
         let Ok(text) = std::str::from_utf8(line) else {
+            if self.reads_again(child) {
+                return;
+            }
             self.faults.invalid_utf8 += 1;
             warn!(
                 count = self.faults.invalid_utf8,
@@ -399,6 +407,9 @@ impl Dialect for Claude {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
+        if self.reads_again(child) {
+            return;
+        }
         self.faults.too_long += 1;
         warn!(bytes = line.len, "line skipped: over the cap");
         if let Some(Role::Session(session)) = self.children.get_mut(&child) {

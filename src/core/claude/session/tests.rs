@@ -376,6 +376,33 @@ fn lines_that_are_no_frames_are_counted() {
 }
 
 #[test]
+fn faults_of_a_file_that_is_read_twice_are_counted_once() {
+    let mut env = Variables::default();
+    env.0.insert("HOME".to_owned(), Some("/home".to_owned()));
+    let mut t = Test::new();
+    t.claude = Claude::new(Launch::default(), env, "seed");
+    let child = t.opens(Opening::Load("a"), &none());
+    let line = Overlong {
+        len: 99,
+        head: b"{".as_slice().into(),
+        tail: b"}".as_slice().into(),
+    };
+    // Its place, the first pass, the second.
+    for reader in 1..=3 {
+        let reader = Child(child.0 + reader);
+        let mut events = Vec::new();
+        if reader.0 > child.0 + 1 {
+            t.claude
+                .read_overlong(reader, &line, &mut events, &mut t.out);
+            t.claude.read(reader, b"\xff", &mut events, &mut t.out);
+        }
+        t.ends(reader, 0);
+    }
+    let faults = t.claude.faults();
+    assert_eq!((faults.too_long, faults.invalid_utf8), (1, 1));
+}
+
+#[test]
 fn a_process_that_ends_fails_what_waits() {
     let mut t = Test::new();
     let child = t.open(Opening::Resume("a"), &none());
