@@ -5,16 +5,16 @@ mod cancel;
 mod end;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use super::context::Context;
-use super::frames::{self, Frames};
+use super::frames::Frames;
 use super::launch;
 use super::questions::{self, Asked};
-use super::result::result;
 use super::servers;
 use crate::core::dialect::{Child, Opening, Outgoing, Place};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, PermissionOption, StopReason, Update};
+use crate::core::event::{AgentEvent, CallId, PermissionOption};
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
@@ -303,65 +303,6 @@ impl Session {
         }
     }
 
-    /// A turn ended: the prompt's, one that nobody asked for, or that of a process that cannot begin.
-    fn ended_turn<'a>(
-        &mut self,
-        frame: &Frame<'a>,
-        line: &'a str,
-        events: &mut Vec<AgentEvent<'a>>,
-    ) {
-        let mut end = result(line, self.frames.failure());
-        let silent = !std::mem::take(&mut self.spoke);
-        self.frames.turn_over();
-        self.unasked = false;
-        if self.opening.is_some() {
-            self.last_words = end.error;
-            return;
-        }
-        if let Some(figures) = self.context.figures(line) {
-            let figures = Some(figures);
-            events.push(AgentEvent::Update {
-                session: self.id.clone().into(),
-                update: Update::Context {
-                    cost: None,
-                    figures,
-                },
-                original: frames::original(line),
-            });
-        }
-        let ours = |prompt: &mut Prompt| names(frame, &prompt.uuid);
-        let Some(prompt) = self.prompt.take_if(ours) else {
-            let session = self.id.clone();
-            events.push(AgentEvent::UnpromptedEnded { session, end });
-            return;
-        };
-        let call = prompt.call;
-        // A command of the CLI's own is no answer to anything.
-        let commanded = frame.rest.get("local_command").is_some();
-        let answers = end.stop_reason == StopReason::EndTurn && end.error.is_none() && !commanded;
-        if self.launched.schema && answers && end.structured_output.is_none() && !prompt.cancelled {
-            let message = "Structured output schema validation failed: the agent's answer does not match the \
-                           schema; its text is kept";
-            end.error = Some(Error::new(ErrorKind::Malformed, message));
-        }
-        // A session that is not there any more: the CLI has nothing to go on with, and says nothing.
-        let stale = std::mem::take(&mut self.resumed)
-            && silent
-            && end.error.is_none()
-            && text(frame.rest.get("result")).is_none_or(|said| said.is_empty())
-            && end.num_turns == Some(0)
-            && !commanded
-            && !prompt.cancelled;
-        events.push(if stale {
-            let message =
-                "the agent ended the turn without one of its own: it has lost the session";
-            let error = Error::new(ErrorKind::SessionNotFound, message);
-            AgentEvent::Failed { call, error }
-        } else {
-            AgentEvent::TurnEnded { call, end }
-        });
-    }
-
     /// The CLI asks something.
     fn asked<'a>(
         &mut self,
@@ -476,19 +417,6 @@ raw_object! {
 impl<'a> Answer<'a> {
     fn read(raw: &'a RawValue) -> Option<Self> {
         serde_json::from_str(raw.get()).ok()
-    }
-}
-
-/// Whether a result is that of this prompt: it names it, or no prompt at all and is not of another origin.
-fn names(result: &Frame<'_>, uuid: &str) -> bool {
-    let named = [result.user_message_uuids, result.user_message_uuid];
-    let mut named = named
-        .into_iter()
-        .flatten()
-        .filter(|n| !matches!(n.get(), "null" | "[]"));
-    match named.next() {
-        Some(all) => all.get().contains(uuid) || named.any(|one| one.get().contains(uuid)),
-        None => result.rest.get("origin").is_none(),
     }
 }
 
