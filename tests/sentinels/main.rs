@@ -112,7 +112,7 @@ fn what_is_absent_without_a_reason_is_a_fault() {
     let silent = faults(&FRAMES, &[]);
     for fault in [
         "system[init].cwd (in a turn): not found: Message",
-        "result[success].result (in a turn): not found: Everything",
+        "assistant[text].message.stop_reason (in a turn): not found: Everything",
     ] {
         assert!(silent.contains(fault), "{fault}: {silent}");
     }
