@@ -42,12 +42,12 @@ fn await_gone(s: &Server, pid: &Value) {
 #[test]
 fn sessions_have_processes_of_their_own_that_work_at_once() {
     let mut s = with_sessions(&json!({}), &["a", "b"]);
-    let turn = s.send_steps("a", &json!([{"delta": "first"}, {"interrupted": true}]));
+    let prompt = s.send_steps("a", &json!([{"delta": "first"}, {"interrupted": true}]));
     s.await_chunk("a", |chunk| chunk["delta"] == "first");
     let short = s.send_prompt("b", "second");
     assert_eq!(s.turn(&short).summary["text"], "second");
     s.call("session/cancel", &json!({"sessionId": "a"}));
-    let turn = s.turn(&turn);
+    let turn = s.turn(&prompt);
     assert_eq!(turn.summary["stopReason"], "cancelled");
     assert_eq!(turn.summary["text"], "first");
     let dir = s.world.dir.clone();

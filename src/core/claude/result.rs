@@ -1,5 +1,6 @@
 //! How a turn ended, from its `result` frame.
 
+use super::about::auth_methods;
 use super::frames::Failure;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{StopReason, TurnEnd};
@@ -92,7 +93,7 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
             Some("authentication_failed" | "oauth_org_not_allowed")
         );
     let mut error = if signs_in {
-        Error::auth_required(&said, &super::auth_methods())
+        Error::auth_required(&said, &auth_methods())
     } else {
         Error::new(ErrorKind::Session, said.clone())
     };

@@ -1,0 +1,91 @@
+//! What the CLI is, and which options it takes.
+
+use super::{launch, servers, state, tools};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentInfo;
+use crate::proto::wire::{AgentCapabilities, AuthMethod, SessionOptions};
+use serde_json::Value;
+
+/// How hard a model can be told to think.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
+/// Whether the CLI can hold such options.
+///
+/// # Errors
+/// A rule for tools names one that does not exist, an MCP server has no name of its own, or
+/// something is too long for a command line.
+pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
+    let names = servers
+        .iter()
+        .filter_map(|server| server.get("name")?.as_str());
+    let names: Vec<&str> = names.collect();
+    servers::check(servers)?;
+    one_of("mode", options.mode.as_deref(), &state::modes())?;
+    one_of("effort", options.effort.as_deref(), &EFFORTS)?;
+    launch::check_length(options)?;
+    let rules = options
+        .allowed_tools
+        .iter()
+        .chain(&options.disallowed_tools);
+    // Servers that the client does not name may stand in the user's or the project's settings.
+    let no_settings = options.setting_sources.as_ref().is_some_and(Vec::is_empty);
+    let others = names.is_empty() && !no_settings;
+    tools::check_rules(rules.map(String::as_str), &names, others)
+}
+
+/// Whether the CLI knows this word: of one that it does not know it says nothing, or nothing that helps.
+fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error> {
+    match word.filter(|word| !known.contains(word)) {
+        None => Ok(()),
+        Some(word) => {
+            let known = known.join(", ");
+            let message = format!("options.{option}: there is no {word:?}: take one of {known}");
+            let field = format!("options.{option}");
+            Err(Error::new(ErrorKind::InvalidParams, message).with("field", field))
+        }
+    }
+}
+
+/// How users of the CLI sign in.
+#[must_use]
+pub fn auth_methods() -> Vec<AuthMethod> {
+    let method = |id: &str, name: &str, description: &str| AuthMethod {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+    };
+    vec![
+        method(
+            "login",
+            "run `claude` and call /login",
+            "an account, by the CLI itself",
+        ),
+        method(
+            "apiKey",
+            "set ANTHROPIC_API_KEY",
+            "a key, in the agent's environment",
+        ),
+    ]
+}
+
+/// What is known of a CLI of this version; `stored` where it is known where it keeps its sessions.
+#[must_use]
+pub fn about(version: &str, stored: bool) -> AgentInfo {
+    AgentInfo {
+        name: Some("claude-code".to_owned()),
+        title: Some("Claude Code".to_owned()),
+        version: Some(version.to_owned()),
+        capabilities: AgentCapabilities {
+            load: stored,
+            resume: true,
+            list: stored,
+            close: true,
+            image: true,
+            audio: false,
+            embedded_context: true,
+            mcp_http: true,
+            mcp_sse: true,
+        },
+        auth_methods: auth_methods(),
+    }
+}
