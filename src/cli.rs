@@ -12,7 +12,7 @@ use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Store, Volatile};
 use crate::proto::wire::{AgentSource, Protocol, Variables};
-use crate::shell::{Durability, Events, Files};
+use crate::shell::{Durability, Events, Files, KEEP, keep};
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
 use clap::Parser as _;
@@ -27,6 +27,11 @@ pub use schema::{FILES, render};
 /// Runs the program and gives its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|verb| verb == KEEP) {
+        // Not for people: acpipe starts itself so.
+        return keep(args);
+    }
     let cli = Cli::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
     let _written_at_the_end = log_to_stderr(cli.verbose, quiet);

@@ -7,6 +7,8 @@ mod discover;
 mod drive;
 mod files;
 mod input;
+mod keeper;
+mod kept;
 mod output;
 mod path;
 mod signals;
@@ -14,6 +16,7 @@ mod store;
 
 pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
+pub use keeper::{KEEP, keep};
 pub use output::{FULL, hand_over};
 pub use signals::Interrupt;
 pub use store::{

@@ -1,23 +1,28 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
 use super::discover;
+use super::keeper::KILL_LIMIT;
+use super::keeper::words::{News, Order};
+use super::kept::{Kept, Pipes};
 use super::path::explain;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::stop::TERM_GRACE;
 use crate::proto::frame::LineBatches;
 use crate::proto::wire::Protocol;
 use bytes::BytesMut;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::codec::Decoder;
+use tokio_util::codec::Decoder as _;
 use tracing::{debug, warn};
 
 /// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
@@ -33,10 +38,19 @@ const INPUT_QUEUE: usize = 1024;
 /// one that closed its stdout may take to end.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// How long a keeper may take beyond the time in which it kills.
+const KEEPERS_GRACE: Duration = Duration::from_secs(1);
+
 /// What the loop holds of an agent.
 pub struct Agent {
     input: Option<mpsc::Sender<Vec<u8>>>,
-    signals: mpsc::Sender<Signal>,
+    wanted: mpsc::Sender<Wanted>,
+}
+
+/// What the loop wants of the task that owns a process.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Order(Order),
 }
 
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
@@ -47,23 +61,11 @@ pub fn start(
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) -> Agent {
     let (input, lines) = mpsc::channel(INPUT_QUEUE);
-    let (signals, wanted) = mpsc::channel(4);
-    match spawn(spec) {
-        Ok((child, stdin, program)) => {
-            tokio::spawn(write(id, stdin, lines, events.clone()));
-            let process = Process::new(id, child, max_line, events);
-            tokio::spawn(process.watch(program, wanted));
-        }
-        Err(error) => {
-            tokio::spawn(async move {
-                // The loop is gone only when nobody cares any more.
-                let _ = events.send((id, AgentInput::StartFailed(error))).await;
-            });
-        }
-    }
+    let (wants, wanted) = mpsc::channel(4);
+    tokio::spawn(live(id, spec.clone(), max_line, events, lines, wanted));
     Agent {
         input: Some(input),
-        signals,
+        wanted: wants,
     }
 }
 
@@ -85,43 +87,54 @@ impl Agent {
         self.input = None;
     }
 
-    /// Signals its whole group.
-    pub fn signal(&self, signal: Signal) {
-        // A full queue means that signals wait already; a closed one that there is nobody to signal.
-        let _ = self.signals.try_send(signal);
+    /// Has its keeper end it, in one way or the other.
+    pub fn order(&self, order: Order) {
+        // A full queue means that orders wait already; a closed one that there is nobody to end.
+        let _ = self.wanted.try_send(Wanted::Order(order));
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where processes are made"
-)]
-fn spawn(spec: &AgentSpec) -> Result<(Child, ChildStdin, Option<String>), Error> {
-    let program = found(spec)?;
-    let command = program.as_deref().unwrap_or(Path::new(&spec.command));
-    let mut command = Command::new(command);
-    command
-        .args(&spec.args)
-        .current_dir(&spec.cwd)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    for (name, value) in &spec.env.0 {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let mut child = command.spawn().map_err(|e| explain(spec, &e))?;
-    match child.stdin.take() {
-        Some(stdin) => {
-            let program = program.map(|program| program.to_string_lossy().into_owned());
-            Ok((child, stdin, program))
+/// An agent's process from its start to its end.
+async fn live(
+    id: AgentId,
+    spec: AgentSpec,
+    max_line: usize,
+    events: mpsc::Sender<(AgentId, AgentInput)>,
+    lines: mpsc::Receiver<Vec<u8>>,
+    mut wanted: mpsc::Receiver<Wanted>,
+) {
+    let (kept, pipes, program) = match spawn(&spec) {
+        Ok(spawned) => spawned,
+        Err(error) => {
+            // The loop is gone only when nobody cares any more.
+            let _ = events.send((id, AgentInput::StartFailed(error))).await;
+            return;
         }
-        None => Err(Error::new(ErrorKind::Internal, "the agent has no stdin")),
+    };
+    let mut process = Process {
+        id,
+        kept,
+        stdout: Some(pipes.stdout),
+        stderr: Some(pipes.stderr),
+        buffer: BytesMut::with_capacity(READ_SIZE),
+        frames: LineBatches::new(max_line),
+        tail: Vec::new(),
+        events: events.clone(),
+        hangs: None,
+    };
+    if process.begin(&spec, program, &mut wanted).await {
+        tokio::spawn(write(id, pipes.stdin, lines, events));
+        process.watch(wanted).await;
     }
+}
+
+fn spawn(spec: &AgentSpec) -> Result<(Kept, Pipes, Option<String>), Error> {
+    let found = found(spec)?;
+    let program = found.as_deref().unwrap_or(Path::new(&spec.command));
+    let (kept, pipes) =
+        Kept::start(program.as_os_str(), spec, TERM_GRACE).map_err(|e| explain(spec, &e))?;
+    let program = found.map(|found| found.to_string_lossy().into_owned());
+    Ok((kept, pipes, program))
 }
 
 /// The program of an agent that has to be looked for.
@@ -138,7 +151,7 @@ fn found(spec: &AgentSpec) -> Result<Option<PathBuf>, Error> {
 
 async fn write(
     id: AgentId,
-    mut stdin: ChildStdin,
+    mut stdin: Sender,
     mut lines: mpsc::Receiver<Vec<u8>>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
@@ -156,45 +169,55 @@ async fn write(
 /// A running process and what it has said so far.
 struct Process {
     id: AgentId,
-    child: Child,
-    group: Option<Pid>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    kept: Kept,
+    stdout: Option<Receiver>,
+    stderr: Option<Receiver>,
     buffer: BytesMut,
     frames: LineBatches,
     tail: Vec<u8>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
+    /// When a keeper that was to kill, and has not ended, is given up.
+    hangs: Option<Instant>,
 }
 
 impl Process {
-    fn new(
-        id: AgentId,
-        mut child: Child,
-        max_line: usize,
-        events: mpsc::Sender<(AgentId, AgentInput)>,
-    ) -> Self {
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        Self {
-            id,
-            group: pid.and_then(Pid::from_raw),
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
-            child,
-            buffer: BytesMut::with_capacity(READ_SIZE),
-            frames: LineBatches::new(max_line),
-            tail: Vec::new(),
-            events,
-        }
+    /// Waits until the agent runs; false when it does not, which is told.
+    async fn begin(
+        &mut self,
+        spec: &AgentSpec,
+        program: Option<String>,
+        wanted: &mut mpsc::Receiver<Wanted>,
+    ) -> bool {
+        let failed = loop {
+            tokio::select! {
+                news = self.kept.news() => match news {
+                    Some(News::Running(pid)) => {
+                        let pid = pid.unsigned_abs();
+                        self.tell(AgentInput::Started { pid, program }).await;
+                        return true;
+                    }
+                    Some(News::Failed(errno)) => {
+                        break explain(spec, &io::Error::from_raw_os_error(errno));
+                    }
+                    Some(News::Ended(_)) => {}
+                    None => {
+                        let message = "the agent's keeper ended before it had started the agent";
+                        break Error::new(ErrorKind::AgentStart, message);
+                    }
+                },
+                Some(wanted) = wanted.recv() => self.do_it(wanted),
+            }
+        };
+        self.tell(AgentInput::StartFailed(failed)).await;
+        false
     }
 
-    async fn watch(mut self, program: Option<String>, mut signals: mpsc::Receiver<Signal>) {
-        if let Some(pid) = self.child.id() {
-            self.tell(AgentInput::Started { pid, program }).await;
-        }
+    async fn watch(mut self, mut wanted: mpsc::Receiver<Wanted>) {
         let mut queue: Option<AgentInput> = None;
         let mut ended: Option<ExitStatus> = None;
+        let mut gone = false;
         let events = self.events.clone();
-        // Runs from the end of the process or of its stdout until the other has ended too.
+        // Runs from the end of the keeper or of stdout until the other has ended too.
         let grace = tokio::time::sleep(Duration::MAX);
         tokio::pin!(grace);
         let mut in_grace = false;
@@ -202,10 +225,10 @@ impl Process {
             if queue.is_none() {
                 queue = self.next_batch();
             }
-            if ended.is_some() && queue.is_none() && self.stdout.is_none() && self.stderr.is_none()
-            {
+            if gone && queue.is_none() && self.stdout.is_none() && self.stderr.is_none() {
                 break;
             }
+            let hangs = self.hangs.filter(|_| !gone);
             tokio::select! {
                 // In this order: what the agent said comes before any conclusion from its silence.
                 biased;
@@ -232,27 +255,50 @@ impl Process {
                         self.stderr = None;
                     }
                 }
-                status = self.child.wait(), if ended.is_none() => {
-                    ended = Some(status.unwrap_or_default());
-                    self.signal(Signal::KILL);
-                    grace.as_mut().reset(Instant::now() + GRACE);
-                    in_grace = true;
+                news = self.kept.news(), if !gone => match news {
+                    Some(News::Ended(status)) => ended = Some(ExitStatus::from_raw(status)),
+                    Some(News::Running(_) | News::Failed(_)) => {}
+                    None => {
+                        if ended.is_none() {
+                            warn!("the agent's keeper was killed: so is the agent");
+                            self.kept.bereft();
+                        }
+                        gone = true;
+                        grace.as_mut().reset(Instant::now() + GRACE);
+                        in_grace = true;
+                    }
+                },
+                Some(wanted) = wanted.recv() => self.do_it(wanted),
+                () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
+                    self.hangs = None;
+                    self.kept.give_up();
                 }
-                Some(signal) = signals.recv() => self.signal(signal),
                 () = &mut grace, if in_grace && queue.is_none() => {
                     in_grace = false;
-                    if ended.is_none() {
-                        queue = Some(AgentInput::OutputClosed);
-                    } else {
+                    if gone {
                         warn!("another process holds the agent's pipes open: not waiting for it");
                         self.stdout = None;
                         self.stderr = None;
+                    } else if ended.is_none() {
+                        queue = Some(AgentInput::OutputClosed);
                     }
                 }
             }
         }
-        let exit = report(ended.unwrap_or_default(), &self.tail);
+        let exit = report(ended, &self.tail);
         self.tell(AgentInput::Exited(exit)).await;
+    }
+
+    fn do_it(&mut self, wanted: Wanted) {
+        match wanted {
+            Wanted::Order(order) => {
+                self.kept.order(order);
+                if order == Order::Kill {
+                    let limit = KILL_LIMIT + KEEPERS_GRACE;
+                    self.hangs.get_or_insert_with(|| Instant::now() + limit);
+                }
+            }
+        }
     }
 
     async fn tell(&self, input: AgentInput) {
@@ -269,29 +315,10 @@ impl Process {
         let batch = self.frames.decode_eof(&mut self.buffer).ok().flatten();
         batch.map(AgentInput::Batch)
     }
-
-    /// Signals the group; once the leader is reaped, this still reaches those it left behind.
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group
-            && let Err(error) = kill_process_group(group, signal)
-            && error != rustix::io::Errno::SRCH
-        {
-            warn!(%error, ?signal, "the agent could not be signalled");
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Only while the leader is not reaped: its number cannot belong to anybody else yet.
-        if self.child.id().is_some() {
-            self.signal(Signal::KILL);
-        }
-    }
 }
 
 /// Reads more of stdout; true at its end.
-async fn read(stdout: Option<&mut ChildStdout>, buffer: &mut BytesMut) -> bool {
+async fn read(stdout: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     let Some(stdout) = stdout else {
         return true;
     };
@@ -304,7 +331,7 @@ async fn read(stdout: Option<&mut ChildStdout>, buffer: &mut BytesMut) -> bool {
 }
 
 /// Reads more of stderr and keeps its end; true when it is closed.
-async fn read_tail(stderr: Option<&mut ChildStderr>, tail: &mut Vec<u8>) -> bool {
+async fn read_tail(stderr: Option<&mut Receiver>, tail: &mut Vec<u8>) -> bool {
     let Some(stderr) = stderr else {
         return true;
     };
@@ -317,11 +344,10 @@ async fn read_tail(stderr: Option<&mut ChildStderr>, tail: &mut Vec<u8>) -> bool
     n == 0
 }
 
-fn report(status: ExitStatus, tail: &[u8]) -> Exit {
-    use std::os::unix::process::ExitStatusExt;
+fn report(status: Option<ExitStatus>, tail: &[u8]) -> Exit {
     Exit {
-        code: status.code(),
-        signal: status.signal(),
+        code: status.and_then(|status| status.code()),
+        signal: status.and_then(|status| status.signal()),
         stderr: String::from_utf8_lossy(&tail[tail.len().saturating_sub(STDERR_TAIL)..])
             .into_owned(),
     }

@@ -3,13 +3,13 @@
 use super::agent::{self, Agent};
 use super::files;
 use super::input::ClientInput;
+use super::keeper::words::Order;
 use super::output::{Closed, Output};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::store::StoreEvent;
-use rustix::process::Signal;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -293,8 +293,8 @@ impl Shell {
                     agent.close_input();
                 }
             }
-            Effect::Terminate(id) => self.signal(id, Signal::TERM),
-            Effect::Kill(id) => self.signal(id, Signal::KILL),
+            Effect::Terminate(id) => self.order(id, Order::Terminate),
+            Effect::Kill(id) => self.order(id, Order::Kill),
             Effect::Finished => self.finished = true,
         }
     }
@@ -304,9 +304,9 @@ impl Shell {
         self.agents.get_mut(&id)
     }
 
-    fn signal(&mut self, id: AgentId, signal: Signal) {
+    fn order(&mut self, id: AgentId, order: Order) {
         if let Some(agent) = self.agent(id) {
-            agent.signal(signal);
+            agent.order(order);
         }
     }
 }

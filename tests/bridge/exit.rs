@@ -220,10 +220,7 @@ fn a_process_that_left_the_group_keeps_nobody_waiting() {
     assert_eq!(turn.summary["text"], "x");
     assert!(since.elapsed() < Duration::from_secs(5));
     assert_eq!(s.notification("agent/state")["state"], "disconnected");
-    // It is not acpipe's to end; the test's own.
-    let spawned = s.world.log().iter().find_map(|m| m["spawned"].as_i64());
-    let spawned = i32::try_from(spawned.unwrap()).unwrap();
-    crate::harness::signal(spawned, rustix::process::Signal::KILL);
+    s.finish();
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl World {
         alive
     }
 
-    /// Why the test fails if processes of it are left: those killed a moment ago get a moment to vanish.
+    /// Why the test fails if processes of it are left: keepers of an acpipe that was killed get their time.
     pub fn leak(&self) -> Option<String> {
         let since = Instant::now();
         loop {
@@ -136,7 +136,7 @@ impl World {
             if alive.is_empty() {
                 return None;
             }
-            if since.elapsed() > Duration::from_secs(3) {
+            if since.elapsed() > Duration::from_secs(10) {
                 return Some(format!("processes left behind: {alive:?}"));
             }
             std::thread::sleep(Duration::from_millis(5));

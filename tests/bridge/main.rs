@@ -28,6 +28,7 @@ mod flood;
 mod framing;
 mod garbage;
 mod handshake;
+mod keeper;
 mod kills;
 mod permission;
 mod profiles;

@@ -490,12 +490,17 @@ impl Server {
     /// Kills acpipe; what it had written is still read.
     pub fn kill(&mut self) {
         super::signal(self.pid(), rustix::process::Signal::KILL);
+        self.ended();
+    }
+
+    /// Awaits the end of acpipe, which something else brings about; nothing more is asked of it.
+    pub fn ended(&mut self) {
         self.killed = true;
         self.audited = true;
-        self.stdin = None;
         self.read_on(true);
         self.drain();
         self.child.wait().unwrap();
+        self.stdin = None;
     }
 
     /// acpipe once more, in the same world.

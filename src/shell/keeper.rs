@@ -1,0 +1,310 @@
+//! The keeper: a small process between acpipe and an agent, so that nothing of the agent outlives its purpose.
+//!
+//! acpipe starts its own program as one, hands it the agent's pipes and goes on talking with the agent through
+//! them alone. The keeper stands in a session of its own, so that no Ctrl-C reaches it, and whatever loses its
+//! parent below it becomes its child (`PR_SET_CHILD_SUBREAPER`): it has no child left exactly when nothing of the
+//! agent is left. When acpipe is gone, however it ended, the socket between them ends; when the agent is gone, its
+//! tools may not be. Either way everything below gets SIGTERM, a grace, and SIGKILL until nothing is left.
+
+pub mod tree;
+pub mod words;
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, setsid, wait};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::time::Instant;
+use words::{News, Order, receive_pipes};
+
+/// The word on the command line that makes acpipe a keeper: `acpipe keep-agent GRACE_MS PROGRAM ARGS…`.
+pub const KEEP: &str = "keep-agent";
+
+/// How long what an agent leaves behind may take to end.
+const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
+
+/// For how long SIGKILL is sent again to what does not end: processes of another user, or stuck in the kernel.
+pub const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the first round of SIGKILL is waited for; each next one is twice as long.
+const FIRST_ROUND: Duration = Duration::from_millis(2);
+const LAST_ROUND: Duration = Duration::from_millis(100);
+
+/// Keeps an agent until nothing of it is left.
+#[must_use]
+pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let grace = args.next().and_then(|ms| ms.to_str()?.parse().ok());
+    let (Some(grace), Some(program)) = (grace, args.next()) else {
+        return ExitCode::from(2);
+    };
+    match keep_until_the_end(Duration::from_millis(grace), program, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn keep_until_the_end(
+    grace: Duration,
+    program: OsString,
+    args: impl Iterator<Item = OsString>,
+) -> io::Result<()> {
+    setsid()?;
+    #[cfg(target_os = "linux")]
+    {
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+        rustix::thread::set_name(c"acpipe-keeper")?;
+    }
+    let socket = StdUnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    let Some([stdin, stdout, stderr]) = receive_pipes(&socket)? else {
+        return Ok(());
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        // Before there is anybody to be waited for.
+        let signals = Heard::new()?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        #[expect(clippy::disallowed_methods, reason = "this is who starts agents")]
+        let mut command = Command::new(program);
+        let spawned = command
+            .args(args)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0)
+            .spawn();
+        // The agent's pipes are the agent's alone.
+        drop(command);
+        let agent = match spawned {
+            Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or_default();
+                return socket.write_all(&News::Failed(errno).bytes()).await;
+            }
+        };
+        let Some(agent) = agent else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        // That nobody hears this any more shows in the loop.
+        let running = News::Running(agent.as_raw_nonzero().get());
+        drop(socket.write_all(&running.bytes()).await);
+        let keeper = Keeper {
+            agent,
+            lives: true,
+            socket: Some(socket),
+            grace,
+            ending: None,
+        };
+        keeper.watch(signals).await;
+        Ok(())
+    })
+}
+
+/// The signals that a keeper lives by.
+struct Heard {
+    child: Signals,
+    ends: [Signals; 3],
+}
+
+impl Heard {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            child: signal(SignalKind::child())?,
+            ends: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+            ],
+        })
+    }
+}
+
+struct Keeper {
+    agent: Pid,
+    /// Whether the agent itself has not ended.
+    lives: bool,
+    /// Open while acpipe lives.
+    socket: Option<UnixStream>,
+    grace: Duration,
+    ending: Option<Ending>,
+}
+
+/// How far the end of everything below is.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    /// All got SIGTERM.
+    Asked { until: Instant },
+    /// All get SIGKILL, round for round.
+    Forced {
+        next: Instant,
+        round: Duration,
+        until: Instant,
+    },
+}
+
+impl Ending {
+    fn due(self) -> Instant {
+        match self {
+            Self::Asked { until } => until,
+            Self::Forced { next, .. } => next,
+        }
+    }
+}
+
+impl Keeper {
+    async fn watch(mut self, mut signals: Heard) {
+        loop {
+            match self.reap() {
+                Left::Nobody => return,
+                Left::TheAgentsOwn(status) => {
+                    self.tell(News::Ended(status)).await;
+                    self.ask(LEFTOVERS_GRACE);
+                }
+                Left::Some => {}
+            }
+            let due = self.ending.map(Ending::due);
+            let [int, term, hup] = &mut signals.ends;
+            tokio::select! {
+                _ = signals.child.recv() => {}
+                order = next_order(&mut self.socket) => match order {
+                    Some(Order::Terminate) => self.terminate(),
+                    Some(Order::Kill) => self.force(),
+                    None => self.ask(self.grace),
+                },
+                _ = int.recv() => self.ask(self.grace),
+                _ = term.recv() => self.ask(self.grace),
+                _ = hup.recv() => self.ask(self.grace),
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    if !self.force_again() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the status of everyone who ended.
+    fn reap(&mut self) -> Left {
+        let mut status = None;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, how))) if pid == self.agent && self.lives => {
+                    self.lives = false;
+                    status = Some(how.as_raw());
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return status.map_or(Left::Some, Left::TheAgentsOwn),
+                Err(_) => {
+                    if let Some(status) = status {
+                        // Somebody has to hear of it before the end.
+                        return Left::TheAgentsOwn(status);
+                    }
+                    return Left::Nobody;
+                }
+            }
+        }
+    }
+
+    async fn tell(&mut self, news: News) {
+        if let Some(socket) = &mut self.socket
+            && socket.write_all(&news.bytes()).await.is_err()
+        {
+            self.socket = None;
+        }
+    }
+
+    /// SIGTERM to the agent, which may end its tools itself.
+    fn terminate(&mut self) {
+        if self.lives {
+            // It may be on its way out, and this a zombie: no harm.
+            let _ = kill_process_group(self.agent, Signal::TERM);
+        } else {
+            self.signal_all(Signal::TERM);
+        }
+    }
+
+    /// SIGTERM to everything below, and SIGKILL after the grace, unless that comes sooner already.
+    fn ask(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
+        match self.ending {
+            Some(Ending::Asked { until: sooner }) if sooner <= until => return,
+            Some(Ending::Forced { .. }) => return,
+            _ => {}
+        }
+        self.signal_all(Signal::TERM);
+        self.ending = Some(Ending::Asked { until });
+    }
+
+    /// SIGKILL to everything below, now.
+    fn force(&mut self) {
+        let now = Instant::now();
+        self.ending = Some(Ending::Forced {
+            next: now,
+            round: FIRST_ROUND,
+            until: now + KILL_LIMIT,
+        });
+        self.force_again();
+    }
+
+    /// SIGKILL to everything below that is still there, or has come meanwhile; false when that is of no use.
+    fn force_again(&mut self) -> bool {
+        let Some(Ending::Forced { round, until, .. }) = self.ending else {
+            self.force();
+            return true;
+        };
+        self.signal_all(Signal::KILL);
+        let now = Instant::now();
+        self.ending = Some(Ending::Forced {
+            next: now + round,
+            round: (2 * round).min(LAST_ROUND),
+            until,
+        });
+        now < until
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for member in tree::below(getpid()) {
+            member.signal(signal);
+        }
+        if self.lives {
+            // Where nobody can be found, this is all that can be done.
+            let _ = kill_process_group(self.agent, signal);
+        }
+    }
+}
+
+/// Who is left below a keeper.
+enum Left {
+    Nobody,
+    Some,
+    /// What the agent may have left: it has just ended, like this.
+    TheAgentsOwn(i32),
+}
+
+/// What acpipe wants next; `None`, once, when it is gone.
+async fn next_order(socket: &mut Option<UnixStream>) -> Option<Order> {
+    loop {
+        let Some(open) = socket else {
+            return std::future::pending().await;
+        };
+        let mut byte = [0];
+        match open.read(&mut byte).await {
+            Ok(n) if n > 0 => {
+                if let Some(order) = Order::of(byte[0]) {
+                    return Some(order);
+                }
+            }
+            Ok(_) | Err(_) => {
+                *socket = None;
+                return None;
+            }
+        }
+    }
+}

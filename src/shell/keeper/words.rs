@@ -1,0 +1,141 @@
+//! What acpipe and a keeper say to each other, over a socket that only they hold.
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// What acpipe wants of a keeper; that it is gone is said by the end of the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// SIGTERM to the agent and its group; its tools are its own to end.
+    Terminate,
+    /// SIGKILL to everything below the keeper.
+    Kill,
+}
+
+impl Order {
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::Terminate => b't',
+            Self::Kill => b'k',
+        }
+    }
+
+    pub fn of(byte: u8) -> Option<Self> {
+        match byte {
+            b't' => Some(Self::Terminate),
+            b'k' => Some(Self::Kill),
+            _ => None,
+        }
+    }
+}
+
+/// What a keeper tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// The agent runs, with this process id.
+    Running(i32),
+    /// It could not be started: the system's number of the error.
+    Failed(i32),
+    /// It ended: the status as `wait` gives it. Whatever it left is being ended.
+    Ended(i32),
+}
+
+impl News {
+    /// How long each of them is on the wire.
+    pub const SIZE: usize = 5;
+
+    pub fn bytes(self) -> [u8; Self::SIZE] {
+        let (kind, value) = match self {
+            Self::Running(pid) => (b'r', pid),
+            Self::Failed(errno) => (b'f', errno),
+            Self::Ended(status) => (b'e', status),
+        };
+        let [a, b, c, d] = value.to_ne_bytes();
+        [kind, a, b, c, d]
+    }
+
+    pub fn of([kind, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
+        let value = i32::from_ne_bytes([a, b, c, d]);
+        match kind {
+            b'r' => Some(Self::Running(value)),
+            b'f' => Some(Self::Failed(value)),
+            b'e' => Some(Self::Ended(value)),
+            _ => None,
+        }
+    }
+}
+
+/// Hands over the three pipes that are to be the agent's standard streams.
+pub fn send_pipes(socket: &UnixStream, pipes: [BorrowedFd<'_>; 3]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&pipes));
+    sendmsg(
+        socket,
+        &[IoSlice::new(b"s")],
+        &mut control,
+        SendFlags::empty(),
+    )?;
+    Ok(())
+}
+
+/// Waits for the pipes; `None` when acpipe is gone.
+pub fn receive_pipes(socket: &UnixStream) -> io::Result<Option<[OwnedFd; 3]>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let mut pipes = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            pipes.extend(fds);
+        }
+    }
+    Ok(pipes.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd as _;
+
+    #[test]
+    fn words_come_back_as_they_were_said() {
+        for news in [News::Running(7), News::Failed(2), News::Ended(-1)] {
+            assert_eq!(News::of(news.bytes()), Some(news));
+        }
+        for order in [Order::Terminate, Order::Kill] {
+            assert_eq!(Order::of(order.byte()), Some(order));
+        }
+        assert_eq!((Order::of(b's'), News::of([0; 5])), (None, None));
+    }
+
+    #[test]
+    fn pipes_are_handed_over() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        send_pipes(&ours, [writer.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
+        drop(writer);
+        let [one, two, three] = receive_pipes(&theirs).unwrap().unwrap();
+        std::fs::File::from(two).write_all(b"here").unwrap();
+        drop((one, three));
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "here");
+        drop(ours);
+        assert!(receive_pipes(&theirs).unwrap().is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! An agent's process as acpipe has it: its pipes, and the keeper between them that starts and ends it.
+
+use super::keeper::words::{News, Order, send_pipes};
+use super::keeper::{KEEP, tree};
+use crate::core::bridge::AgentSpec;
+use bytes::{Buf as _, BytesMut};
+use rustix::process::{Pid, Signal};
+use std::ffi::OsStr;
+use std::io::{self, pipe};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::process::{Child, Command};
+use tracing::warn;
+
+/// A process of an agent and its keeper.
+pub struct Kept {
+    keeper: Child,
+    socket: Option<UnixStream>,
+    heard: BytesMut,
+    agent: Option<tree::Member>,
+}
+
+/// acpipe's ends of the agent's standard streams.
+pub struct Pipes {
+    pub stdin: Sender,
+    pub stdout: Receiver,
+    pub stderr: Receiver,
+}
+
+impl Kept {
+    /// Starts a keeper, which starts the agent: whether that succeeds, [`Kept::news`] tells.
+    ///
+    /// # Errors
+    /// The keeper could not be started; mostly because there is no such working directory.
+    pub fn start(program: &OsStr, spec: &AgentSpec, grace: Duration) -> io::Result<(Self, Pipes)> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        let (stdin, to_agent) = pipe()?;
+        let (from_agent, stdout) = pipe()?;
+        let (errors, stderr) = pipe()?;
+        #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
+        let mut command = Command::new(itself()?);
+        command
+            .arg0("acpipe")
+            .arg(KEEP)
+            .arg(grace.as_millis().to_string())
+            .arg(program)
+            .args(&spec.args)
+            .current_dir(&spec.cwd)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        for (name, value) in &spec.env.0 {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let keeper = command.spawn()?;
+        // Its end of the socket must not live on here.
+        drop(command);
+        send_pipes(&ours, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+        ours.set_nonblocking(true)?;
+        let kept = Self {
+            keeper,
+            socket: Some(UnixStream::from_std(ours)?),
+            heard: BytesMut::new(),
+            agent: None,
+        };
+        let pipes = Pipes {
+            stdin: Sender::from_owned_fd(to_agent.into())?,
+            stdout: Receiver::from_owned_fd(from_agent.into())?,
+            stderr: Receiver::from_owned_fd(errors.into())?,
+        };
+        Ok((kept, pipes))
+    }
+
+    /// The next thing that the keeper tells; `None`, once, when it has ended. May be dropped and called again.
+    pub async fn news(&mut self) -> Option<News> {
+        loop {
+            if let Some((bytes, _)) = self.heard.split_first_chunk::<{ News::SIZE }>() {
+                let news = News::of(*bytes);
+                self.heard.advance(News::SIZE);
+                if let Some(News::Running(pid)) = news {
+                    self.agent = Pid::from_raw(pid).and_then(tree::look);
+                }
+                if news.is_some() {
+                    return news;
+                }
+            }
+            let Some(socket) = &mut self.socket else {
+                // Its status tells nothing more.
+                let _ = self.keeper.wait().await;
+                return None;
+            };
+            match socket.read_buf(&mut self.heard).await {
+                Ok(n) if n > 0 => {}
+                Ok(_) | Err(_) => self.socket = None,
+            }
+        }
+    }
+
+    /// Has the keeper do something; when it is gone there is nobody to do it to.
+    pub fn order(&self, order: Order) {
+        if let Some(socket) = &self.socket
+            && let Err(error) = socket.try_write(&[order.byte()])
+        {
+            warn!(%error, ?order, "the agent's keeper could not be asked");
+        }
+    }
+
+    /// Ends a keeper that does not do its work, and whatever can be found of its agent.
+    pub fn give_up(&mut self) {
+        warn!("the agent's keeper did not do its work: what it kept may be left");
+        for member in self.pid().map(tree::below).unwrap_or_default() {
+            member.signal(Signal::KILL);
+        }
+        // It may have ended by itself.
+        drop(self.keeper.start_kill());
+    }
+
+    /// The keeper is gone before its agent was: kills what can be found of that.
+    pub fn bereft(&self) {
+        let Some(agent) = self.agent else { return };
+        let left = tree::below(agent.pid);
+        for member in left.into_iter().chain([agent]) {
+            member.signal(Signal::KILL);
+        }
+    }
+
+    /// The keeper's own process.
+    pub fn pid(&self) -> Option<Pid> {
+        let pid = self.keeper.id()?;
+        Pid::from_raw(i32::try_from(pid).ok()?)
+    }
+}
+
+/// The program that runs, even if its file was replaced meanwhile.
+fn itself() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
+}

@@ -1,0 +1,122 @@
+//! Nothing of an agent outlives its purpose, however acpipe, the agent or the keeper between them ends.
+
+use crate::harness::server::Server;
+use crate::harness::signal;
+use crate::harness::steps::{end, say};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::thread;
+
+/// Processes that an agent leaves: in its group, in a session of their own, without a parent, deaf to SIGTERM.
+fn family() -> Vec<Value> {
+    let deaf = r#"trap "" TERM; echo; while :; do sleep 1000; done"#;
+    let commands = [
+        (json!(["sleep", "1000"]), false),
+        (json!(["sleep", "1000"]), true),
+        (json!(["sh", "-c", "(setsid sleep 1000 &)"]), false),
+        (json!(["sh", "-c", deaf]), true),
+        (json!(["setsid", "sh", "-c", format!("({deaf}) &")]), true),
+    ];
+    let spawn = |(command, setsid)| json!({"spawn": {"command": command, "setsid": setsid}});
+    commands.into_iter().map(spawn).collect()
+}
+
+/// An agent that has a family; a stubborn one is deaf itself, and lives on when its stdin has ended.
+fn script(stubborn: bool) -> Value {
+    let mut turn = family();
+    turn.extend([
+        say("x"),
+        json!({"wait": "session/cancel"}),
+        end("cancelled"),
+    ]);
+    let mut script = json!({"session/prompt": [turn]});
+    if stubborn {
+        script["start"] = json!([{"ignoreTerm": true}]);
+        script["eof"] = json!([{"hang": true}]);
+    }
+    script
+}
+
+/// acpipe with an agent in a turn, and its family; `end` ends acpipe.
+fn outlived_by_nobody(stubborn: bool, end: impl FnOnce(&mut Server)) {
+    let mut s = Server::ready(&script(stubborn));
+    s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    // acpipe, the keeper, the agent and its family.
+    assert!(s.world.alive().len() >= 7, "{:?}", s.world.alive());
+    end(&mut s);
+    if let Some(left) = s.world.leak() {
+        s.fail(&left);
+    }
+}
+
+#[test]
+fn a_signal_that_cannot_be_caught_leaves_nobody() {
+    thread::scope(|all| {
+        for fatal in [Signal::KILL, Signal::ABORT, Signal::QUIT, Signal::USR1] {
+            for stubborn in [false, true] {
+                all.spawn(move || {
+                    outlived_by_nobody(stubborn, |s| {
+                        signal(s.pid(), fatal);
+                        s.ended();
+                    });
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn an_end_in_order_leaves_nobody() {
+    let ends: [fn(&mut Server); 5] = [
+        Server::close_stdin,
+        |s| drop(s.send("shutdown", &json!({}))),
+        |s| signal(s.pid(), Signal::TERM),
+        |s| signal(s.pid(), Signal::INT),
+        |s| signal(s.pid(), Signal::HUP),
+    ];
+    thread::scope(|all| {
+        for end in ends {
+            for stubborn in [false, true] {
+                all.spawn(move || {
+                    outlived_by_nobody(stubborn, |s| {
+                        end(s);
+                        s.ended();
+                        // All was over before.
+                        assert_eq!(s.world.alive(), [], "stubborn: {stubborn}");
+                    });
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn an_agent_that_ends_leaves_nobody() {
+    let mut turn = family();
+    turn.extend([say("x"), json!({"exit": 4})]);
+    let mut s = Server::ready(&json!({"session/prompt": [turn, [say("y"), end("end_turn")]]}));
+    let failed = s.prompt("go");
+    assert_eq!(failed.summary["errors"][0]["data"]["exitCode"], 4);
+    assert_eq!(failed.summary["text"], "x");
+    let alive = s.world.alive();
+    assert_eq!(alive.len(), 1, "only acpipe: {alive:?}");
+    s.agent_states(&["disconnected"]);
+    s.finish();
+}
+
+#[test]
+fn a_keeper_that_is_killed_is_missed() {
+    let mut s = Server::ready(&json!({"session/prompt": [
+        [say("x"), {"hang": true}],
+    ]}));
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let alive = s.world.alive();
+    let keeper = alive.iter().find(|(_, line)| line.contains("keep-agent"));
+    signal(keeper.unwrap().0, Signal::KILL);
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
+    s.agent_states(&["disconnected"]);
+    s.finish();
+}
