@@ -65,6 +65,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
     let commands = [
         Command::Initialize(wire::InitializeParams {
             protocol_version: 1,
+            process_id: None,
             client_info: None,
             capabilities: wire::ClientCapabilities::default(),
             chunk_profile: None,

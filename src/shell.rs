@@ -3,6 +3,7 @@
 //! Every task and thread owns one handle and talks to the one loop ([`drive()`]) through bounded channels.
 
 mod agent;
+mod client_process;
 mod discover;
 mod drive;
 mod files;

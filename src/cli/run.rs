@@ -129,6 +129,7 @@ impl RunClient {
         let command = match step {
             Step::Initialize => Command::Initialize(wire::InitializeParams {
                 protocol_version: wire::PROTOCOL_VERSION,
+                process_id: None,
                 client_info: None,
                 capabilities: wire::ClientCapabilities::default(),
                 chunk_profile: None,

@@ -18,6 +18,7 @@ mod restart;
 mod retries;
 mod sessions;
 mod settings;
+mod status;
 mod storage;
 #[cfg(test)]
 mod tests_claude;
@@ -54,6 +55,7 @@ pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
 
 pub use settings::SET_LIMIT;
+pub use status::Measure;
 
 /// How long an agent may take to end a turn that was cancelled.
 pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -137,8 +139,12 @@ pub enum Effect {
     CloseInput(AgentId),
     /// SIGTERM to its group.
     Terminate(AgentId),
-    /// SIGKILL to its group.
+    /// SIGKILL to it and everything below it.
     Kill(AgentId),
+    /// Tell how many processes it has become, and how large they are.
+    Measure(AgentId),
+    /// End as when the client is gone, once this process has ended.
+    Watch(u32),
     /// All is done: the program may end.
     Finished,
 }
@@ -162,7 +168,9 @@ pub enum AgentInput {
     InputClosed,
     /// It does not read its stdin, and too much waits there.
     InputStuck,
-    /// It ended.
+    /// What it has become.
+    Measured(Measure),
+    /// It ended, and nothing of it is left.
     Exited(Exit),
 }
 
@@ -237,6 +245,10 @@ pub struct Bridge {
     crashed: Option<restart::Crashed>,
     /// How often it did so without having ended a turn.
     crashes: u32,
+    /// How often it was started again because of that.
+    restarts: u32,
+    /// Clients that wait for its status.
+    asked: Vec<status::Asked>,
     /// When it is started again, where somebody waits for that.
     restart_at: Option<Instant>,
     /// An agent on its way to another environment.
@@ -283,6 +295,8 @@ impl Bridge {
             last_end: None,
             crashed: None,
             crashes: 0,
+            restarts: 0,
+            asked: Vec::new(),
             restart_at: None,
             renewal: None,
             sessions: BTreeMap::new(),

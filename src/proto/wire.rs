@@ -49,6 +49,10 @@ pub struct InitializeParams {
     /// Who the client is.
     #[serde(default)]
     pub client_info: Option<PeerInfo>,
+    /// The process id of the client: when that process has ended, acpipe ends as if its stdin had. Ids of
+    /// processes that do not exist here, in a container say, are ignored.
+    #[serde(default)]
+    pub process_id: Option<u32>,
     /// What the client wants to get.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
@@ -166,6 +170,10 @@ pub struct AgentStatus {
     pub source: Option<AgentSource>,
     /// Its process id; `null` where each session has a process of its own.
     pub pid: Option<u32>,
+    /// Its processes that run.
+    pub processes: Vec<ProcessStatus>,
+    /// How often acpipe started the agent again because it had ended though nobody wished it.
+    pub restarts: u32,
     /// What it says it is.
     pub agent_info: Option<PeerInfo>,
     /// What it says it can do.
@@ -174,6 +182,20 @@ pub struct AgentStatus {
     pub auth_methods: Vec<AuthMethod>,
     /// Lines of it that could not be used so far.
     pub faults: LineFaults,
+}
+
+/// A process of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessStatus {
+    /// Its process id.
+    pub pid: u32,
+    /// For how long it has run, in milliseconds.
+    pub uptime_ms: u64,
+    /// How many processes it and all it started are; `null` in the answer to `agent/connect`.
+    pub tree: Option<u32>,
+    /// Their resident memory in bytes, what they share counted for each; `null` as `tree` is.
+    pub rss_bytes: Option<u64>,
 }
 
 /// How far an agent is.

@@ -1,17 +1,18 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
 use super::discover;
-use super::keeper::KILL_LIMIT;
 use super::keeper::words::{News, Order};
+use super::keeper::{KILL_LIMIT, tree};
 use super::kept::{Kept, Pipes};
 use super::path::explain;
-use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit};
+use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::stop::TERM_GRACE;
 use crate::proto::frame::LineBatches;
 use crate::proto::wire::Protocol;
 use bytes::BytesMut;
+use rustix::process::Pid;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -51,6 +52,7 @@ pub struct Agent {
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     Order(Order),
+    Measure,
 }
 
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
@@ -91,6 +93,11 @@ impl Agent {
     pub fn order(&self, order: Order) {
         // A full queue means that orders wait already; a closed one that there is nobody to end.
         let _ = self.wanted.try_send(Wanted::Order(order));
+    }
+
+    /// Has it measured, which is told.
+    pub fn measure(&self) {
+        let _ = self.wanted.try_send(Wanted::Measure);
     }
 }
 
@@ -298,6 +305,16 @@ impl Process {
                     self.hangs.get_or_insert_with(|| Instant::now() + limit);
                 }
             }
+            Wanted::Measure => {
+                let keeper = self.kept.pid();
+                let (id, events) = (self.id, self.events.clone());
+                // Where there are many processes it takes a moment: nobody waits for it but who asked.
+                tokio::spawn(async move {
+                    let measure = tokio::task::spawn_blocking(move || measure(keeper));
+                    let measure = measure.await.unwrap_or_default();
+                    let _ = events.send((id, AgentInput::Measured(measure))).await;
+                });
+            }
         }
     }
 
@@ -314,6 +331,15 @@ impl Process {
     fn last_batch(&mut self) -> Option<AgentInput> {
         let batch = self.frames.decode_eof(&mut self.buffer).ok().flatten();
         batch.map(AgentInput::Batch)
+    }
+}
+
+fn measure(keeper: Option<Pid>) -> Measure {
+    let below = keeper.map(tree::below).unwrap_or_default();
+    let pages: u64 = below.iter().map(|member| member.pages).sum();
+    Measure {
+        processes: u32::try_from(below.len()).unwrap_or(u32::MAX),
+        rss: pages.saturating_mul(rustix::param::page_size() as u64),
     }
 }
 

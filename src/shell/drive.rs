@@ -1,6 +1,7 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
 use super::agent::{self, Agent};
+use super::client_process::{self, ClientProcess};
 use super::files;
 use super::input::ClientInput;
 use super::keeper::words::Order;
@@ -70,6 +71,7 @@ pub async fn drive(
         max_line,
         finished: false,
         deaf_since: None,
+        client_process: None,
     };
     let mut signals = Signals::new()?;
     let mut interrupts = 0;
@@ -94,6 +96,7 @@ pub async fn drive(
             () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
             signal = signals.next() => Happened::Signal(signal),
+            () = client_process::ended(shell.client_process.as_mut()) => Happened::ClientEnded,
         };
         let now = Instant::now();
         shell.bridge.wake(now);
@@ -115,6 +118,12 @@ pub async fn drive(
                     stdin = None;
                 }
                 client.input(input);
+            }
+            Happened::ClientEnded => {
+                warn!("the client's process has ended");
+                shell.client_process = None;
+                stdin = None;
+                client.input(ClientInput::End);
             }
             Happened::Stored(event) => shell.bridge.stored(event, now, client),
             Happened::Written => {}
@@ -149,6 +158,7 @@ enum Happened {
     Due,
     Stalled,
     Signal(Interrupt),
+    ClientEnded,
 }
 
 struct Shell {
@@ -162,6 +172,7 @@ struct Shell {
     finished: bool,
     /// Since when agents are not listened to.
     deaf_since: Option<Instant>,
+    client_process: Option<ClientProcess>,
 }
 
 impl Shell {
@@ -295,6 +306,12 @@ impl Shell {
             }
             Effect::Terminate(id) => self.order(id, Order::Terminate),
             Effect::Kill(id) => self.order(id, Order::Kill),
+            Effect::Measure(id) => {
+                if let Some(agent) = self.agent(id) {
+                    agent.measure();
+                }
+            }
+            Effect::Watch(process) => self.client_process = ClientProcess::watch(process),
             Effect::Finished => self.finished = true,
         }
     }

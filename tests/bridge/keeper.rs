@@ -5,6 +5,7 @@ use crate::harness::signal;
 use crate::harness::steps::{end, say};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::process::Command;
 use std::thread;
 
 /// Processes that an agent leaves: in its group, in a session of their own, without a parent, deaf to SIGTERM.
@@ -118,5 +119,57 @@ fn a_keeper_that_is_killed_is_missed() {
     let turn = s.turn(&id);
     assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
     s.agent_states(&["disconnected"]);
+    s.finish();
+}
+
+#[test]
+fn the_status_tells_what_an_agent_has_become() {
+    let mut turn = family();
+    turn.extend([say("x"), end("end_turn")]);
+    let mut s = Server::ready(&json!({"session/prompt": [turn]}));
+    let before = s.call("agent/status", &json!({}));
+    assert_eq!(before["processes"][0]["pid"], before["pid"]);
+    assert_eq!(before["processes"][0]["tree"], 1, "{before}");
+    assert!(before["processes"][0]["rssBytes"].as_u64() > Some(100_000));
+    s.prompt("go");
+    // Clients that ask at the same time are all answered.
+    let asked: Vec<_> = (0..20)
+        .map(|_| s.send("agent/status", &json!({})))
+        .collect();
+    for id in asked {
+        let status = s.result(&id);
+        assert!(
+            status["processes"][0]["tree"].as_u64() >= Some(5),
+            "{status}"
+        );
+        assert_eq!(status["restarts"], 0);
+    }
+    s.finish();
+}
+
+#[test]
+fn the_end_of_the_clients_process_is_the_end() {
+    let mut s = Server::ready(&json!({"session/prompt": [[say("x"), {"hang": true}]]}));
+    let mut client = Command::new("sleep").arg("1000").spawn().unwrap();
+    let told = json!({"protocolVersion": 1, "processId": client.id()});
+    s.call("initialize", &told);
+    s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    // stdin and stdout stay open.
+    s.ended();
+    assert_eq!(s.world.alive(), []);
+}
+
+#[test]
+fn a_client_that_is_nowhere_to_be_found_is_no_reason_to_end() {
+    let mut s = Server::start(&[]);
+    let nobody = json!({"protocolVersion": 1, "processId": 2_000_000_000});
+    s.call("initialize", &nobody);
+    s.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "processId": null}),
+    );
     s.finish();
 }

@@ -196,6 +196,7 @@ pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
     };
     let initialize = Command::Initialize(wire::InitializeParams {
         protocol_version: 1,
+        process_id: None,
         client_info: None,
         capabilities: wire::ClientCapabilities::default(),
         chunk_profile: None,

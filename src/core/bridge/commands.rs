@@ -1,11 +1,10 @@
 //! What the client asks.
 
-use super::{Agent, AgentSpec, Bridge, INITIALIZE_LIMIT, Phase, options};
+use super::{Agent, AgentSpec, Bridge, Effect, INITIALIZE_LIMIT, Phase, options};
 use crate::core::claude::CLAUDE;
 use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::AgentInfo;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::session::{Known, Session, Stage};
@@ -52,10 +51,7 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Initialize(result)));
             }
             Command::Connect(p) => self.connect(token, p, now, outlet)?,
-            Command::Status => {
-                let status = self.status();
-                outlet.reply(token, Ok(Reply::Status(Box::new(status))));
-            }
+            Command::Status => self.tell_status(token, now, outlet),
             Command::Disconnect => self.disconnect(token, now, outlet),
             Command::GetEnvironment => {
                 outlet.reply(token, Ok(Reply::Environment(self.environment())));
@@ -122,6 +118,7 @@ impl Bridge {
             self.view.profile = Profile::of_major(major).ok_or_else(unknown)?;
         }
         self.initialized = true;
+        self.effects.extend(p.process_id.map(Effect::Watch));
         if let Some(chunks) = p.capabilities.chunks {
             self.view.chunks = chunks;
         }
@@ -215,7 +212,7 @@ impl Bridge {
                     Phase::Ready(_) if !same => return Err(taken(&command, "is connected")),
                     Phase::Starting { waiters, .. } => waiters.push(token),
                     Phase::Ready(_) => {
-                        let status = self.status();
+                        let status = self.status(now);
                         outlet.reply(token, Ok(Reply::Status(Box::new(status))));
                     }
                 }
@@ -266,46 +263,6 @@ impl Bridge {
                 }
             }
             _ => outlet.reply(token, Ok(Reply::Done(wire::Done {}))),
-        }
-    }
-
-    pub(super) fn status(&self) -> wire::AgentStatus {
-        let Some(agent) = &self.agent else {
-            let coming = self.crashed.as_ref().map(|crashed| &crashed.spec);
-            let coming = coming.filter(|_| self.restart_at.is_some());
-            return wire::AgentStatus {
-                state: coming.map_or(AgentState::Disconnected, |_| AgentState::Starting),
-                reason: self.last_end.clone(),
-                protocol: None,
-                command: coming.map(|spec| spec.command.clone()),
-                program: None,
-                args: coming.map(|spec| spec.args.clone()).unwrap_or_default(),
-                source: coming.map(|spec| spec.source),
-                pid: None,
-                agent_info: None,
-                capabilities: None,
-                auth_methods: Vec::new(),
-                faults: wire::LineFaults::default(),
-            };
-        };
-        let (state, info) = match &agent.phase {
-            Phase::Starting { .. } => (AgentState::Starting, None),
-            Phase::Ready(info) => (AgentState::Ready, Some(info.as_ref())),
-            Phase::Stopping { .. } => (AgentState::Stopping, None),
-        };
-        wire::AgentStatus {
-            state,
-            reason: None,
-            protocol: Some(agent.dialect.name().to_owned()),
-            command: Some(agent.spec.command.clone()),
-            program: agent.program.clone(),
-            args: agent.spec.args.clone(),
-            source: Some(agent.spec.source),
-            pid: agent.main_pid(),
-            agent_info: info.and_then(peer_info),
-            capabilities: info.map(|i| i.capabilities),
-            auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
-            faults: agent.dialect.faults(),
         }
     }
 
@@ -449,12 +406,4 @@ pub(super) fn invalid(field: &str, why: &str) -> Error {
 pub(super) fn no_session(id: &str) -> Error {
     let message = format!("there is no session {id:?}: call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
-}
-
-fn peer_info(info: &AgentInfo) -> Option<wire::PeerInfo> {
-    Some(wire::PeerInfo {
-        name: info.name.clone()?,
-        title: info.title.clone(),
-        version: info.version.clone(),
-    })
 }

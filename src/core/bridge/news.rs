@@ -36,7 +36,13 @@ impl Bridge {
         let agent = self.agent.as_mut()?;
         let child = agent.child(id)?;
         match input {
-            AgentInput::Started { pid, program } => agent.started(child, pid, program),
+            AgentInput::Started { pid, program } => {
+                agent.started(child, pid, program, now);
+            }
+            AgentInput::Measured(measure) => {
+                agent.measured(child, measure);
+                self.tell_measured(id, now, outlet);
+            }
             AgentInput::StartFailed(error) => {
                 if !self.process_ended(child, Err(&error), now, outlet) {
                     self.agent_gone(&error, now, outlet);
@@ -298,7 +304,7 @@ impl Bridge {
         self.crashed = None;
         Self::tell_agent_state(AgentState::Ready, None, outlet);
         for token in waiters {
-            let status = self.status();
+            let status = self.status(now);
             outlet.reply(token, Ok(Reply::Status(Box::new(status))));
         }
         let ids: Vec<String> = self.sessions.keys().cloned().collect();

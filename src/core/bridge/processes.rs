@@ -1,11 +1,13 @@
 //! The processes of an agent: which there are, what they are given, how each is ended.
 
+use super::status::Measure;
 use super::{Agent, AgentId, AgentSpec, Bridge, Effect};
 use crate::core::client::Outlet;
 use crate::core::dialect::{Child, Order};
 use crate::core::error::Error;
 use crate::core::event::Exit;
 use crate::core::stop::{Step, Stop};
+use crate::proto::wire::ProcessStatus;
 use std::time::Instant;
 
 /// One process of the agent, or a file that is read in the place of one.
@@ -13,6 +15,9 @@ pub(super) struct Process {
     pub id: AgentId,
     pub child: Child,
     pub pid: Option<u32>,
+    /// When it began to run.
+    since: Option<Instant>,
+    measure: Option<Measure>,
     /// Whether it is but a file: nothing has to be ended then.
     is_file: bool,
     /// Its end, once it is to end.
@@ -39,11 +44,46 @@ impl Agent {
     }
 
     /// A process runs.
-    pub(super) fn started(&mut self, child: Child, pid: u32, program: Option<String>) {
+    pub(super) fn started(
+        &mut self,
+        child: Child,
+        pid: u32,
+        program: Option<String>,
+        now: Instant,
+    ) {
         if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
             process.pid = Some(pid);
+            process.since = Some(now);
         }
         self.program = program.or(self.program.take());
+    }
+
+    /// A process was measured.
+    pub(super) fn measured(&mut self, child: Child, measure: Measure) {
+        if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
+            process.measure = Some(measure);
+        }
+    }
+
+    /// The processes that run.
+    pub(super) fn running(&self) -> Vec<AgentId> {
+        let running = self.processes.iter().filter(|p| p.pid.is_some());
+        running.map(|process| process.id).collect()
+    }
+
+    /// How its processes are, as far as that is known.
+    pub(super) fn processes_at(&self, now: Instant) -> Vec<ProcessStatus> {
+        let status = |process: &Process| {
+            let since = process.since?;
+            let up = now.saturating_duration_since(since).as_millis();
+            Some(ProcessStatus {
+                pid: process.pid?,
+                uptime_ms: u64::try_from(up).unwrap_or(u64::MAX),
+                tree: process.measure.map(|measure| measure.processes),
+                rss_bytes: process.measure.map(|measure| measure.rss),
+            })
+        };
+        self.processes.iter().filter_map(status).collect()
     }
 
     /// What a process is started with.
@@ -93,6 +133,8 @@ impl Bridge {
                         id,
                         child,
                         pid: None,
+                        since: None,
+                        measure: None,
                         is_file,
                         stop: None,
                     });
@@ -114,6 +156,10 @@ impl Bridge {
         };
         let at = agent.processes.iter().position(|p| p.child == child);
         let Some(process) = at.map(|at| agent.processes.remove(at)) else {
+            return false;
+        };
+        self.tell_measured(process.id, now, outlet);
+        let Some(agent) = &mut self.agent else {
             return false;
         };
         if agent.is_stopping() {

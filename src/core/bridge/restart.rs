@@ -66,7 +66,9 @@ impl Bridge {
         if self.restart_at.is_some_and(|at| at <= now)
             && let Some(crashed) = &self.crashed
         {
-            self.start(crashed.spec.clone(), Vec::new(), now, outlet);
+            let spec = crashed.spec.clone();
+            self.restarts = self.restarts.saturating_add(1);
+            self.start(spec, Vec::new(), now, outlet);
         }
     }
 
@@ -230,7 +232,7 @@ mod tests {
             t.seen = Seen::default();
             let waits = t.ensure();
             if !rest.is_zero() {
-                assert_eq!(t.bridge.status().state, AgentState::Starting);
+                assert_eq!(t.bridge.status(t.now).state, AgentState::Starting);
                 assert_eq!(t.restart(), Some(rest));
                 assert!(!t.starts());
                 t.now += rest;
