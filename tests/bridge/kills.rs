@@ -19,10 +19,23 @@ fn scatter(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn script() -> Value {
+/// What the agent starts and would leave behind: in sessions of its own, without a parent, deaf to SIGTERM.
+fn leftovers(seed: u64) -> Value {
+    let (mut command, mut setsid) = (vec!["sleep", "1000"], true);
+    match seed % 8 {
+        0 => command = vec!["sh", "-c", r#"trap "" TERM; sleep 1000"#],
+        1..4 => command = vec!["sh", "-c", "(setsid sleep 1000 &)"],
+        4..6 => setsid = false,
+        _ => {}
+    }
+    json!({"spawn": {"command": command, "setsid": setsid}})
+}
+
+fn script(seed: u64) -> Value {
     let pause = json!({"sleep": 1});
     let words = json!({"repeat": {"times": 8, "steps": [say("word {i} "), pause]}});
     let turn = json!([
+        leftovers(seed),
         think("let me see"),
         words,
         tool(
@@ -74,7 +87,7 @@ fn replayed(s: &mut Server) -> BTreeMap<u64, Value> {
 
 fn kill_once(seed: u64) {
     let world = World::new();
-    let path = world.script(&script());
+    let path = world.script(&script(seed));
     let args = ["--", FAKE_AGENT, &path];
     let mut s = Server::launch(world, &args, Framing::Lines, &[]);
     s.initialize();
