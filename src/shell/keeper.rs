@@ -166,6 +166,8 @@ impl Keeper {
                 Left::TheAgentsOwn(status) => {
                     self.tell(News::Ended(status)).await;
                     self.ask(LEFTOVERS_GRACE);
+                    // As a rule nobody is left: nothing would wake us.
+                    continue;
                 }
                 Left::Some => {}
             }

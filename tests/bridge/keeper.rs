@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Processes that an agent leaves: in its group, in a session of their own, without a parent, deaf to SIGTERM.
 fn family() -> Vec<Value> {
@@ -171,5 +172,20 @@ fn a_client_that_is_nowhere_to_be_found_is_no_reason_to_end() {
         "initialize",
         &json!({"protocolVersion": 1, "processId": null}),
     );
+    s.finish();
+}
+
+#[test]
+fn an_agent_that_leaves_nobody_is_not_waited_for() {
+    let mut s = Server::initialized(&[]);
+    let ends = (0..5).map(|_| {
+        s.connect(&json!({}));
+        let since = Instant::now();
+        s.call("agent/disconnect", &json!({}));
+        s.agent_states(&["stopping", "disconnected"]);
+        since.elapsed()
+    });
+    // One of them is quick, however busy the machine is: the grace for leftovers is 500 ms.
+    assert!(ends.min() < Some(Duration::from_millis(400)));
     s.finish();
 }
