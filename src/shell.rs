@@ -4,6 +4,7 @@
 
 mod agent;
 mod client_process;
+mod descriptors;
 mod discover;
 mod drive;
 mod files;

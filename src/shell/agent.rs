@@ -8,7 +8,6 @@ use super::path::explain;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::stop::TERM_GRACE;
 use crate::proto::frame::LineBatches;
 use crate::proto::wire::Protocol;
 use bytes::BytesMut;
@@ -55,16 +54,27 @@ enum Wanted {
     Measure,
 }
 
+/// What holds for every agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// The longest line that is kept.
+    pub max_line: usize,
+    /// How long everything may take to end after SIGTERM, when acpipe is gone.
+    pub grace: Duration,
+    /// How many files it may have open, where that is limited.
+    pub descriptors: Option<u64>,
+}
+
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
 pub fn start(
     id: AgentId,
     spec: &AgentSpec,
-    max_line: usize,
+    terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) -> Agent {
     let (input, lines) = mpsc::channel(INPUT_QUEUE);
     let (wants, wanted) = mpsc::channel(4);
-    tokio::spawn(live(id, spec.clone(), max_line, events, lines, wanted));
+    tokio::spawn(live(id, spec.clone(), terms, events, lines, wanted));
     Agent {
         input: Some(input),
         wanted: wants,
@@ -105,12 +115,12 @@ impl Agent {
 async fn live(
     id: AgentId,
     spec: AgentSpec,
-    max_line: usize,
+    terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     lines: mpsc::Receiver<Vec<u8>>,
     mut wanted: mpsc::Receiver<Wanted>,
 ) {
-    let (kept, pipes, program) = match spawn(&spec) {
+    let (kept, pipes, program) = match spawn(&spec, terms) {
         Ok(spawned) => spawned,
         Err(error) => {
             // The loop is gone only when nobody cares any more.
@@ -124,7 +134,7 @@ async fn live(
         stdout: Some(pipes.stdout),
         stderr: Some(pipes.stderr),
         buffer: BytesMut::with_capacity(READ_SIZE),
-        frames: LineBatches::new(max_line),
+        frames: LineBatches::new(terms.max_line),
         tail: Vec::new(),
         events: events.clone(),
         hangs: None,
@@ -135,11 +145,11 @@ async fn live(
     }
 }
 
-fn spawn(spec: &AgentSpec) -> Result<(Kept, Pipes, Option<String>), Error> {
+fn spawn(spec: &AgentSpec, terms: Terms) -> Result<(Kept, Pipes, Option<String>), Error> {
     let found = found(spec)?;
     let program = found.as_deref().unwrap_or(Path::new(&spec.command));
     let (kept, pipes) =
-        Kept::start(program.as_os_str(), spec, TERM_GRACE).map_err(|e| explain(spec, &e))?;
+        Kept::start(program.as_os_str(), spec, terms).map_err(|e| explain(spec, &e))?;
     let program = found.map(|found| found.to_string_lossy().into_owned());
     Ok((kept, pipes, program))
 }

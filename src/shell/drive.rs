@@ -1,7 +1,8 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
-use super::agent::{self, Agent};
+use super::agent::{self, Agent, Terms};
 use super::client_process::{self, ClientProcess};
+use super::descriptors;
 use super::files;
 use super::input::ClientInput;
 use super::keeper::words::Order;
@@ -10,6 +11,7 @@ use super::signals::{Interrupt, Signals};
 use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
+use crate::core::stop::TERM_GRACE;
 use crate::core::store::StoreEvent;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -68,7 +70,11 @@ pub async fn drive(
         agents: HashMap::new(),
         events,
         backlog: None,
-        max_line,
+        terms: Terms {
+            max_line,
+            grace: TERM_GRACE,
+            descriptors: descriptors::raise(),
+        },
         finished: false,
         deaf_since: None,
         client_process: None,
@@ -168,7 +174,7 @@ struct Shell {
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
-    max_line: usize,
+    terms: Terms,
     finished: bool,
     /// Since when agents are not listened to.
     deaf_since: Option<Instant>,
@@ -284,11 +290,11 @@ impl Shell {
     fn perform_one(&mut self, effect: Effect, client: &mut impl Client, now: Instant) {
         match effect {
             Effect::Spawn(id, spec) => {
-                let agent = agent::start(id, &spec, self.max_line, self.events.clone());
+                let agent = agent::start(id, &spec, self.terms, self.events.clone());
                 self.agents.insert(id, agent);
             }
             Effect::ReadFile(id, path) => {
-                files::read(id, path.into(), self.max_line, self.events.clone());
+                files::read(id, path.into(), self.terms.max_line, self.events.clone());
             }
             Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
             Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),

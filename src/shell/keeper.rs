@@ -9,6 +9,7 @@
 pub mod tree;
 pub mod words;
 
+use super::descriptors;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, setsid, wait};
 use std::ffi::OsString;
 use std::io;
@@ -22,7 +23,8 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
 use words::{News, Order, receive_pipes};
 
-/// The word on the command line that makes acpipe a keeper: `acpipe keep-agent GRACE_MS PROGRAM ARGS…`.
+/// The word on the command line that makes acpipe a keeper: `acpipe keep-agent GRACE_MS DESCRIPTORS PROGRAM
+/// ARGS…`, with 0 descriptors where their number is not limited.
 pub const KEEP: &str = "keep-agent";
 
 /// How long what an agent leaves behind may take to end.
@@ -38,10 +40,14 @@ const LAST_ROUND: Duration = Duration::from_millis(100);
 /// Keeps an agent until nothing of it is left.
 #[must_use]
 pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let grace = args.next().and_then(|ms| ms.to_str()?.parse().ok());
-    let (Some(grace), Some(program)) = (grace, args.next()) else {
+    let mut number = || args.next().and_then(|n| n.to_str()?.parse().ok());
+    let (grace, files) = (number(), number());
+    let (Some(grace), Some(files), Some(program)) = (grace, files, args.next()) else {
         return ExitCode::from(2);
     };
+    if files > 0 {
+        descriptors::restore(files);
+    }
     match keep_until_the_end(Duration::from_millis(grace), program, args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -1,5 +1,6 @@
 //! An agent's process as acpipe has it: its pipes, and the keeper between them that starts and ends it.
 
+use super::agent::Terms;
 use super::keeper::words::{News, Order, send_pipes};
 use super::keeper::{KEEP, tree};
 use crate::core::bridge::AgentSpec;
@@ -11,7 +12,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -38,7 +38,7 @@ impl Kept {
     ///
     /// # Errors
     /// The keeper could not be started; mostly because there is no such working directory.
-    pub fn start(program: &OsStr, spec: &AgentSpec, grace: Duration) -> io::Result<(Self, Pipes)> {
+    pub fn start(program: &OsStr, spec: &AgentSpec, terms: Terms) -> io::Result<(Self, Pipes)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         let (stdin, to_agent) = pipe()?;
         let (from_agent, stdout) = pipe()?;
@@ -48,7 +48,8 @@ impl Kept {
         command
             .arg0("acpipe")
             .arg(KEEP)
-            .arg(grace.as_millis().to_string())
+            .arg(terms.grace.as_millis().to_string())
+            .arg(terms.descriptors.unwrap_or_default().to_string())
             .arg(program)
             .args(&spec.args)
             .current_dir(&spec.cwd)

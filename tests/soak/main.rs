@@ -1,0 +1,56 @@
+//! A long life, in short: many updates over many sessions, with cancels, crashes, restarts and a client that is
+//! sometimes slow; and many sessions at rest. Memory, descriptors and processes must not grow.
+//!
+//! The short form runs with the other tests. The long one, whose figures stand in docs/performance.md:
+//!
+//! ```sh
+//! UPDATES=1000000 SESSIONS=1000 cargo test --release --test soak -- --nocapture
+//! ```
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::format_collect,
+    reason = "the tests run programs, tell figures, and fail where they are surprised"
+)]
+
+mod client;
+mod crowd;
+mod life;
+mod sample;
+
+/// A size from the environment, or the one of the short form.
+fn size(name: &str, short: usize) -> usize {
+    let given = std::env::var(name).ok();
+    given.map_or(short, |n| n.parse().expect("a number"))
+}
+
+/// The same numbers that look random, every time.
+pub struct Dice(u64);
+
+impl Dice {
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[test]
+fn nothing_grows_in_a_long_life() {
+    life::live(size("UPDATES", 20_000), size("SESSIONS", 60));
+}
+
+#[test]
+fn sessions_at_rest_cost_nothing_and_streams_do_not_wait_for_each_other() {
+    crowd::gather(size("SESSIONS", 200), size("STREAMS", 20));
+}
