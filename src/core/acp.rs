@@ -301,6 +301,11 @@ impl Dialect for Acp {
         Ok(())
     }
 
+    fn unsend(&mut self, call: CallId, _: &str) {
+        let sent = |pending: &Pending| !matches!(pending, Pending::Prompt(of) if *of == call);
+        self.pending.retain(|_, pending| sent(pending));
+    }
+
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         match setting {
             Setting::Mode(id) => {

@@ -210,6 +210,12 @@ impl Dialect for Claude {
         Ok(())
     }
 
+    fn unsend(&mut self, call: CallId, session: &str) {
+        if let Some((_, session)) = self.session(session) {
+            session.unsend(call);
+        }
+    }
+
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         if let Some((child, session)) = self.session(session) {
             session.set(call, setting, out.lines(child));

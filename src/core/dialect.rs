@@ -48,6 +48,9 @@ pub trait Dialect {
         out: &mut Outgoing,
     ) -> Result<(), Error>;
 
+    /// Says that the prompt of this call was not sent after all.
+    fn unsend(&mut self, call: CallId, session: &str);
+
     /// Calls for something to be set, by the agent's ids.
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing);
 

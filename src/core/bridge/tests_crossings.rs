@@ -364,3 +364,24 @@ fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_
         (None, &json!("session/prompt"))
     );
 }
+
+#[test]
+fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    disk.0.set(true);
+    let unsent = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    assert_eq!(play.failed(unsent), Some(ErrorKind::Storage));
+    assert_eq!(play.sent(), Value::Null);
+    disk.0.set(false);
+    let turn = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    let call = play.sent();
+    let before = json!({"id": call["id"].as_u64().unwrap() - 1});
+    play.answer(&before, &json!({"stopReason": "end_turn"}));
+    assert!(!play.heard.answers.contains_key(&turn));
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    assert_eq!(play.result(turn)["stopReason"], "end_turn");
+}

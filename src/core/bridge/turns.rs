@@ -84,7 +84,12 @@ impl Bridge {
             turn_id: &turn_id,
             message: &user,
         });
-        self.write(&id, now, outlet)?;
+        if let Err(error) = self.write(&id, now, outlet) {
+            if let Some(agent) = &mut self.agent {
+                agent.dialect.unsend(call, &agent_session);
+            }
+            return Err(error);
+        }
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
         let agent = self
             .agent

@@ -193,6 +193,11 @@ impl Session {
         });
     }
 
+    /// The prompt of this call was not sent after all.
+    pub fn unsend(&mut self, call: CallId) {
+        self.prompt.take_if(|prompt| prompt.call == call);
+    }
+
     /// Asks the CLI to set something.
     pub fn set(&mut self, call: CallId, setting: &Setting, out: &mut Vec<u8>) {
         let request = match setting {

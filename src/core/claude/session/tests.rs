@@ -511,3 +511,14 @@ fn a_prompt_that_crosses_a_turn_that_nobody_asked_for_waits() {
     assert_eq!(t.says(child, &state(&uuid, "started")), ["PromptBegun"]);
     assert_eq!(t.says(child, &init(&id)), ["Update"]);
 }
+
+#[test]
+fn a_prompt_that_was_not_sent_has_no_end() {
+    let mut test = Test::new();
+    let child = test.open(Opening::New, &SessionOptions::default());
+    let session = test.claude.sessions.keys().next().unwrap().clone();
+    test.prompts(&session);
+    test.claude.unsend(CallId(test.calls), &session);
+    let (goes_on, said) = test.ends(child, 1);
+    assert_eq!((goes_on, said), (true, vec![format!("{session} lost")]));
+}
