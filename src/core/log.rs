@@ -269,8 +269,14 @@ impl Log {
     /// # Errors
     /// The disk fails.
     pub fn remove(&mut self, archive: bool) -> Result<(), Error> {
+        self.file
+            .remove(archive)
+            .map_err(|e| cannot("removed", &e))?;
+        // Nothing is left to be written, nor anything to tell of.
         self.pending.clear();
-        self.file.remove(archive).map_err(|e| cannot("removed", &e))
+        self.owed = 0;
+        self.index = Index::default();
+        Ok(())
     }
 }
 

@@ -366,6 +366,22 @@ fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_
 }
 
 #[test]
+fn a_session_that_is_cleared_tells_nothing_more_though_the_disk_is_full() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.update("S", &text("agent_message_chunk"));
+    disk.0.set(true);
+    play.update("S", &text("agent_message_chunk"));
+    let told = play.heard.chunks.len();
+    let cleared = play.history(History::ClearSession(params(json!({}))));
+    assert_eq!(play.result(cleared), &json!({}));
+    assert_eq!(play.heard.chunks.len(), told);
+}
+
+#[test]
 fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
     let disk = Disk::default();
     let mut play = Play::with(Box::new(disk.clone()));
