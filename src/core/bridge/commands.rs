@@ -5,7 +5,6 @@ use crate::core::claude::CLAUDE;
 use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::session::{Known, Session, Stage};
 use crate::core::setting::Setting;
@@ -349,7 +348,7 @@ impl Bridge {
         }
         let options = self.options(id, (*p.options).clone(), &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
-            let log = Log::open(self.store.open(id)?)?;
+            let log = self.open_log(id)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
             let agent = self.agent_key();
             session.known = p.agent_session_id.map(|id| Known { agent, id });

@@ -31,10 +31,12 @@ impl Bridge {
         let session = self.session(id)?;
         session.must_be_idle()?;
         session.end_unprompted(None, outlet);
-        if session.log.identity().is_some() {
-            // What changed outside of turns, a title say. A full disk keeps nobody from closing.
-            let _ = self.identify(id, now, outlet);
-        }
+        // What changed outside of turns, a title say, and what was told before it was open. A full disk keeps
+        // nobody from closing.
+        let _ = match session.log.identity() {
+            Some(_) => self.identify(id, now, outlet),
+            None => self.write(id, now, outlet),
+        };
         let message = "the session was closed before it was open";
         self.opening_failed(id, &Error::new(ErrorKind::Cancelled, message), now, outlet);
         let session = self.sessions.get_mut(id);

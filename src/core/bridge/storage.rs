@@ -49,12 +49,24 @@ impl Bridge {
         self.sessions.get_mut(id).ok_or_else(|| no_session(id))
     }
 
-    /// Opens a stored session, if there is one; its log in any case.
-    pub(super) fn reopen(&mut self, id: &str) -> Result<Option<Log>, Error> {
-        let mut log = Log::open(self.store.open(id)?)?;
+    /// Opens a stored session, if there is one.
+    pub(super) fn reopen(&mut self, id: &str) -> Result<(), Error> {
+        let log = self.open_log(id)?;
         let Some(identity) = log.identity().cloned() else {
-            return Ok(Some(log));
+            return Ok(());
         };
+        let mut session = Session::new(id.to_owned(), identity.cwd.clone(), log, self.view);
+        session.known = Known::of(&identity);
+        session.options = identity.options;
+        session.wanted = identity.wanted;
+        session.cost = identity.cost;
+        self.sessions.insert(id.to_owned(), session);
+        Ok(())
+    }
+
+    /// Opens a log, and ends the turns in it that were broken off.
+    pub(super) fn open_log(&mut self, id: &str) -> Result<Log, Error> {
+        let mut log = Log::open(self.store.open(id)?)?;
         if log.corrupt() > 0 {
             let lines = log.corrupt();
             warn!(
@@ -70,13 +82,7 @@ impl Bridge {
         // A full disk is no reason not to read what is there.
         log.owe();
         log.commit()?;
-        let mut session = Session::new(id.to_owned(), identity.cwd.clone(), log, self.view);
-        session.known = Known::of(&identity);
-        session.options = identity.options;
-        session.wanted = identity.wanted;
-        session.cost = identity.cost;
-        self.sessions.insert(id.to_owned(), session);
-        Ok(None)
+        Ok(log)
     }
 
     /// Writes who a session is, where that changed, and what was taken down before.

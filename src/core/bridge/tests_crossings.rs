@@ -9,7 +9,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -294,9 +294,22 @@ fn messages_that_were_cleared_do_not_come_back_with_the_session() {
     );
 }
 
-/// A disk that is full while the cell says so.
+/// A disk that is full while the cell says so, and what was written on it.
 #[derive(Debug, Clone, Default)]
-struct Disk(Rc<Cell<bool>>);
+struct Disk(Rc<Cell<bool>>, Rc<RefCell<Vec<u8>>>);
+
+impl Disk {
+    /// The types of all chunks on it.
+    fn chunks(&self) -> Vec<String> {
+        let written = self.1.borrow();
+        let lines = written.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        let records = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
+        let chunks = records.filter(|record| record["record"] == "chunk");
+        chunks
+            .map(|record| record["chunk"]["type"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
 
 #[derive(Debug)]
 struct OnDisk(Disk, Box<dyn LogFile>);
@@ -306,7 +319,9 @@ impl Store for Disk {
         Ok(false)
     }
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
-        Ok(Box::new(OnDisk(self.clone(), Volatile.open(id)?)))
+        let mut file = Volatile.open(id)?;
+        file.append(&self.1.borrow()).unwrap();
+        Ok(Box::new(OnDisk(self.clone(), file)))
     }
     fn list(&mut self, _: u64) -> bool {
         false
@@ -321,6 +336,7 @@ impl LogFile for OnDisk {
         if self.0.0.get() {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        self.0.1.borrow_mut().extend_from_slice(lines);
         self.1.append(lines)
     }
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
@@ -363,6 +379,35 @@ fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_
         (play.failed(next), &play.sent()["method"]),
         (None, &json!("session/prompt"))
     );
+}
+
+/// A session that is being loaded, in which the agent already asks something: a turn is open in it.
+fn asked_too_early(disk: &Disk) -> Play {
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({"agentSessionId": "S", "strategy": "load"}));
+    play.ready();
+    let params = json!({"sessionId": "S", "toolCall": {"toolCallId": "t"}, "options": []});
+    play.say(&json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": params}));
+    play
+}
+
+#[test]
+fn what_was_told_of_a_session_before_it_was_open_is_stored_when_it_is_closed() {
+    let disk = Disk::default();
+    let mut play = asked_too_early(&disk);
+    let closed = play.history(close());
+    assert_eq!(play.result(closed), &json!({}));
+    assert_eq!(disk.chunks().len(), play.heard.chunks.len());
+    assert_eq!(disk.chunks().last().unwrap(), "finish");
+}
+
+#[test]
+fn a_turn_that_a_crash_broke_off_before_its_session_was_open_is_ended() {
+    let disk = Disk::default();
+    drop(asked_too_early(&disk));
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    assert_eq!(disk.chunks().last().unwrap(), "error");
 }
 
 #[test]
