@@ -9,7 +9,7 @@ use crate::core::store::Card;
 use crate::core::summary::Ending;
 use crate::proto::wire::{
     ClearParams, DEFAULT_SESSION, Recovery, SessionInfo, SessionParams, SessionResult,
-    SessionStage, SubscribeParams,
+    SessionStage, Strategy, SubscribeParams,
 };
 use serde_json::Value;
 use std::time::Instant;
@@ -108,6 +108,13 @@ impl Bridge {
         self.routes.retain(|_, routed| *routed != id);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.rest();
+            // A prompt that waits for another environment needs it still.
+            if session.queued.is_some() {
+                session.begin_opening(Strategy::Auto, Vec::new());
+                if !self.is_renewing() {
+                    self.climb(&id, now, outlet);
+                }
+            }
         }
     }
 

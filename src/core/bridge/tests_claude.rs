@@ -90,11 +90,23 @@ impl Play {
 
     /// The CLI answers the handshake.
     fn shakes_hands(&mut self) {
+        self.shakes(SESSION);
+    }
+
+    fn ends(&mut self, id: AgentId) -> Vec<Effect> {
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        self.hear(id, AgentInput::Exited(exit))
+    }
+
+    fn shakes(&mut self, id: AgentId) {
         let said = json!({"type": "control_response", "response": {
             "subtype": "success", "request_id": "1", "response": {},
         }});
         let lines = Batch::Lines(format!("{said}\n").into());
-        self.hear(SESSION, AgentInput::Batch(lines));
+        self.hear(id, AgentInput::Batch(lines));
     }
 
     fn closes(&mut self) -> Vec<Effect> {
@@ -151,4 +163,35 @@ fn the_end_does_not_wait_for_a_file_that_is_read() {
     let effects = play.hear(SESSION, AgentInput::Exited(Exit::default()));
     assert_eq!(effects, [Effect::Finished]);
     assert_eq!(play.heard.0, Some(Ok(())));
+}
+
+#[test]
+fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
+    let mut play = Play::new();
+    play.opens(json!({"sessionId": "a"}));
+    play.shakes_hands();
+    play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
+    let (b, b_loads, b_resumes, version) = (AgentId(3), AgentId(4), AgentId(6), AgentId(7));
+    play.shakes(b);
+    play.ends(b);
+    let prompt = |session| json!({"sessionId": session, "message": "go"});
+    play.ask(Command::Prompt(params(prompt("a"))));
+    let update = json!({"set": {"V": "1"}});
+    play.ask(Command::UpdateEnvironment(params(update)));
+    play.ask(Command::Prompt(params(prompt("b"))));
+    play.ends(b_loads);
+    play.shakes(b_resumes);
+    play.ends(b_resumes);
+    // With its turn the last that the old environment is needed for ends.
+    play.ends(SESSION);
+    play.bridge.drained(true, play.now, &mut play.heard);
+    let effects = play.bridge.effects(play.now);
+    assert!(
+        matches!(effects[..], [Effect::Spawn(id, _)] if id == version),
+        "{effects:?}"
+    );
+    let lines = Batch::Lines("2.1.330\n".into());
+    let effects = play.hear(version, AgentInput::Batch(lines));
+    let started = effects.iter().filter(|e| matches!(e, Effect::Spawn(..)));
+    assert_eq!(started.count(), 1, "{effects:?}");
 }
