@@ -358,6 +358,7 @@ impl TurnEnd {
     pub fn without_error(mut self) -> Self {
         if let Some(error) = self.error.take_if(|e| e.kind != ErrorKind::Timeout) {
             self.stop_reason = StopReason::Cancelled;
+            "cancelled".clone_into(&mut self.reported);
             self.other.set_owned("error", &error.message);
         }
         self

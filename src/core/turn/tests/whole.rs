@@ -148,6 +148,7 @@ fn what_was_asked_for_is_no_failure() {
     turn.finish(&end.without_error(), true, &mut seen);
     assert_eq!(seen.0.last().unwrap()["type"], "abort");
     let about = seen.1.message()["metadata"]["claude"].clone();
+    assert_eq!(about["stopReason"], "cancelled");
     assert_eq!(about["other"]["error"], "aborted");
     assert_eq!(about["sessionCost"], 1.0);
 }
