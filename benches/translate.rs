@@ -80,6 +80,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             degrade: false,
             retry: false,
             retry_after_output: false,
+            when_busy: wire::PromptWhenBusy::default(),
         }),
     ];
     let answers = [

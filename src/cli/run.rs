@@ -148,6 +148,7 @@ impl RunClient {
                 degrade: false,
                 retry: self.retry,
                 retry_after_output: false,
+                when_busy: wire::PromptWhenBusy::default(),
             }),
             Step::Over => {
                 self.wishes.push_back(Wish::End);

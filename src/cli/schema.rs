@@ -133,7 +133,7 @@ pub fn openrpc() -> Value {
     );
     doc.call::<wire::CancelParams, wire::CancelResult>(
         "session/cancel",
-        "Ends the session's turn; answered once the cancel is on its way.",
+        "Ends one turn of the session, or takes out one that waits; answered once the cancel is on its way.",
     );
     doc.call::<wire::SetModeParams, wire::SettingResult>(
         "session/setMode",
@@ -164,7 +164,7 @@ pub fn openrpc() -> Value {
     );
     doc.notification::<wire::StateParams>(
         "session/state",
-        "Modes, models, options, commands and title, whenever they change.",
+        "Modes, models, options, commands and title, and the prompts that wait, whenever they change.",
     );
     doc.notification::<wire::AgentStateParams>(
         "agent/state",

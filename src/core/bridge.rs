@@ -4,6 +4,7 @@
 //! which runs to its end without waiting. What is to be done to agents' processes is collected as [`Effect`]s, in
 //! order; what concerns the client goes to the [`Outlet`] at once.
 
+mod abandoned;
 mod agents;
 mod commands;
 mod environment;
@@ -12,6 +13,7 @@ mod listing;
 mod news;
 mod options;
 mod processes;
+mod queue;
 mod receipt;
 mod recovery;
 mod restart;
@@ -54,6 +56,7 @@ pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 /// How long an agent may take to open a session.
 pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
 
+pub use abandoned::ABANDONED_LIMIT;
 pub use settings::SET_LIMIT;
 pub use status::Measure;
 
@@ -260,6 +263,8 @@ pub struct Bridge {
     subagents: HashMap<String, String>,
     /// The sessions whose turns were answered, since when: they end when all that was received is read.
     ended: Vec<(String, Instant)>,
+    /// The sessions whose turns are over: the next prompts may go out.
+    freed: Vec<String>,
     /// News of sessions that an agent told of before it answered the call for them.
     early: HashMap<String, Map<String, Value>>,
     /// Updates of sessions that neither a client opened nor the agent announced.
@@ -303,6 +308,7 @@ impl Bridge {
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
             ended: Vec::new(),
+            freed: Vec::new(),
             early: HashMap::new(),
             unclaimed: 0,
             calls: HashMap::new(),
@@ -372,7 +378,7 @@ impl Bridge {
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
         self.tick_listings(now, outlet);
-        self.renew(now, outlet);
+        self.go_on(now, outlet);
     }
 
     /// True while a stop of the agent is under way, whose steps must not wait for the client.

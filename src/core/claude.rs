@@ -228,6 +228,11 @@ impl Dialect for Claude {
         }
     }
 
+    fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
+        self.close(session, out);
+        true
+    }
+
     fn answer(
         &mut self,
         question: &RawValue,

@@ -57,6 +57,12 @@ pub trait Dialect {
     /// Cancels the session's turn.
     fn cancel(&mut self, session: &str, out: &mut Outgoing);
 
+    /// Says that a turn was given up, as its cancel was not answered. True where nothing but this session's own
+    /// process has to end for that, which is ended: the session is to be opened again then.
+    fn abandon(&mut self, _session: &str, _out: &mut Outgoing) -> bool {
+        false
+    }
+
     /// Answers a permission question: one of its options, or `None` for "cancelled".
     fn answer(
         &mut self,

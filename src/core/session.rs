@@ -1,11 +1,12 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
+mod queue;
 mod settings;
 mod sink;
 mod unprompted;
 
 use super::client::{Notice, Outlet, Token};
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::event::{CallId, Update};
 use super::ladder::Ladder;
 use super::log::{Identity, Log};
@@ -17,6 +18,7 @@ use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, Recovery, Rung, SessionOptions, Strategy};
+pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
 pub use sink::{Numbered, View};
@@ -45,8 +47,8 @@ pub struct Session {
     pub reinject: Option<String>,
     /// How it was brought back, where a new one may take its place if the agent does not have it after all.
     pub revived: Option<Rung>,
-    /// The prompt that waits for the session.
-    pub queued: Option<Queued>,
+    /// The prompts that wait for their turn.
+    pub queue: Queue,
     /// Modes, models, options, commands and title, by the agent's own names.
     pub state: Map<String, Value>,
     /// What the client set.
@@ -63,7 +65,7 @@ pub struct Session {
     /// The last message that ended.
     pub last: Option<Last>,
     /// The prompt of a turn that was given up and that the agent has not answered yet.
-    pub abandoned: Option<CallId>,
+    pub abandoned: Option<Abandoned>,
 }
 
 /// The agent's id of a session.
@@ -83,11 +85,13 @@ impl Known {
     }
 }
 
-/// A prompt that waits for its session.
+/// The prompt of a turn that was given up.
 #[derive(Debug)]
-pub struct Queued {
-    pub token: Token,
-    pub prompt: wire::PromptParams,
+pub struct Abandoned {
+    pub call: CallId,
+    /// When its answer is not waited for any more; `None` once that time is over, and the session waits for others
+    /// of its agent.
+    pub until: Option<Instant>,
 }
 
 /// How far a session is.
@@ -212,7 +216,7 @@ impl Session {
             receipt: None,
             reinject: None,
             revived: None,
-            queued: None,
+            queue: Queue::default(),
             state: Map::new(),
             wanted: Wanted::default(),
             settings: PendingSettings::default(),
@@ -281,7 +285,9 @@ impl Session {
             Stage::Live { .. } => {
                 let running = self.running.as_ref();
                 let paused = running.and_then(|r| r.attempts.paused_until());
-                let all = [self.cancel_given_up(), self.quiet(), paused];
+                let abandoned = self.abandoned.as_ref().and_then(|a| a.until);
+                let abandoned = abandoned.map(|at| (at, "the end of a turn that was given up"));
+                let all = [self.cancel_given_up(), self.quiet(), paused, abandoned];
                 all.into_iter().flatten().min()
             }
         };
@@ -310,6 +316,9 @@ impl Session {
             if let Some(deadline) = &mut running.cancel_deadline {
                 *deadline += by;
             }
+        }
+        if let Some(until) = self.abandoned.as_mut().and_then(|a| a.until.as_mut()) {
+            *until += by;
         }
         if let Some(quiet_at) = self.unprompted.as_mut().and_then(|u| u.quiet_at.as_mut()) {
             *quiet_at += by;
@@ -381,30 +390,6 @@ impl Session {
                 }),
             }));
         }
-    }
-
-    /// Refuses a prompt while a turn runs.
-    ///
-    /// # Errors
-    /// `busy`.
-    pub fn takes_prompts(&self) -> Result<(), Error> {
-        let id = &self.id;
-        if let Some(running) = &self.running {
-            let message = format!(
-                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
-            );
-            return Err(
-                Error::new(ErrorKind::Busy, message).with("turnId", running.turn_id.as_str())
-            );
-        }
-        if self.abandoned.is_some() {
-            let message = format!(
-                "session {id:?} is in a turn that was cancelled and that the agent has not ended yet: \
-                 wait, or call agent/disconnect"
-            );
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
-        Ok(())
     }
 
     /// Whether an update goes on with what was said before the turn that runs.
@@ -481,6 +466,7 @@ impl Session {
         outlet.notify(Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state,
+            queue: self.queue.told(),
         }));
     }
 }

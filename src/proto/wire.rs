@@ -21,10 +21,10 @@ pub use history::{
     SessionParams, SessionStage, UpdateMessageParams,
 };
 pub use options::{Protocol, SessionOptions};
-pub use prompt::{PromptParams, UiMessage, UserMessage};
+pub use prompt::{PromptParams, PromptWhenBusy, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
-    Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams,
+    Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams, WaitingPrompt,
 };
 pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,

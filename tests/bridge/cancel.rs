@@ -218,7 +218,10 @@ fn an_agent_that_takes_no_notice_is_given_up() {
     assert_eq!(s.turn(&other).summary["text"], "alive");
 
     // The agent is at it still: the session takes no prompt, and nothing is allowed any more.
-    let early = s.call_error("session/prompt", &json!({"message": "x"}));
+    let early = s.call_error(
+        "session/prompt",
+        &json!({"message": "x", "whenBusy": "reject"}),
+    );
     assert_eq!(early["data"]["kind"], "busy");
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], false);
     s.ensure("third");
@@ -257,7 +260,10 @@ fn cancelling_one_session_leaves_the_others() {
     assert_eq!(s.turn(&b).summary["stopReason"], "cancelled");
     assert_eq!(calls(&s.world.log(), "session/cancel").len(), 1);
     assert_eq!(
-        s.call_error("session/prompt", &json!({"message": "x"}))["data"]["kind"],
+        s.call_error(
+            "session/prompt",
+            &json!({"message": "x", "whenBusy": "reject"})
+        )["data"]["kind"],
         "busy"
     );
     s.call("session/cancel", &json!({}));

@@ -83,19 +83,26 @@ fn a_cancel_that_meets_the_result_ends_the_turn_once() {
 }
 
 #[test]
-fn a_cancel_that_is_not_answered_is_given_up_and_the_session_waits() {
+fn a_cancel_that_is_not_answered_ends_the_process_of_the_session() {
     let mut s = claude::ready(&json!({"control": {"interrupt": []}}));
-    let steps = json!([{"delta": "x"}, {"wait": "set_model"}, {"say": "late"}]);
+    s.ensure("other");
+    let before = s.processes();
+    let steps = json!([{"delta": "x"}, {"wait": "never"}]);
     let id = s.send_steps("default", &steps);
     s.await_chunk("default", |chunk| chunk["delta"] == "x");
     s.call("session/cancel", &json!({}));
+    let waits = s.send_prompt("default", "next");
     let turn = s.turn(&id);
     assert_eq!(turn.summary["errors"][0]["kind"], "timeout");
-    let error = s.call_error("session/prompt", &json!({"message": "too early"}));
-    assert_eq!(error["data"]["kind"], "busy");
-    s.call("session/setModel", &json!({"model": "haiku"}));
-    assert!(text(&s.unprompted("default")).contains("late"));
-    assert_eq!(s.prompt("next").summary["text"], "next");
+    // Another process goes on with the session; that of the other one lives.
+    let next = s.turn(&waits);
+    assert_eq!(next.summary["text"], "next");
+    assert_eq!(next.one("data-recovery")["data"]["memory"], "kept");
+    let id = s.send_prompt("other", "alive");
+    assert_eq!(s.turn(&id).summary["text"], "alive");
+    let after = s.processes();
+    assert_eq!((before.len(), after.len()), (2, 3));
+    assert!(claude::args(&after[2], "--resume").len() == 1, "{after:?}");
 }
 
 /// A turn that nobody asked for runs, and says "bg" until the model is set or it is interrupted.

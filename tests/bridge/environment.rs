@@ -162,7 +162,10 @@ fn a_turn_is_not_broken_off() {
     let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
     let same = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
     let held = s.send_prompt("b", "for the new one");
-    let refused = s.call_error("session/prompt", &json!({"sessionId": "b", "message": "x"}));
+    let refused = s.call_error(
+        "session/prompt",
+        &json!({"sessionId": "b", "message": "x", "whenBusy": "reject"}),
+    );
     assert_eq!(refused["data"]["kind"], "busy");
     assert_eq!(s.ensure("a")["recovery"]["rung"], "live");
     assert_eq!(calls(&s.world.log(), "session/prompt").len(), 1);

@@ -91,7 +91,8 @@ fn provoke(kind: ErrorKind) -> Seen {
             let [wait, stop] = until_cancelled();
             let mut s = Server::ready(&json!({"session/prompt": [[say("x"), wait, stop]]}));
             let id = s.send_prompt("default", "x");
-            let error = s.call_error("session/prompt", &json!({"message": "y"}));
+            let second = json!({"message": "y", "whenBusy": "reject"});
+            let error = s.call_error("session/prompt", &second);
             s.call("session/cancel", &json!({}));
             s.turn(&id);
             Seen::Answer(error)

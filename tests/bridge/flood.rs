@@ -121,7 +121,10 @@ fn calls_are_answered_in_the_middle_of_a_flood() {
     let since = Instant::now();
     assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
     assert!(since.elapsed() < Duration::from_secs(10));
-    let error = s.call_error("session/prompt", &json!({"message": "x"}));
+    let error = s.call_error(
+        "session/prompt",
+        &json!({"message": "x", "whenBusy": "reject"}),
+    );
     assert_eq!(error["data"]["kind"], "busy");
     s.turn(&id);
 }

@@ -11,6 +11,7 @@
 
 mod harness;
 
+mod abandoned;
 mod cancel;
 mod claude;
 mod claude_control;
@@ -32,6 +33,7 @@ mod keeper;
 mod kills;
 mod permission;
 mod profiles;
+mod queue;
 mod recovery;
 mod retries;
 mod rpc;

@@ -58,7 +58,10 @@ fn ensure_twice_at_once_opens_one_session() {
     let error = s.call_error("session/create", &json!({"sessionId": "default"}));
     assert_eq!(error["data"]["kind"], "sessionExists");
     let early = s.send_prompt("default", "x");
-    let second = s.call_error("session/prompt", &json!({"message": "y"}));
+    let second = s.call_error(
+        "session/prompt",
+        &json!({"message": "y", "whenBusy": "reject"}),
+    );
     assert_eq!(second["data"]["kind"], "busy");
     for id in &ids {
         assert_eq!(s.result(id)["agentSessionId"], "fake-1");
@@ -142,7 +145,10 @@ fn a_busy_session_refuses_and_goes_on() {
         &json!({"message": "1", "turnId": "first"}),
     );
     s.await_chunk("default", |c| c["delta"] == "working");
-    let error = s.call_error("session/prompt", &json!({"message": "2"}));
+    let error = s.call_error(
+        "session/prompt",
+        &json!({"message": "2", "whenBusy": "reject"}),
+    );
     assert_eq!(error["code"], -32020);
     assert_eq!(error["data"]["kind"], "busy");
     assert_eq!(error["data"]["turnId"], "first");
@@ -268,7 +274,7 @@ fn news_of_modes_commands_and_titles_are_told() {
     let state = s.notification("session/state");
     assert_eq!(
         state,
-        json!({"sessionId": "default", "state": {"availableCommands": [{"name": "c"}]}})
+        json!({"sessionId": "default", "queue": [], "state": {"availableCommands": [{"name": "c"}]}})
     );
     let turn = s.prompt("x");
     assert_eq!(turn.summary["text"], "xy");

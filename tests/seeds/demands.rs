@@ -27,7 +27,7 @@ pub fn rows() -> Vec<String> {
         range("M-", 23, 37),
         list("M-", &[48]),
         range("M-X", 1, 14),
-        list("U-", &[1, 7, 8, 9, 11]),
+        list("U-", &[1, 7, 8, 9, 11, 16]),
     ]
     .concat()
 }

@@ -237,7 +237,7 @@ impl Cli {
                 let content = &frame["message"]["content"];
                 let said = content.as_str().or(content[0]["text"].as_str());
                 self.said("user", &frame["uuid"]);
-                let message = json!({ "message": said });
+                let message = json!({ "message": said, "whenBusy": "reject" });
                 self.command("session/prompt", of(message), Command::Prompt);
             }
             (_, Some("interrupt")) => {

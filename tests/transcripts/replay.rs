@@ -274,6 +274,7 @@ impl Replay {
                     degrade: false,
                     retry: false,
                     retry_after_output: false,
+                    when_busy: wire::PromptWhenBusy::Reject,
                 });
                 self.command("session/prompt", prompt)
             }

@@ -13,7 +13,10 @@ impl Bridge {
     /// Begins the orderly end of the agent: running turns are cancelled, its stdin is closed.
     pub(super) fn stop_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
+        let message = "the agent was disconnected before the prompt's turn began";
+        let cancelled = Error::new(ErrorKind::Cancelled, message);
         for id in ids {
+            self.fail_queue(&id, &cancelled, outlet);
             self.cancel(&id, None, now, outlet);
         }
         let message = "the agent was disconnected before it was started with its new environment";
@@ -61,8 +64,9 @@ impl Bridge {
         self.note_crash(now);
         if self.is_renewing() {
             self.replace_agent(now, outlet);
-        } else {
-            self.stop_agent(now, outlet);
+        } else if !self.is_stopping() {
+            // No turn runs any more, and prompts that wait go to the agent that is started after this one.
+            self.begin_stopping(None, now, outlet);
         }
     }
 
@@ -117,6 +121,8 @@ impl Bridge {
             }
             None => {}
         }
+        let waiting = self.sessions.values().filter(|s| !s.queue.is_empty());
+        self.freed.extend(waiting.map(|session| session.id.clone()));
         self.finish_if_done(outlet);
     }
 
@@ -212,6 +218,7 @@ impl Bridge {
             };
             let restoring = session.restoring().is_some();
             self.tick_settings(&id, now, outlet);
+            self.tick_abandoned(&id, now, outlet);
             if let Some(call) = opening {
                 if call.is_none() {
                     self.loaded(&id, now, outlet);
@@ -225,7 +232,7 @@ impl Bridge {
                 let error = given_up("the call for the session", super::OPEN_LIMIT, advice);
                 self.opening_failed(&id, &error, now, outlet);
             } else if cancel {
-                let advice = "the session takes prompts again when the agent has answered";
+                let advice = "the next prompt waits until it has, or until the session is brought back without it";
                 let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);
                 self.abandon_turn(&id, error, now, outlet);
             }

@@ -27,7 +27,7 @@ impl Bridge {
         if let Err(error) = self.try_command(token, command, now, outlet) {
             outlet.reply(token, Err(error));
         }
-        self.renew(now, outlet);
+        self.go_on(now, outlet);
     }
 
     fn try_command(
@@ -328,12 +328,8 @@ impl Bridge {
                     outlet.reply(token, Ok(Reply::Session(Box::new(result))));
                     return Ok(());
                 }
-                Stage::Live { .. } if session.running.is_some() || session.abandoned.is_some() => {
-                    let message =
-                        format!("session {id:?} is in a turn: ensure it again when that has ended");
-                    return Err(Error::new(ErrorKind::Busy, message));
-                }
-                Stage::Live { .. } | Stage::Resting => {}
+                Stage::Live { .. } => session.may_be_opened_anew(&p.strategy)?,
+                Stage::Resting => {}
             }
         }
         self.need_agent(now, outlet)?;
@@ -358,6 +354,7 @@ impl Bridge {
         if p.strategy == Strategy::Only(Rung::New) {
             self.let_go(id);
         }
+        self.forget_abandoned(id);
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;

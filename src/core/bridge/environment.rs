@@ -55,7 +55,7 @@ impl Bridge {
         let stale = |agent: &Agent| !agent.is_stopping() && !agent.spec.env.include(&update);
         let stale = self.agent.as_ref().is_some_and(stale);
         let mut sessions = self.sessions.values();
-        let busy = sessions.any(|s| s.running.is_some() || s.queued.is_some());
+        let busy = sessions.any(|s| s.running.is_some() || !s.queue.is_empty());
         if when_busy == WhenBusy::Reject && busy && (stale || self.renewal.is_some()) {
             let message = "a session is in a turn: update the environment when that has ended, or with whenBusy \
                            \"wait\"";
@@ -75,8 +75,8 @@ impl Bridge {
             outlet.reply(token, Ok(Reply::UpdateEnvironment(result)));
             return Ok(());
         }
-        let queued = self.sessions.values().filter_map(|s| s.queued.as_ref());
-        let ahead = queued.map(|queued| queued.token).collect();
+        let ahead = self.sessions.values().flat_map(|s| s.queue.tokens());
+        let ahead = ahead.collect();
         let renewal = self.renewal.get_or_insert_default();
         renewal.waiters.push((token, changed));
         // The first of several that wait says what came before.
@@ -123,12 +123,18 @@ impl Bridge {
         }
         let mut sessions = self.sessions.values();
         let ahead = |token| renewal.ahead.contains(&token);
-        if sessions
-            .any(|s| s.running.is_some() || s.queued.as_ref().is_some_and(|q| ahead(q.token)))
-        {
+        if sessions.any(|s| s.running.is_some() || s.queue.tokens().any(ahead)) {
             return;
         }
         self.replace_agent(now, outlet);
+    }
+
+    /// The agent that runs is to be started again, with the environment that it has.
+    pub(super) fn start_anew(&mut self) {
+        let renewal = self.renewal.get_or_insert_default();
+        if std::mem::take(&mut renewal.started) {
+            renewal.ahead.clear();
+        }
     }
 
     /// Stops the agent; when it has ended it is started with its new environment.

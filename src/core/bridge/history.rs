@@ -240,11 +240,11 @@ impl Session {
 
     /// Whether no prompt runs or is about to.
     pub(super) fn must_be_idle(&self) -> Result<(), Error> {
-        if self.running.is_none() && self.queued.is_none() && self.abandoned.is_none() {
+        if self.running.is_none() && self.queue.is_empty() && self.abandoned.is_none() {
             return Ok(());
         }
         let text = format!(
-            "session {:?} is in a turn: try again when it has ended, or call session/cancel",
+            "session {:?} is in a turn, or prompts wait for it: try again when that has ended, or call session/cancel",
             self.id
         );
         Err(Error::new(ErrorKind::Busy, text))

@@ -341,7 +341,9 @@ impl Bridge {
             self.reply_session(token, id, recovery.clone(), outlet);
         }
         self.set_queued(id, now, outlet);
-        self.prompt_queued(id, now, outlet);
+        if !self.reopened(id, now, outlet) {
+            self.next_prompt(id, now, outlet);
+        }
     }
 
     fn reply_session(&self, token: Token, id: &str, recovery: Recovery, outlet: &mut impl Outlet) {
@@ -462,12 +464,12 @@ impl Bridge {
             self.calls.remove(call);
         }
         session.stage = Stage::Resting;
-        let queued = session.queued.take().map(|queued| queued.token);
         let settings = session.settings.take_queued();
         let settings = settings.into_iter().map(|(token, _)| token);
-        for token in waiters.into_iter().chain(settings).chain(queued) {
+        for token in waiters.into_iter().chain(settings) {
             outlet.reply(token, Err(error.clone()));
         }
+        self.fail_queue(id, error, outlet);
         self.forget(asked);
         self.not_reopened(id, error, now, outlet);
         if let Some(session) = self.sessions.get_mut(id).filter(|s| s.log.is_empty()) {

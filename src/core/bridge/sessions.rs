@@ -106,6 +106,8 @@ impl Bridge {
         }
         self.opening_failed(&id, error, now, outlet);
         self.routes.retain(|_, routed| *routed != id);
+        self.forget_abandoned(&id);
+        self.freed.push(id.clone());
         if let Some(session) = self.sessions.get_mut(&id) {
             session.rest();
             // A prompt that waits for another environment needs it still.

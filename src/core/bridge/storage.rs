@@ -2,11 +2,11 @@
 //! stored is told.
 
 use super::commands::no_session;
-use super::{Bridge, Call};
+use super::{ABANDONED_LIMIT, Bridge, CANCEL_LIMIT, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::{FORMAT, Identity, Log, Record};
-use crate::core::session::{Known, Session};
+use crate::core::session::{Abandoned, Known, Session};
 use crate::core::store::StoreEvent;
 use crate::core::summary::Ending;
 use crate::core::turn::ChunkSink as _;
@@ -177,7 +177,8 @@ impl Bridge {
             return;
         };
         if let Some(Call::Prompt { .. }) = self.calls.get(&call) {
-            session.abandoned = Some(call);
+            let until = Some(now + CANCEL_LIMIT + ABANDONED_LIMIT);
+            session.abandoned = Some(Abandoned { call, until });
             if let (Some(agent), Some(agent_session)) = (&mut self.agent, agent_session) {
                 agent.dialect.cancel(&agent_session, &mut agent.out);
             }

@@ -1,6 +1,6 @@
 //! Turns: prompts, cancels, and how they end.
 
-use super::commands::{STOPPING, invalid, no_session, out_of_order};
+use super::commands::{invalid, no_session, out_of_order};
 use super::{Bridge, CANCEL_LIMIT, Call};
 use crate::core::client::{Outlet, Place, Reply, Token};
 use crate::core::dialect::Outgoing;
@@ -9,12 +9,12 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::log::{Record, TurnState};
 use crate::core::retry::{Attempts, Prompt, Wish};
-use crate::core::session::{Queued, Running, Session, Stage};
+use crate::core::session::{Queued, Running, Session};
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw, value};
-use crate::proto::wire::{self, DEFAULT_SESSION, Strategy, UserMessage};
+use crate::proto::wire::UserMessage;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,45 +25,27 @@ use std::time::{Duration, Instant};
 const DRAIN_LIMIT: Duration = Duration::from_millis(50);
 
 impl Bridge {
-    pub(super) fn prompt(
+    /// Sends a prompt: its turn begins.
+    pub(super) fn begin_turn(
         &mut self,
-        token: Token,
-        p: wire::PromptParams,
+        id: &str,
+        queued: Queued,
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
+        let Queued {
+            token,
+            turn_id,
+            prompt: p,
+        } = queued;
         let (parts, skipped) = prompt_parts(&p.message)?;
-        let id = p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-        if let Some(given) = &p.turn_id
-            && self.told_before(&id, given, p.rerun, token, outlet)?
-        {
-            return Ok(());
-        }
-        let turn_id = p.turn_id.unwrap_or_else(|| self.next_id("turn"));
         let message_id = self.next_id("msg");
         let waited = self.waited;
         let at = self.time(now);
         let user = p
             .message
             .to_ui_message(|| message_id.replacen("msg", "user", 1));
-        let (held, stopping) = (self.is_held(token), self.is_stopping());
-        let session = self.session(&id)?;
-        session.takes_prompts()?;
-        if stopping && !held {
-            return Err(out_of_order(STOPPING));
-        }
-        if held || session.agent_session().is_none() {
-            let queued = Queued {
-                token,
-                prompt: wire::PromptParams {
-                    session_id: Some(id.clone()),
-                    turn_id: Some(turn_id),
-                    ..p
-                },
-            };
-            return self.queue(&id, queued, now, outlet);
-        }
-        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             return Err(out_of_order("there is no agent: call agent/connect first"));
         };
@@ -84,13 +66,13 @@ impl Bridge {
             turn_id: &turn_id,
             message: &user,
         });
-        if let Err(error) = self.write(&id, now, outlet) {
+        if let Err(error) = self.write(id, now, outlet) {
             if let Some(agent) = &mut self.agent {
                 agent.dialect.unsend(call, &agent_session);
             }
             return Err(error);
         }
-        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(&id))?;
+        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         let agent = self
             .agent
             .as_mut()
@@ -100,7 +82,7 @@ impl Bridge {
         session.reinject = None;
         self.last_call += 1;
         let prompt = Call::Prompt {
-            session: id.clone(),
+            session: id.to_owned(),
         };
         self.calls.insert(call, prompt);
         let about = json!({ "sessionId": agent_session });
@@ -132,7 +114,7 @@ impl Bridge {
 
     /// Whether a turn of this id was prompted before and is told of here: one that is finished is given once
     /// more, with its chunks.
-    fn told_before(
+    pub(super) fn told_before(
         &mut self,
         id: &str,
         turn_id: &str,
@@ -171,55 +153,8 @@ impl Bridge {
         }
     }
 
-    /// Keeps a prompt until its session is live, and sees to it that it will be.
-    fn queue(
-        &mut self,
-        id: &str,
-        queued: Queued,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) -> Result<(), Error> {
-        let busy = self.sessions.get(id).is_some_and(|s| s.queued.is_some());
-        if busy {
-            let message = format!(
-                "a prompt waits for session {id:?} already: prompt again when it has ended"
-            );
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
-        let resting = self
-            .sessions
-            .get(id)
-            .is_some_and(|s| matches!(s.stage, Stage::Resting));
-        if resting {
-            self.need_agent(now, outlet)?;
-        }
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.queued = Some(queued);
-            if resting {
-                session.begin_opening(Strategy::Auto, Vec::new());
-                self.climb(id, now, outlet);
-            }
-        }
-        Ok(())
-    }
-
-    /// The session is live: its prompt goes out.
-    pub(super) fn prompt_queued(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
-        if self.reopened(id, now, outlet) {
-            return;
-        }
-        let renewal = self.renewal.as_ref();
-        let goes = |queued: &mut Queued| !renewal.is_some_and(|r| r.holds(queued.token));
-        let session = self.sessions.get_mut(id);
-        let queued = session.and_then(|s| s.queued.take_if(goes));
-        if let Some(Queued { token, prompt }) = queued
-            && let Err(error) = self.prompt(token, prompt, now, outlet)
-        {
-            outlet.reply(token, Err(error));
-        }
-    }
-
-    /// Sends the cancel of a running turn; true when there is one.
+    /// Cancels one turn: that which is named, or else that which runs, or else the first that waits; true when
+    /// there is one.
     pub(super) fn cancel(
         &mut self,
         id: &str,
@@ -227,20 +162,12 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> bool {
-        if self.cancel_pause(id, turn_id, now, outlet) {
+        if self.cancel_pause(id, turn_id, now, outlet) || self.cancel_waiting(id, turn_id, outlet) {
             return true;
         }
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
         };
-        let meant = |queued: &mut Queued| {
-            turn_id.is_none_or(|t| queued.prompt.turn_id.as_deref() == Some(t))
-        };
-        if let Some(queued) = session.queued.take_if(meant) {
-            let message = "the prompt was cancelled before its session was open";
-            outlet.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
-            return true;
-        }
         let agent_session = session.agent_session().map(str::to_owned);
         if session.running.is_none()
             && let (Some(unprompted), Some(agent), Some(agent_session)) =
@@ -303,45 +230,16 @@ impl Bridge {
             }
             self.end_answered(&id, now, outlet);
         }
-        self.renew(now, outlet);
+        self.go_on(now, outlet);
     }
 
-    /// Ends a turn whose cancel the agent does not answer; the session waits for that answer.
-    pub(super) fn abandon_turn(
-        &mut self,
-        id: &str,
-        error: Error,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) {
-        let Some(session) = self.sessions.get_mut(id) else {
-            return;
-        };
-        let Some(call) = session.running.as_ref().map(|r| r.call) else {
-            return;
-        };
-        session.abandoned = Some(call);
-        self.end_turn(id, Ending::Failed(error), now, outlet);
-        let session = id.to_owned();
-        self.calls.insert(call, Call::Prompt { session });
-    }
-
-    /// Whether this is the late answer to a turn that was given up: then the session is free again.
-    pub(super) fn was_abandoned(
-        &mut self,
-        id: &str,
-        call: CallId,
-        outlet: &mut impl Outlet,
-    ) -> bool {
-        match self.sessions.get_mut(id) {
-            Some(session) if session.abandoned == Some(call) => {
-                session.abandoned = None;
-                // What came after the turn was given up belonged to it.
-                session.end_unprompted(None, outlet);
-                true
-            }
-            _ => false,
+    /// Does what had to wait for the end of a turn.
+    pub(super) fn go_on(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        if !self.freed.is_empty() {
+            self.recover_overdue(now, outlet);
+            self.next_prompts(now, outlet);
         }
+        self.renew(now, outlet);
     }
 
     /// The turn of a session is over; does nothing when there is none.
@@ -408,6 +306,7 @@ impl Bridge {
         let summary = summarize(id, &mut running, ending, timing, session.cost);
         session.remember(&mut running.turn, cancelled);
         self.acknowledge(id, running.token, Box::new(summary), now, outlet);
+        self.freed.push(id.to_owned());
     }
 }
 
@@ -447,7 +346,7 @@ pub(super) fn with_history(said: Option<String>, parts: &[PromptPart]) -> Cow<'_
 }
 
 /// The parts of a prompt that can be sent, and the types of those that cannot.
-fn prompt_parts(message: &UserMessage) -> Result<(Vec<PromptPart>, Vec<String>), Error> {
+pub(super) fn prompt_parts(message: &UserMessage) -> Result<(Vec<PromptPart>, Vec<String>), Error> {
     let mut parts = Vec::new();
     let mut skipped = Vec::new();
     for (n, part) in message.parts.iter().enumerate() {

@@ -34,6 +34,20 @@ pub struct PromptParams {
     /// With `retry`: tries also a turn again that used tools or began its answer; both may come twice.
     #[serde(default)]
     pub retry_after_output: bool,
+    /// What becomes of it while the session is in a turn, or other prompts wait for it.
+    #[serde(default)]
+    pub when_busy: PromptWhenBusy,
+}
+
+/// What becomes of a prompt to a session that is in a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PromptWhenBusy {
+    /// It waits until those that came before have ended; too many that wait are refused with `overloaded`.
+    #[default]
+    Queue,
+    /// It is refused with `busy`.
+    Reject,
 }
 
 /// A message of the user: a string, or a `UIMessage` of the AI SDK.

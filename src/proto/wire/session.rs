@@ -206,14 +206,15 @@ pub enum Memory {
     None,
 }
 
-/// `session/cancel`: ends the session's turn; nothing happens when there is none.
+/// `session/cancel`: ends one turn of the session: that which runs, or where none does takes out the first prompt
+/// that waits. Nothing happens where there is neither.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
     /// The session; `default` where absent.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Cancels only this turn.
+    /// Cancels only this turn, be it the one that runs or one that waits.
     #[serde(default)]
     pub turn_id: Option<String>,
 }
@@ -257,7 +258,8 @@ pub struct Activity {
     pub description: String,
 }
 
-/// `session/state`, to the client: modes, models, options, commands and title, whole, whenever they change.
+/// `session/state`, to the client: modes, models, options, commands and title, and the prompts that wait, whole,
+/// whenever they change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateParams {
@@ -265,4 +267,14 @@ pub struct StateParams {
     pub session_id: String,
     /// The whole state, by the agent's own names.
     pub state: Value,
+    /// The prompts that wait for their turn, the next one first; the turn that runs is none of them.
+    pub queue: Vec<WaitingPrompt>,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingPrompt {
+    /// Its turn: `session/cancel` with this id takes it out.
+    pub turn_id: String,
 }

@@ -50,6 +50,8 @@ pub struct Server {
     notifications: VecDeque<(String, Value)>,
     streams: BTreeMap<String, Stream>,
     waived: BTreeSet<String>,
+    /// The prompts that wait, by session, as last told.
+    queues: BTreeMap<String, Value>,
     /// Its output has ended.
     over: bool,
     audited: bool,
@@ -143,6 +145,7 @@ impl Server {
             notifications: VecDeque::new(),
             streams: BTreeMap::new(),
             waived: BTreeSet::new(),
+            queues: BTreeMap::new(),
             over: false,
             audited: false,
             killed: false,
@@ -395,6 +398,16 @@ impl Server {
                 .iter()
                 .any(|c| is(&c.chunk))
                 .then_some(())
+        });
+    }
+
+    /// Waits until these turns of a session, and no others, are told to wait.
+    pub fn await_queue(&mut self, session: &str, turns: &[&str]) {
+        let turns: Vec<Value> = turns.iter().map(|id| json!({ "turnId": id })).collect();
+        let told = json!(turns);
+        self.until(&format!("the queue {told} of {session}"), |s| {
+            let queue = s.queues.get(session).cloned();
+            (queue.unwrap_or_else(|| json!([])) == told).then_some(())
         });
     }
 
@@ -656,6 +669,7 @@ impl Server {
         }
         match value["method"].as_str() {
             Some("session/chunk") => self.chunk(&value["params"]),
+            Some("session/state") if self.tells_queue(&value["params"]) => {}
             Some(method) if value.get("id").is_none() => {
                 if !self.waived.contains(method) {
                     let params = value["params"].clone();
@@ -680,6 +694,17 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Takes note of the prompts that wait; true where these are the news, which need not be claimed.
+    fn tells_queue(&mut self, params: &Value) -> bool {
+        let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        let told = params["queue"].clone();
+        if !told.is_array() {
+            self.fail(&format!("a state without a queue: {params}"));
+        }
+        let before = self.queues.insert(session, told.clone());
+        before.unwrap_or_else(|| json!([])) != told
     }
 
     fn settle(&mut self, id: &Id) {

@@ -1,0 +1,128 @@
+//! Turns whose cancel an agent never answers: they are given up, their session takes prompts again, and nobody
+//! else notices. Each of these takes as long as the waits do.
+
+use crate::harness::calls;
+use crate::harness::server::{Id, Server};
+use crate::harness::steps::{say, until_cancelled};
+use serde_json::{Value, json};
+
+/// An agent that begins its first turn and never ends it; it resumes sessions, and closes them where `closes`. A
+/// restarted one works.
+fn stuck(closes: bool) -> Server {
+    let mut s = Server::initialized(&[]);
+    let mut offers = json!({"resume": {}});
+    if closes {
+        offers["close"] = json!({});
+    }
+    let mark = s.world.dir.join("mark");
+    let hangs = json!({"once": {"mark": mark, "steps": [say("x"), {"wait": "never"}]}});
+    let [wait, stop] = until_cancelled();
+    s.connect(&json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": offers}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [[hangs, {"default": true}], [say("y"), wait, stop], [{"default": true}]],
+    }));
+    s
+}
+
+/// Prompts until the agent is stuck, cancels, and waits until that is given up.
+fn given_up(s: &mut Server) -> Id {
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    // It waits for its turn, whatever becomes of the one before.
+    let next = s.send(
+        "session/prompt",
+        &json!({"message": "next", "turnId": "next"}),
+    );
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["errors"][0]["kind"], "timeout");
+    assert_eq!(turn.summary["text"], "x");
+    next
+}
+
+fn texts(log: &[Value]) -> Vec<&Value> {
+    let prompts = calls(log, "session/prompt");
+    prompts
+        .iter()
+        .map(|p| &p["params"]["prompt"][0]["text"])
+        .collect()
+}
+
+#[test]
+fn an_agent_with_no_other_turn_is_started_again() {
+    let mut s = stuck(true);
+    s.ensure("default");
+    s.ensure("other");
+    let next = given_up(&mut s);
+    let turn = s.turn(&next);
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+    // The other one was brought back too.
+    assert_eq!(s.ensure("other")["recovery"]["rung"], "live");
+    let log = s.finish().log;
+    assert_eq!(texts(&log), ["go", "next"]);
+    assert_eq!(calls(&log, "session/cancel").len(), 1);
+    assert_eq!(calls(&log, "session/resume").len(), 2);
+}
+
+#[test]
+fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
+    let mut s = stuck(true);
+    s.ensure("default");
+    s.ensure("other");
+    let first = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let other = s.send_prompt("other", "long");
+    s.await_chunk("other", |c| c["delta"] == "y");
+    s.call("session/cancel", &json!({}));
+    let next = s.send_prompt("default", "next");
+    assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
+    assert_eq!(s.turn(&next).summary["text"], "next");
+    // The other turn was not touched.
+    s.call("session/cancel", &json!({"sessionId": "other"}));
+    assert_eq!(s.turn(&other).summary["stopReason"], "cancelled");
+    let log = s.finish().log;
+    assert_eq!(calls(&log, "initialize").len(), 1);
+    let of_default = |call: &str| calls(&log, call)[0]["params"]["sessionId"] == "fake-1";
+    assert!(of_default("session/close") && of_default("session/resume"));
+    assert_eq!(calls(&log, "session/cancel").len(), 2);
+}
+
+#[test]
+fn without_a_close_the_other_turn_is_waited_for() {
+    let mut s = stuck(false);
+    s.ensure("default");
+    s.ensure("other");
+    let first = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    let other = s.send_prompt("other", "long");
+    s.await_chunk("other", |c| c["delta"] == "y");
+    s.call("session/cancel", &json!({}));
+    assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
+    let next = s.send_prompt("default", "next");
+    // The way out does not wait.
+    let new = s.send(
+        "session/ensure",
+        &json!({"sessionId": "third", "strategy": "new"}),
+    );
+    s.result(&new);
+    s.call("session/cancel", &json!({"sessionId": "other"}));
+    assert_eq!(s.turn(&other).summary["stopReason"], "cancelled");
+    let turn = s.turn(&next);
+    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
+    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+}
+
+#[test]
+fn a_new_session_takes_the_place_of_one_that_is_stuck() {
+    let mut s = stuck(true);
+    s.ensure("default");
+    let next = given_up(&mut s);
+    let new = s.call("session/ensure", &json!({"strategy": "new"}));
+    assert_eq!(new["recovery"]["rung"], "new");
+    s.await_chunk("default", |c| c["delta"] == "y");
+    s.call("session/cancel", &json!({"turnId": "next"}));
+    assert_eq!(s.turn(&next).summary["stopReason"], "cancelled");
+    assert_eq!(calls(&s.finish().log, "initialize").len(), 1);
+}
