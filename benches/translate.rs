@@ -50,6 +50,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             env: Variables::default(),
             source: AgentSource::CommandLine,
             protocol: wire::Protocol::Acp,
+            child_per_session: false,
             options: wire::SessionOptions::default(),
         },
         policy: Policy::Approve,

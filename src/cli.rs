@@ -126,6 +126,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
             env: agent.env.iter().cloned().collect(),
             source,
             protocol,
+            child_per_session: agent.child_per_session,
             options: agent.options.to_wire()?,
         },
         policy: agent.permissions.into(),

@@ -100,6 +100,9 @@ pub struct AgentArgs {
     /// The protocol that the agent speaks; `claude` alone finds the Claude Code CLI [default: by its name]
     #[arg(long, value_enum, value_name = "KIND")]
     pub agent: Option<Kind>,
+    /// Give each session a process of its own: for agents that cannot run two sessions in one
+    #[arg(long)]
+    pub child_per_session: bool,
     /// Working directory of the agent and its sessions
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

@@ -3,6 +3,7 @@
 mod answers;
 mod gone;
 mod overlong;
+pub mod per_session;
 mod prompt;
 mod shortcut;
 mod updates;

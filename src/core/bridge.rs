@@ -104,6 +104,8 @@ pub struct AgentSpec {
     pub env: Variables,
     pub source: AgentSource,
     pub protocol: Protocol,
+    /// Whether each of its sessions gets a process of its own, as the protocol `claude` has it anyway.
+    pub child_per_session: bool,
     /// What its sessions get where they say nothing else.
     pub options: SessionOptions,
 }

@@ -145,6 +145,10 @@ pub struct ConnectParams {
     /// the CLI is looked for.
     #[serde(default)]
     pub protocol: Option<Protocol>,
+    /// Gives each session a process of its own, for agents that speak ACP and cannot run two sessions in one; as the
+    /// default agent has it where no command is given, else not.
+    #[serde(default)]
+    pub child_per_session: Option<bool>,
     /// What its sessions get where they say nothing else.
     #[serde(default)]
     pub options: Box<SessionOptions>,

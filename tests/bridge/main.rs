@@ -31,6 +31,7 @@ mod garbage;
 mod handshake;
 mod keeper;
 mod kills;
+mod per_session;
 mod permission;
 mod profiles;
 mod queue;

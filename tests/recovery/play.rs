@@ -81,6 +81,7 @@ impl Play {
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
                 protocol: Protocol::default(),
+                child_per_session: false,
                 options: SessionOptions::default(),
             },
             policy: Policy::Approve,

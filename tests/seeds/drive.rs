@@ -91,6 +91,7 @@ impl Driver {
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
                 protocol,
+                child_per_session: false,
                 options: SessionOptions::default(),
             },
             policy: Policy::Approve,

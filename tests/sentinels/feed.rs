@@ -130,6 +130,7 @@ pub fn settings(approve: bool, protocol: Protocol) -> Settings {
             env: Variables::default(),
             source: AgentSource::CommandLine,
             protocol,
+            child_per_session: false,
             options: SessionOptions::default(),
         },
         policy: if approve {

@@ -100,6 +100,7 @@ impl World {
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
                 protocol: Protocol::default(),
+                child_per_session: false,
                 options: SessionOptions::default(),
             },
             policy: Policy::Approve,

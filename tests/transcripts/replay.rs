@@ -168,6 +168,7 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
             env: Variables::default(),
             source: AgentSource::CommandLine,
             protocol: Protocol::default(),
+            child_per_session: false,
             options: SessionOptions::default(),
         },
         policy,

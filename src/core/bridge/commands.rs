@@ -169,6 +169,7 @@ impl Bridge {
                 cwd,
                 env,
                 source: AgentSource::Client,
+                child_per_session: p.child_per_session.unwrap_or_default(),
                 options: *p.options,
             },
             None if !p.args.is_empty() => {
@@ -177,6 +178,7 @@ impl Bridge {
             None => AgentSpec {
                 cwd,
                 env,
+                child_per_session: p.child_per_session.unwrap_or(default.child_per_session),
                 options: (*p.options).or(&default.options),
                 ..default.clone()
             },

@@ -3,6 +3,7 @@
 use super::commands::invalid;
 use super::{AgentSpec, Bridge};
 use crate::core::acp::Acp;
+use crate::core::acp::per_session::PerSession;
 use crate::core::claude::{self, Claude};
 use crate::core::dialect::{Dialect, Launch};
 use crate::core::error::{Error, ErrorKind};
@@ -20,6 +21,7 @@ impl Bridge {
             env: Variables::default(),
         };
         match spec.protocol {
+            Protocol::Acp if spec.child_per_session => Box::new(PerSession::new(launch)),
             Protocol::Acp => Box::new(Acp::new(launch)),
             Protocol::Claude => {
                 let mut env = self.settings.inherited.clone();

@@ -16,6 +16,7 @@ pub fn settings(now: Instant) -> Settings {
             env: Variables::default(),
             source: AgentSource::CommandLine,
             protocol: Protocol::default(),
+            child_per_session: false,
             options: SessionOptions::default(),
         },
         policy: Policy::Approve,

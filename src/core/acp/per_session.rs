@@ -1,0 +1,450 @@
+//! Agents that cannot run two sessions in one process: each session has a process of its own.
+//!
+//! The first one makes the handshake and has the first session. A further session gets a further process, whose own
+//! handshake comes before the session is opened in it. The end of a process concerns its session alone.
+
+use super::{Acp, Pending};
+use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption};
+use crate::core::setting::Setting;
+use crate::proto::frame::Overlong;
+use crate::proto::json::to_raw;
+use crate::proto::wire::{LineFaults, SessionOptions};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+
+/// An ACP agent with a process for each session.
+#[derive(Debug)]
+pub struct PerSession {
+    launch: Launch,
+    children: BTreeMap<Child, Process>,
+    /// Who has which session, by the agent's ids.
+    sessions: HashMap<String, Child>,
+    last_child: u64,
+    /// Whether the first process was ready: from then on the agent outlives each of them.
+    serves: bool,
+    /// What could not be used of those that are no more.
+    faults: LineFaults,
+}
+
+/// One process.
+#[derive(Debug)]
+struct Process {
+    acp: Acp,
+    ready: bool,
+    /// What it is asked once it is ready.
+    waiting: Vec<Wish>,
+    /// What it is there for; `None` while it has no session.
+    opened_by: Option<CallId>,
+}
+
+/// What is asked of a process that is not ready yet.
+#[derive(Debug)]
+enum Wish {
+    Open {
+        call: CallId,
+        way: Way,
+        cwd: String,
+        mcp_servers: Vec<serde_json::Value>,
+    },
+    List {
+        call: CallId,
+        cwd: Option<String>,
+        cursor: Option<String>,
+    },
+}
+
+/// How a session is to be opened.
+#[derive(Debug)]
+enum Way {
+    New,
+    Resume(String),
+    Load(String),
+}
+
+/// A question, with the process that asks it: their own names of questions are the same.
+#[derive(Serialize, Deserialize)]
+struct Question {
+    child: u64,
+    question: Box<RawValue>,
+}
+
+impl PerSession {
+    /// An agent whose processes are to be started with this.
+    #[must_use]
+    pub fn new(launch: Launch) -> Self {
+        Self {
+            launch,
+            children: BTreeMap::new(),
+            sessions: HashMap::new(),
+            last_child: 0,
+            serves: false,
+            faults: LineFaults::default(),
+        }
+    }
+
+    /// Starts another process, and its handshake.
+    fn add(&mut self, out: &mut Outgoing) -> Child {
+        self.last_child += 1;
+        let child = Child(self.last_child);
+        let mut acp = Acp::new(self.launch.clone());
+        acting(child, out, |out| acp.start(out));
+        let process = Process {
+            acp,
+            ready: false,
+            waiting: Vec::new(),
+            opened_by: None,
+        };
+        self.children.insert(child, process);
+        child
+    }
+
+    /// A process that has no session; one is started where there is none.
+    fn spare(&mut self, out: &mut Outgoing) -> Child {
+        let spare = self.children.iter().find(|(_, p)| p.opened_by.is_none());
+        let spare = spare.map(|(child, _)| *child);
+        spare.unwrap_or_else(|| self.add(out))
+    }
+
+    /// The process of a session.
+    fn of(&mut self, session: &str) -> Option<(Child, &mut Acp)> {
+        let child = *self.sessions.get(session)?;
+        Some((child, &mut self.children.get_mut(&child)?.acp))
+    }
+
+    /// Does something to the process of a session, if it has one.
+    fn act(
+        &mut self,
+        session: &str,
+        out: &mut Outgoing,
+        act: impl FnOnce(&mut Acp, &mut Outgoing),
+    ) {
+        if let Some((child, acp)) = self.of(session) {
+            acting(child, out, |out| act(acp, out));
+        }
+    }
+
+    /// Ends a process that nobody needs any more.
+    fn stop(&mut self, child: Child, out: &mut Outgoing) {
+        self.remove(child);
+        out.order(child, Order::Stop);
+    }
+
+    fn remove(&mut self, child: Child) -> Option<Process> {
+        self.sessions.retain(|_, of| *of != child);
+        let process = self.children.remove(&child)?;
+        self.faults = sum(self.faults, process.acp.faults());
+        Some(process)
+    }
+
+    /// Takes note of what a process said; false where it is of no concern to anybody else.
+    fn note(&mut self, child: Child, event: &mut AgentEvent<'_>, out: &mut Outgoing) -> bool {
+        let Some(process) = self.children.get_mut(&child) else {
+            return true;
+        };
+        match event {
+            AgentEvent::Ready(info) => {
+                // Its process is ended.
+                info.capabilities.close = true;
+                process.ready = true;
+                for wish in std::mem::take(&mut process.waiting) {
+                    acting(child, out, |out| wish.ask(&mut process.acp, out));
+                }
+                !std::mem::replace(&mut self.serves, true)
+            }
+            AgentEvent::SessionOpened {
+                call,
+                agent_session,
+                ..
+            } if process.opened_by == Some(*call) => {
+                self.sessions.entry(agent_session.clone()).or_insert(child);
+                true
+            }
+            AgentEvent::Failed { call, .. } if process.opened_by == Some(*call) => {
+                process.opened_by = None;
+                true
+            }
+            AgentEvent::Permission(permission) => {
+                let question = permission.question.clone();
+                permission.question = to_raw(&Question {
+                    child: child.0,
+                    question,
+                });
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Takes note of all that a process said beyond the first `before` events.
+    fn note_all(
+        &mut self,
+        child: Child,
+        before: usize,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Outgoing,
+    ) {
+        let mut at = before;
+        while let Some(event) = events.get_mut(at) {
+            let broken = match event {
+                AgentEvent::NotReady(error) if self.serves => Some(error.clone()),
+                _ => None,
+            };
+            if broken.is_none() && self.note(child, event, out) {
+                at += 1;
+                continue;
+            }
+            events.remove(at);
+            if let Some(error) = broken {
+                self.lost(child, &error, events);
+                out.order(child, Order::Stop);
+            }
+        }
+    }
+
+    /// A process is of no use any more: whoever waits for it is told, and its session is lost.
+    fn lost(&mut self, child: Child, error: &Error, events: &mut Vec<AgentEvent<'_>>) {
+        let session = self.sessions.iter().find(|(_, of)| **of == child);
+        let session = session.map(|(session, _)| session.clone());
+        let Some(mut process) = self.remove(child) else {
+            return;
+        };
+        let waiting = process.waiting.iter().map(|wish| AgentEvent::Failed {
+            call: wish.call(),
+            error: error.clone(),
+        });
+        events.extend(waiting);
+        let asked = process.acp.pending.drain().map(|(_, pending)| pending);
+        let asked = asked.filter(|pending| !matches!(pending, Pending::Initialize));
+        events.extend(asked.filter_map(|pending| pending.failed(error.clone())));
+        if let Some(session) = session {
+            let error = error.clone();
+            events.push(AgentEvent::SessionLost { session, error });
+        }
+    }
+}
+
+impl Dialect for PerSession {
+    fn name(&self) -> &'static str {
+        "acp"
+    }
+
+    fn start(&mut self, out: &mut Outgoing) {
+        self.add(out);
+    }
+
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+        let child = self.spare(out);
+        let wish = Wish::Open {
+            call,
+            way: match way {
+                Opening::New => Way::New,
+                Opening::Resume(id) => Way::Resume(id.to_owned()),
+                Opening::Load(id) => Way::Load(id.to_owned()),
+            },
+            cwd: place.cwd.to_owned(),
+            mcp_servers: place.mcp_servers.to_vec(),
+        };
+        if let Some(process) = self.children.get_mut(&child) {
+            process.opened_by = Some(call);
+            process.wish(child, wish, out);
+        }
+    }
+
+    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
+        let opened = |process: &Process| process.opened_by == Some(call);
+        let opened = self.children.iter().find(|(_, process)| opened(process));
+        if let Some(child) = opened.map(|(child, _)| *child) {
+            self.stop(child, out);
+        }
+    }
+
+    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
+        let ready = self.children.iter().find(|(_, process)| process.ready);
+        let child = ready.map(|(child, _)| *child);
+        let child = child.unwrap_or_else(|| self.spare(out));
+        let wish = Wish::List {
+            call,
+            cwd: cwd.map(str::to_owned),
+            cursor: cursor.map(str::to_owned),
+        };
+        if let Some(process) = self.children.get_mut(&child) {
+            process.wish(child, wish, out);
+        }
+    }
+
+    fn close(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some(child) = self.sessions.get(session) {
+            self.stop(*child, out);
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let Some((child, acp)) = self.of(session) else {
+            let message = format!("no process has the session {session:?}");
+            return Err(Error::new(ErrorKind::Session, message));
+        };
+        acting(child, out, |out| {
+            acp.prompt(call, session, parts, degrade, out)
+        })
+    }
+
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
+        self.act(session, out, |acp, out| {
+            acp.set(call, session, setting, out);
+        });
+    }
+
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
+        self.act(session, out, |acp, out| acp.cancel(session, out));
+    }
+
+    fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
+        self.close(session, out);
+        true
+    }
+
+    fn answer(
+        &mut self,
+        question: &RawValue,
+        choice: Option<&PermissionOption>,
+        out: &mut Outgoing,
+    ) {
+        let Ok(Question { child, question }) = serde_json::from_str(question.get()) else {
+            return;
+        };
+        let child = Child(child);
+        if let Some(process) = self.children.get_mut(&child) {
+            acting(child, out, |out| process.acp.answer(&question, choice, out));
+        }
+    }
+
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        let before = events.len();
+        // One that is stopped says nothing that anybody waits for.
+        if let Some(process) = self.children.get_mut(&child) {
+            acting(child, out, |out| process.acp.read(child, line, events, out));
+            self.note_all(child, before, events, out);
+        }
+    }
+
+    fn read_overlong(
+        &mut self,
+        child: Child,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        let before = events.len();
+        if let Some(process) = self.children.get_mut(&child) {
+            acting(child, out, |out| {
+                process.acp.read_overlong(child, line, events, out);
+            });
+            self.note_all(child, before, events, out);
+        }
+    }
+
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        _: &mut Outgoing,
+    ) -> bool {
+        let error = match how {
+            Ok(exit) => exit.error(ErrorKind::AgentExited, "the agent ended unexpectedly"),
+            Err(error) => error.clone(),
+        };
+        self.lost(child, &error, events);
+        self.serves
+    }
+
+    fn faults(&self) -> LineFaults {
+        let living = self.children.values().map(|process| process.acp.faults());
+        living.fold(self.faults, sum)
+    }
+}
+
+impl Process {
+    /// Asks it now, or once it is ready.
+    fn wish(&mut self, child: Child, wish: Wish, out: &mut Outgoing) {
+        if self.ready {
+            acting(child, out, |out| wish.ask(&mut self.acp, out));
+        } else {
+            self.waiting.push(wish);
+        }
+    }
+}
+
+impl Wish {
+    fn call(&self) -> CallId {
+        match self {
+            Self::Open { call, .. } | Self::List { call, .. } => *call,
+        }
+    }
+
+    fn ask(self, acp: &mut Acp, out: &mut Outgoing) {
+        match self {
+            Self::Open {
+                call,
+                way,
+                cwd,
+                mcp_servers,
+            } => {
+                let place = Place {
+                    cwd: &cwd,
+                    mcp_servers: &mcp_servers,
+                    // ACP opens without them, and does not fork.
+                    options: &SessionOptions::default(),
+                    fork: false,
+                };
+                let way = match &way {
+                    Way::New => Opening::New,
+                    Way::Resume(id) => Opening::Resume(id),
+                    Way::Load(id) => Opening::Load(id),
+                };
+                acp.open(call, way, &place, out);
+            }
+            Self::List { call, cwd, cursor } => {
+                acp.list(call, cwd.as_deref(), cursor.as_deref(), out);
+            }
+        }
+    }
+}
+
+/// Lets the dialect of a single process speak to this one.
+fn acting<T>(child: Child, out: &mut Outgoing, act: impl FnOnce(&mut Outgoing) -> T) -> T {
+    let mut single = Outgoing::default();
+    let done = act(&mut single);
+    for (_, order) in single.take() {
+        match order {
+            Order::Lines(lines) => out.lines(child).extend_from_slice(&lines),
+            other => out.order(child, other),
+        }
+    }
+    done
+}
+
+fn sum(a: LineFaults, b: LineFaults) -> LineFaults {
+    LineFaults {
+        malformed: a.malformed + b.malformed,
+        blank: a.blank + b.blank,
+        invalid_utf8: a.invalid_utf8 + b.invalid_utf8,
+        too_long: a.too_long + b.too_long,
+    }
+}
