@@ -298,6 +298,12 @@ impl Dialect for PerSession {
         })
     }
 
+    fn unsend(&mut self, call: CallId, session: &str) {
+        if let Some((_, acp)) = self.of(session) {
+            acp.unsend(call, session);
+        }
+    }
+
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         self.act(session, out, |acp, out| {
             acp.set(call, session, setting, out);

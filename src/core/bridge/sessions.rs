@@ -111,7 +111,7 @@ impl Bridge {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.rest();
             // A prompt that waits for another environment needs it still.
-            if session.queued.is_some() {
+            if !session.queue.is_empty() {
                 session.begin_opening(Strategy::Auto, Vec::new());
                 if !self.is_renewing() {
                     self.climb(&id, now, outlet);
