@@ -1,7 +1,9 @@
 //! Drives a bridge as the loop does, with an agent that says whatever the dice tell.
 
 use super::disk::{Dice, Disk};
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
+use acpipe::core::bridge::{
+    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
+};
 use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::permit::Policy;
@@ -187,6 +189,7 @@ impl World {
                             answers.extend(self.hear(&serde_json::from_slice(line).unwrap()));
                         }
                     }
+                    Effect::CloseInput(id) => self.ends(id),
                     _ => {}
                 }
             }
@@ -222,7 +225,11 @@ impl World {
             }
             "session/close" => {
                 self.sessions.remove(&agent_session);
-                json!({})
+                let ended = self.open.remove(&agent_session);
+                let ended = ended
+                    .map(|(id, _)| json!({ "id": id, "result": { "stopReason": "cancelled" } }));
+                let closed = json!({ "id": message["id"], "result": {} });
+                return ended.into_iter().chain([closed]).collect();
             }
             "session/prompt" => {
                 let turn = message["params"]["prompt"][0]["text"].as_str().unwrap();
@@ -325,6 +332,14 @@ impl World {
         }
         self.say(&lines);
         self.settle();
+    }
+
+    /// The agent ends, as it was told to; another one knows nothing of its turns.
+    fn ends(&mut self, id: AgentId) {
+        self.open.clear();
+        let exit = AgentInput::Exited(Exit::default());
+        let rest = self.bridge.agent(id, exit, self.now, &mut self.client);
+        assert!(rest.is_none());
     }
 
     /// One sync comes to its end; false when none was asked for.

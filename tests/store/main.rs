@@ -275,9 +275,12 @@ fn run(seed: u64) -> u32 {
 
     // It goes on, once the disk works.
     disk.fail(0);
-    world.agent_ends_all();
-    world.later();
-    while world.sync() {}
+    // One prompt waits for the other.
+    for _ in 0..=world.prompts.len() {
+        world.agent_ends_all();
+        world.later();
+        while world.sync() {}
+    }
     for prompt in &world.prompts {
         let answered = world.client.replies.contains_key(&prompt.token);
         assert!(answered, "{prompt:?} was never answered");
