@@ -36,6 +36,9 @@ pub struct RpcClient {
     prefix: ChunkPrefix,
     /// Where the chunks are in `out`.
     chunks: Vec<ChunkPlace>,
+    /// Whether the client is behind with reading, and how many bytes wait for that.
+    behind: bool,
+    unsent: usize,
 }
 
 /// Neighbouring chunks of one session in what is to be written.
@@ -73,6 +76,8 @@ impl RpcClient {
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
             chunks: Vec::new(),
+            behind: false,
+            unsent: 0,
         }
     }
 
@@ -283,6 +288,10 @@ impl Outlet for RpcClient {
         self.write_chunk(place, |out| _ = serde_json::to_writer(out, chunk));
     }
 
+    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
+        self.write_chunk(place, |out| out.extend_from_slice(json));
+    }
+
     fn retract(&mut self, session: &str, after: u64) {
         let mut gone = 0;
         for chunks in &mut self.chunks {
@@ -303,7 +312,19 @@ impl Outlet for RpcClient {
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() > FULL
+        self.out.len() + self.unsent > FULL
+    }
+
+    fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    fn set_unsent(&mut self, bytes: usize) {
+        self.unsent = bytes;
     }
 
     fn notify(&mut self, notice: Notice) {
@@ -356,6 +377,10 @@ impl Client for RpcClient {
 
     fn next_wish(&mut self) -> Option<Wish> {
         self.wishes.pop_front()
+    }
+
+    fn fall_behind(&mut self, behind: bool) {
+        self.behind = behind;
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {

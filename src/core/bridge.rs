@@ -375,6 +375,7 @@ impl Bridge {
 
     /// A time came: whatever is due is given up or goes on.
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.number_unsent(outlet);
         self.tick_processes(now);
         self.tick_agent(now, outlet);
         self.tick_restart(now, outlet);
@@ -406,6 +407,7 @@ impl Bridge {
     }
 
     fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
+        self.number_unsent(outlet);
         self.ending.get_or_insert_default().extend(token);
         self.stop_agent(now, outlet);
         self.finish_if_done(outlet);

@@ -113,10 +113,26 @@ pub trait Outlet {
     fn is_full(&self) -> bool {
         false
     }
+    /// True while the client is behind with reading: what can wait is merged with what follows.
+    fn is_behind(&self) -> bool {
+        false
+    }
+    /// How many bytes wait to be merged; only while it is, or was, behind.
+    fn unsent(&self) -> usize {
+        0
+    }
+    /// So many bytes wait now: they count for [`Outlet::is_full`].
+    fn set_unsent(&mut self, _bytes: usize) {}
     /// The next chunk, and the JSON of it.
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]);
     /// A chunk of an earlier turn, once more.
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
+    /// A chunk of which there is only the JSON.
+    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
+        if let Ok(chunk) = serde_json::from_slice(json) {
+            self.stored_chunk(place, &chunk);
+        }
+    }
     /// The chunks of a session after this number could not be stored: nobody must see them.
     fn retract(&mut self, session: &str, after: u64);
     /// Something the client did not ask for.

@@ -116,6 +116,27 @@ impl Log {
 
     /// Numbers a chunk and takes it down; gives the number and the chunk's JSON.
     pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
+        let part = match chunk {
+            Chunk::Start { message_id, .. } => Part::Begin(message_id),
+            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => Part::End,
+            _ => Part::Middle,
+        };
+        let (seq, json) = self.line(turn, part, |out| chunk.write(out));
+        (seq, &self.pending[json])
+    }
+
+    /// The same with a chunk in the middle of a message of which there is only the JSON; gives the number.
+    pub fn json_chunk(&mut self, turn: Option<&str>, json: &[u8]) -> u64 {
+        self.line(turn, Part::Middle, |out| out.extend_from_slice(json))
+            .0
+    }
+
+    fn line(
+        &mut self,
+        turn: Option<&str>,
+        part: Part<'_>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> (u64, Range<usize>) {
         if self.prefix.0.as_deref() != turn {
             self.prefix = (turn.map(str::to_owned), record::chunk_prefix(turn));
         }
@@ -126,17 +147,12 @@ impl Log {
         let _ = serde_json::to_writer(&mut self.pending, &seq);
         self.pending.extend_from_slice(b",\"chunk\":");
         let begin = self.pending.len();
-        chunk.write(&mut self.pending);
+        write(&mut self.pending);
         let json = begin..self.pending.len();
         self.pending.extend_from_slice(b"}\n");
-        let part = match chunk {
-            Chunk::Start { message_id, .. } => Part::Begin(message_id),
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => Part::End,
-            _ => Part::Middle,
-        };
         let at = self.range_from(before);
         self.index.chunk(seq, turn, part, &at);
-        (seq, &self.pending[json])
+        (seq, json)
     }
 
     /// Takes down anything else.

@@ -4,6 +4,7 @@ mod queue;
 mod settings;
 mod sink;
 mod unprompted;
+mod unsent;
 
 use super::client::{Notice, Outlet, Token};
 use super::error::Error;
@@ -25,6 +26,7 @@ pub use sink::{Numbered, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use unprompted::Unprompted;
+use unsent::Unsent;
 
 /// A conversation.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Session {
     pub stage: Stage,
     /// All that was said in it.
     pub log: Log,
+    /// What was said and waits for a client that is behind.
+    unsent: Unsent,
     pub view: View,
     /// The agent's id of the session, as it was last given.
     pub known: Option<Known>,
@@ -210,6 +214,7 @@ impl Session {
             options: SessionOptions::default(),
             stage: Stage::Resting,
             log,
+            unsent: Unsent::default(),
             view,
             known: None,
             forks: false,
@@ -351,6 +356,7 @@ impl Session {
             session: &self.id,
             turn: turn_id,
             log: &mut self.log,
+            unsent: &mut self.unsent,
             view: self.view,
             outlet,
         }
@@ -372,6 +378,7 @@ impl Session {
             session: &self.id,
             turn: Some(turn_id),
             log: &mut self.log,
+            unsent: &mut self.unsent,
             view: self.view,
             outlet,
         };
@@ -382,6 +389,7 @@ impl Session {
         {
             self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
             let activity = self.activity.clone();
+            self.number_unsent(outlet);
             outlet.notify(Notice::Activity(wire::ActivityParams {
                 session_id: self.id.clone(),
                 activity: activity.map(|(tool_name, description)| wire::Activity {
@@ -463,6 +471,7 @@ impl Session {
                 });
             });
         }
+        self.number_unsent(outlet);
         outlet.notify(Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state,

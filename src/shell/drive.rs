@@ -36,6 +36,8 @@ pub trait Client: Outlet {
     fn patience(&self) -> Option<Duration>;
     /// The next thing the client wants.
     fn next_wish(&mut self) -> Option<Wish>;
+    /// Whether its reader is behind: much waits to be written, and does not get away.
+    fn fall_behind(&mut self, _behind: bool) {}
     /// Appends what is to be written to stdout.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
@@ -187,6 +189,7 @@ impl Shell {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
+        client.fall_behind(self.output.is_behind());
         let rest = self.bridge.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
@@ -222,6 +225,7 @@ impl Shell {
                 self.grant(wish, client, now);
             }
             self.perform(client, now);
+            client.fall_behind(self.output.is_behind());
             self.hand_over(client, now);
             self.output.flush();
             if let Some(why) = self.output.closed()

@@ -18,6 +18,9 @@ const DIRECT: usize = 4096;
 /// How much may gather while the writer is busy before agents are slowed.
 pub const FULL: usize = 256 * 1024;
 
+/// How much may gather while the writer is busy before the client is behind.
+const BEHIND: usize = 64 * 1024;
+
 /// The client's stdout.
 pub struct Output {
     /// What gathers for the next batch.
@@ -157,6 +160,11 @@ impl Output {
     /// True while agents should wait for the client.
     pub fn is_full(&self) -> bool {
         self.buffer.len() > FULL
+    }
+
+    /// True while much waits because the reader has not taken the last batch yet.
+    pub fn is_behind(&self) -> bool {
+        self.busy && self.buffer.len() > BEHIND
     }
 
     /// Set once nothing can be written any more.

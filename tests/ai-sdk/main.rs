@@ -9,6 +9,7 @@ mod claude;
 mod generate;
 mod judge;
 mod mangle;
+mod merged;
 #[path = "../transcripts/replay.rs"]
 mod replay;
 mod transport;

@@ -1,6 +1,6 @@
 //! Clients that read slowly or not at all, and agents that do not read.
 
-use crate::harness::server::{Id, Server};
+use crate::harness::server::{Id, Server, Turn};
 use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, calls, signal};
 use rustix::process::Signal;
@@ -29,10 +29,36 @@ fn a_client_that_reads_late_misses_nothing() {
     std::thread::sleep(Duration::from_millis(500));
     s.read_on(true);
     let turn = s.turn(&id);
-    assert_eq!(turn.of("text-delta").len(), 50_000);
+    // Each text has its number: all are there, in order, in fewer chunks.
+    assert_eq!(numbers(&turn), (0..50_000).collect::<Vec<u32>>());
+    assert_eq!(turn.text(), turn.summary["text"].as_str().unwrap());
+    assert!(turn.of("text-delta").len() < 40_000);
     assert_eq!(turn.summary["isError"], false);
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["faults"]["malformed"], 0);
+}
+
+/// What the flooding agent counted in its texts.
+fn numbers(turn: &Turn) -> Vec<u32> {
+    let text = turn.text();
+    let digits = |word: &str| word.len() == 8 && word.bytes().all(|b| b.is_ascii_digit());
+    let words = text.split(|c: char| !c.is_ascii_digit());
+    let words = words.filter(|word| digits(word));
+    words.map(|word| word.parse().unwrap()).collect()
+}
+
+/// A client that keeps up sees every chunk.
+#[test]
+fn what_an_agent_says_at_leisure_is_not_merged() {
+    let mut s = Server::initialized(&[]);
+    let args = ["--flood", "--updates", "300", "--interval-us", "200"];
+    s.call(
+        "agent/connect",
+        &json!({"command": FAKE_AGENT, "args": args}),
+    );
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    assert_eq!(s.prompt("go").of("text-delta").len(), 300);
 }
 
 #[test]
@@ -62,7 +88,7 @@ fn a_cancel_reaches_the_agent_while_the_client_does_not_read() {
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["stopReason"], "cancelled");
-    assert_eq!(turn.of("text-delta").len(), 330);
+    assert_eq!(turn.text().len(), 330 * big.len());
 }
 
 /// Every pipe toward the client is full, so the agent cannot write; it can be told all the same.
@@ -84,7 +110,7 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["stopReason"], "cancelled");
-    assert_eq!(turn.of("text-delta").len(), 200);
+    assert_eq!(turn.text().len(), 200 * big.len());
 }
 
 /// A slow one: that the client does not read is not the agent's fault, however long it takes.
@@ -109,7 +135,7 @@ fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
         "{}",
         turn.summary["errors"]
     );
-    assert_eq!(turn.of("text-delta").len(), 501);
+    assert_eq!(turn.text().len(), "first".len() + 500 * big.len());
     assert_eq!(s.prompt("alive").summary["text"], "alive");
 }
 

@@ -14,9 +14,10 @@ mod replay;
 mod stream;
 mod twins;
 
+use acpipe::core::fold::Fold;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
-use replay::Replayed;
+use replay::{Replayed, Seen};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -133,6 +134,35 @@ fn stored_chunks_are_adapted_as_live_ones() {
             }
         }
     }
+}
+
+/// A client that is behind gets fewer chunks, of which it builds the same messages.
+#[test]
+fn what_is_merged_folds_to_the_same_message() {
+    let (mut all, mut merged) = (0, 0);
+    for name in names("recordings") {
+        if name.starts_with("claude-cli-") {
+            continue;
+        }
+        let path = folder().join("recordings").join(format!("{name}.ndjson"));
+        let recording = std::fs::read_to_string(path).unwrap();
+        let play = |seen| replay::replay_to(seen, &recording, policy(&name)).turns;
+        let seen = play(Seen::new(Profile::V7));
+        for (seen, slow) in seen.iter().zip(play(Seen::slow(Profile::V7))) {
+            let [one, other] = [&seen.chunks, &slow.chunks].map(|chunks| {
+                let mut fold = Fold::default();
+                for chunk in chunks {
+                    fold.push(chunk);
+                }
+                fold.message()
+            });
+            assert_eq!(one, other, "{name}");
+            assert_eq!(seen.end, slow.end, "{name}");
+            all += seen.chunks.len();
+            merged += slow.chunks.len();
+        }
+    }
+    assert!(merged < all, "{merged} of {all} chunks");
 }
 
 #[test]

@@ -54,6 +54,9 @@ pub struct Seen {
     last_seq: HashMap<String, u64>,
     /// What is not answered yet.
     asked: HashMap<Token, &'static str>,
+    /// Whether the client is behind with reading, and how much waits for that.
+    behind: bool,
+    unsent: usize,
 }
 
 impl Seen {
@@ -62,6 +65,14 @@ impl Seen {
         Self {
             profile,
             ..Self::default()
+        }
+    }
+
+    /// The same of one that is always behind.
+    pub fn slow(profile: Profile) -> Self {
+        Self {
+            behind: true,
+            ..Self::new(profile)
         }
     }
 
@@ -104,6 +115,24 @@ impl Outlet for Seen {
     }
 
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        self.json_chunk(place, &json);
+    }
+
+    fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    fn set_unsent(&mut self, bytes: usize) {
+        self.unsent = bytes;
+    }
+
+    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
         let last = self.last_seq.entry(place.session.to_owned()).or_default();
         // Older profiles have no chunk or two for one.
         let next = if self.profile == Profile::V7 {
@@ -113,9 +142,7 @@ impl Outlet for Seen {
         };
         assert!(next.contains(&place.seq), "numbers rise by one");
         *last = place.seq;
-        let mut json = Vec::new();
-        chunk.write(&mut json);
-        let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
+        let chunk = serde_json::from_slice(json).expect("a chunk is JSON");
         let Some(id) = place.turn else {
             self.got.outside.push(chunk);
             return;
@@ -183,11 +210,17 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
 
 /// What a client of that profile gets of a recording.
 pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
+    replay_to(Seen::new(profile), recording, policy)
+}
+
+/// What this client gets of a recording.
+pub fn replay_to(seen: Seen, recording: &str, policy: Policy) -> Replayed {
+    let profile = seen.profile;
     let now = Instant::now();
     let settings = settings(policy, profile, now);
     let mut replay = Replay {
         bridge: Bridge::new(settings, Box::new(Volatile)),
-        seen: Seen::new(profile),
+        seen,
         agent: None,
         tokens: 0,
         ids: HashMap::new(),

@@ -23,6 +23,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) {
         // What it reads or adds comes after all that was said before it.
+        self.number_unsent(outlet);
         self.commit(now, outlet);
         if let Err(error) = self.try_command(token, command, now, outlet) {
             outlet.reply(token, Err(error));

@@ -33,6 +33,9 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Option<AgentInput> {
+        if !matches!(input, AgentInput::Batch(_)) {
+            self.number_unsent(outlet);
+        }
         let agent = self.agent.as_mut()?;
         let child = agent.child(id)?;
         match input {
@@ -112,6 +115,9 @@ impl Bridge {
     }
 
     pub(super) fn event(&mut self, event: AgentEvent<'_>, now: Instant, outlet: &mut impl Outlet) {
+        if !matches!(event, AgentEvent::Update { .. }) {
+            self.number_unsent(outlet);
+        }
         match event {
             AgentEvent::Update {
                 session,

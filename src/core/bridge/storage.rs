@@ -128,6 +128,9 @@ impl Bridge {
     /// Writes what sessions took down. What a client saw must be in the log: this comes before it gets
     /// anything.
     pub fn commit(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        if !outlet.is_behind() || outlet.is_full() {
+            self.number_unsent(outlet);
+        }
         let dirty = self.sessions.values_mut().filter(|s| s.log.is_dirty());
         let mut failed = Vec::new();
         for session in dirty {
@@ -137,6 +140,15 @@ impl Bridge {
         }
         for (id, error) in failed {
             self.not_stored(&id, error, now, outlet);
+        }
+    }
+
+    /// Numbers what waits for a client that is behind: it has room, or what comes next must come after it.
+    pub(super) fn number_unsent(&mut self, outlet: &mut impl Outlet) {
+        if outlet.unsent() > 0 {
+            for session in self.sessions.values_mut() {
+                session.number_unsent(outlet);
+            }
         }
     }
 
@@ -162,6 +174,7 @@ impl Bridge {
             return;
         };
         outlet.retract(id, session.log.seq());
+        session.forget_unsent(outlet);
         session.unprompted = None;
         let agent_session = session.agent_session().map(str::to_owned);
         let call = session.running.as_ref().map(|running| running.call);

@@ -1,9 +1,22 @@
 //! Chunks that were stored, as a profile has them: what [`Profile::adapt`] does to chunks that are made.
 
 use super::Profile;
+use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
 impl Profile {
+    /// Hands the JSON of the chunks that stand for one of which there is the JSON to `emit`, in order.
+    pub fn adapt_json(self, chunk: &[u8], mut emit: impl FnMut(&[u8])) {
+        if self == Self::V7 {
+            emit(chunk);
+            return;
+        }
+        let Ok(raw) = serde_json::from_slice(chunk) else {
+            return;
+        };
+        self.adapt_stored(value(raw), |chunk| emit(chunk.to_string().as_bytes()));
+    }
+
     /// Hands the chunks that stand for a stored one to `emit`, in order; there may be none.
     pub fn adapt_stored(self, chunk: Value, mut emit: impl FnMut(Value)) {
         if self == Self::V7 {

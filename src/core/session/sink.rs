@@ -1,5 +1,7 @@
 //! Where the chunks of a session go: into its log, then to the client.
 
+use super::Session;
+use super::unsent::Unsent;
 use crate::core::client::{Outlet, Place};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
@@ -15,19 +17,38 @@ pub struct View {
     pub profile: Profile,
 }
 
-/// Takes the chunks of a session down, with a number each, and hands them on.
+/// Takes the chunks of a session down, with a number each, and hands them on; while the client is behind,
+/// those that can be merged wait for their numbers.
 ///
 /// Profiles share the numbers: what stands for one chunk has one number, what stands for none leaves it out.
 pub struct Numbered<'a, O> {
     pub(super) session: &'a str,
     pub(super) turn: Option<&'a str>,
     pub(super) log: &'a mut Log,
+    pub(super) unsent: &'a mut Unsent,
     pub(super) view: View,
     pub(super) outlet: &'a mut O,
 }
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
+        if self.outlet.is_behind() {
+            if self.wait(chunk) {
+                return;
+            }
+            self.number_unsent();
+            if self.wait(chunk) {
+                return;
+            }
+        } else if self.unsent.bytes() > 0 {
+            self.number_unsent();
+        }
+        self.number(chunk);
+    }
+}
+
+impl<O: Outlet> Numbered<'_, O> {
+    fn number(&mut self, chunk: &Chunk<'_>) {
         let (seq, json) = self.log.chunk(self.turn, chunk);
         if !self.view.chunks {
             return;
@@ -45,5 +66,62 @@ impl<O: Outlet> ChunkSink for Numbered<'_, O> {
                 self.outlet.chunk(place, chunk, &json);
             }),
         }
+    }
+
+    fn number_json(&mut self, json: &[u8]) {
+        let seq = self.log.json_chunk(self.turn, json);
+        if self.view.chunks {
+            let place = Place {
+                session: self.session,
+                turn: self.turn,
+                seq,
+            };
+            let outlet = &mut *self.outlet;
+            self.view
+                .profile
+                .adapt_json(json, |json| outlet.json_chunk(place, json));
+        }
+    }
+
+    /// Whether the chunk can wait; then it does.
+    fn wait(&mut self, chunk: &Chunk<'_>) -> bool {
+        let before = self.unsent.bytes();
+        let waits = self.unsent.take(self.turn, chunk);
+        let unsent = self.outlet.unsent() + self.unsent.bytes() - before;
+        self.outlet.set_unsent(unsent);
+        waits
+    }
+
+    /// Numbers all that waits.
+    fn number_unsent(&mut self) {
+        let unsent = self.outlet.unsent() - self.unsent.bytes();
+        self.outlet.set_unsent(unsent);
+        let (turn, waiting) = self.unsent.take_all();
+        let mut sink = Numbered {
+            session: self.session,
+            turn: turn.as_deref(),
+            log: &mut *self.log,
+            unsent: &mut *self.unsent,
+            view: self.view,
+            outlet: &mut *self.outlet,
+        };
+        for waiting in waiting {
+            waiting.show(&mut sink, Numbered::number, Numbered::number_json);
+        }
+    }
+}
+
+impl Session {
+    /// Numbers what waits for a client that is behind.
+    pub fn number_unsent(&mut self, outlet: &mut impl Outlet) {
+        if self.unsent.bytes() > 0 {
+            self.sink(None, outlet).number_unsent();
+        }
+    }
+
+    /// What waits is forgotten: the disk did not take what was before it.
+    pub fn forget_unsent(&mut self, outlet: &mut impl Outlet) {
+        outlet.set_unsent(outlet.unsent() - self.unsent.bytes());
+        self.unsent.take_all();
     }
 }

@@ -38,6 +38,7 @@ impl Session {
                 session: &self.id,
                 turn: Some(&u.turn_id),
                 log: &mut self.log,
+                unsent: &mut self.unsent,
                 view: self.view,
                 outlet,
             };

@@ -795,6 +795,12 @@ impl Turn {
         self.chunks.iter().filter(|c| c["type"] == kind).collect()
     }
 
+    /// The text of the answer, as the chunks tell it.
+    pub fn text(&self) -> String {
+        let deltas = self.of("text-delta").into_iter();
+        deltas.map(|c| c["delta"].as_str().unwrap()).collect()
+    }
+
     /// The only chunk of a type.
     #[track_caller]
     pub fn one(&self, kind: &str) -> &Value {

@@ -1,0 +1,364 @@
+//! Chunks that wait without a number while the client is behind: what goes on with one of them, or replaces
+//! it, is merged with it.
+//!
+//! Only a chunk that changes one part of the message waits, and it is merged with the last one that changes
+//! the same part. It passes chunks of other parts on the way, of which it is independent, so that readers end
+//! up with the same message. Everything else has to keep its place: before it, all that waits is numbered.
+
+use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
+use crate::proto::json::Raw;
+use serde_json::value::RawValue;
+
+/// How many chunks wait at most: each new one is compared with them.
+const MOST: usize = 64;
+
+/// Larger chunks do not wait, in bytes: there is little to gain, and they would be copied once more.
+const LARGEST: usize = 32 * 1024;
+
+/// What a chunk that waits costs beside what it says, about, in bytes.
+const EACH: usize = 128;
+
+/// The chunks of one turn that wait.
+#[derive(Debug, Default)]
+pub(super) struct Unsent {
+    turn: Option<String>,
+    waiting: Vec<Waiting>,
+    bytes: usize,
+}
+
+/// A chunk that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    kind: Kind,
+    id: String,
+    said: Said,
+}
+
+/// What it says.
+#[derive(Debug)]
+enum Said {
+    /// The inside of a JSON string, and what is said of it.
+    Words {
+        inside: String,
+        about: Option<Box<RawValue>>,
+    },
+    /// A state that replaces the one before, as the chunk's JSON.
+    State { json: Vec<u8>, has: Has },
+}
+
+/// Which fields a state has that make a difference by being there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Has {
+    /// Readers keep it where a later state lacks it.
+    title: bool,
+    /// In older profiles it is a part of its own.
+    metadata: bool,
+}
+
+impl Has {
+    /// Whether nothing shows that there was a state with these fields before this one.
+    fn covers(self, earlier: Self) -> bool {
+        self.title >= earlier.title && self.metadata == earlier.metadata
+    }
+}
+
+/// What changes a part, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+    InputDelta,
+    Input,
+    Output,
+    ToolCall,
+    Plan,
+    Permission,
+    Terminal,
+    Subagent,
+    Letter,
+    Session,
+    Compaction,
+    StructuredOutput,
+}
+
+impl Kind {
+    /// Several kinds change the part of a tool call.
+    fn is_of_tool(self) -> bool {
+        matches!(
+            self,
+            Self::InputDelta | Self::Input | Self::Output | Self::ToolCall
+        )
+    }
+}
+
+/// What a chunk is to those that wait.
+struct Piece<'a> {
+    kind: Kind,
+    id: &'a str,
+    /// The words that it adds, and what is said of them; a state otherwise.
+    words: Option<(Raw<'a>, Option<Raw<'a>>)>,
+    has: Has,
+    /// About how large it is.
+    weight: usize,
+}
+
+impl<'a> Piece<'a> {
+    fn words(kind: Kind, id: &'a str, delta: Raw<'a>, about: Option<Raw<'a>>) -> Self {
+        Self {
+            kind,
+            id,
+            words: Some((delta, about)),
+            has: Has::default(),
+            weight: len(Some(delta)) + len(about),
+        }
+    }
+
+    fn state(kind: Kind, id: &'a str, weight: usize) -> Self {
+        Self {
+            kind,
+            id,
+            words: None,
+            has: Has::default(),
+            weight,
+        }
+    }
+
+    /// What the chunk changes, if it is one part alone.
+    fn of(chunk: &Chunk<'a>) -> Option<Self> {
+        Some(match *chunk {
+            Chunk::TextDelta {
+                id,
+                delta,
+                provider_metadata,
+            } => Self::words(Kind::Text, id, delta, provider_metadata),
+            Chunk::ReasoningDelta {
+                id,
+                delta,
+                provider_metadata,
+            } => Self::words(Kind::Reasoning, id, delta, provider_metadata),
+            Chunk::ToolInputDelta {
+                tool_call_id,
+                input_text_delta,
+            } => Self::words(Kind::InputDelta, tool_call_id, input_text_delta, None),
+            Chunk::ToolInputAvailable(ToolInput {
+                tool_call_id,
+                input,
+                title,
+                tool_metadata,
+                ..
+            }) => Self {
+                has: Has {
+                    title: title.is_some(),
+                    metadata: tool_metadata.is_some(),
+                },
+                ..Self::state(
+                    Kind::Input,
+                    tool_call_id,
+                    len(input) + state_len(tool_metadata),
+                )
+            },
+            Chunk::ToolOutputAvailable {
+                tool_call_id,
+                output,
+                tool_metadata,
+                ..
+            } => Self {
+                has: Has {
+                    title: false,
+                    metadata: tool_metadata.is_some(),
+                },
+                ..Self::state(
+                    Kind::Output,
+                    tool_call_id,
+                    output_len(output) + state_len(tool_metadata),
+                )
+            },
+            Chunk::DataToolCall { id, data } => {
+                Self::state(Kind::ToolCall, id, state_len(Some(Named("", data))))
+            }
+            Chunk::DataPlan { id, data } => Self::state(Kind::Plan, id, len(Some(data))),
+            Chunk::DataPermission { id, data } => {
+                Self::state(Kind::Permission, id, len(Some(data)))
+            }
+            Chunk::DataTerminal { id, data } => Self::state(Kind::Terminal, id, len(Some(data))),
+            // How large it is shows when it is written.
+            Chunk::DataSubagent { id, .. } => Self::state(Kind::Subagent, id, 0),
+            Chunk::DataSessionMessage { id, data } => {
+                Self::state(Kind::Letter, id, len(Some(data)))
+            }
+            Chunk::DataSession { id, data, .. } => Self::state(Kind::Session, id, len(Some(data))),
+            Chunk::DataCompaction { id, data } => {
+                Self::state(Kind::Compaction, id, len(Some(data)))
+            }
+            Chunk::DataStructuredOutput { id, data } => {
+                Self::state(Kind::StructuredOutput, id, len(Some(data)))
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether both change the same part.
+    fn changes_the_same(&self, waiting: &Waiting) -> bool {
+        let kinds =
+            self.kind == waiting.kind || (self.kind.is_of_tool() && waiting.kind.is_of_tool());
+        kinds && self.id == waiting.id
+    }
+}
+
+fn len(raw: Option<Raw<'_>>) -> usize {
+    raw.map_or(0, |raw| raw.0.get().len())
+}
+
+fn output_len(output: Option<ToolOutput<'_>>) -> usize {
+    output.map_or(0, |o| len(o.content) + len(o.raw_output))
+}
+
+fn state_len(state: Option<Named<'_, ToolState<'_>>>) -> usize {
+    state.map_or(0, |Named(_, s)| {
+        len(s.raw_input) + len(s.raw_output) + len(s.content) + len(s.locations)
+    })
+}
+
+impl Unsent {
+    /// Bytes that wait; none only where nothing does.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lets a chunk wait; false where it cannot, or not behind those that wait now.
+    pub fn take(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> bool {
+        let Some(piece) = Piece::of(chunk).filter(|piece| piece.weight <= LARGEST) else {
+            return false;
+        };
+        if self.turn.as_deref() != turn {
+            if !self.waiting.is_empty() {
+                return false;
+            }
+            self.turn = turn.map(str::to_owned);
+        }
+        let mut waiting = self.waiting.iter_mut().rev();
+        let same = waiting
+            .find(|waiting| piece.changes_the_same(waiting))
+            .filter(|waiting| waiting.kind == piece.kind);
+        if let Some(waiting) = same {
+            let before = waiting.said.bytes();
+            let merged = waiting.said.merge(&piece, chunk);
+            self.bytes = self.bytes - before + waiting.said.bytes();
+            if merged {
+                return true;
+            }
+        }
+        if self.waiting.len() == MOST {
+            return false;
+        }
+        let said = Said::of(&piece, chunk);
+        self.bytes += EACH + said.bytes();
+        self.waiting.push(Waiting {
+            kind: piece.kind,
+            id: piece.id.to_owned(),
+            said,
+        });
+        true
+    }
+
+    /// All that waits, with its turn, in order.
+    pub fn take_all(&mut self) -> (Option<String>, Vec<Waiting>) {
+        self.bytes = 0;
+        (self.turn.take(), std::mem::take(&mut self.waiting))
+    }
+}
+
+impl Said {
+    fn of(piece: &Piece<'_>, chunk: &Chunk<'_>) -> Self {
+        if let Some((delta, about)) = piece.words {
+            return Self::Words {
+                inside: inside(delta).to_owned(),
+                about: about.map(|about| about.0.to_owned()),
+            };
+        }
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        let has = piece.has;
+        Self::State { json, has }
+    }
+
+    /// Goes on with these words, or is replaced by this state; false where readers would see a difference.
+    fn merge(&mut self, piece: &Piece<'_>, chunk: &Chunk<'_>) -> bool {
+        match (self, piece.words) {
+            (Self::Words { inside: all, about }, Some((delta, more))) => {
+                all.push_str(inside(delta));
+                if let Some(more) = more {
+                    *about = Some(more.0.to_owned());
+                }
+                true
+            }
+            (Self::State { json, has }, None) if piece.has.covers(*has) => {
+                json.clear();
+                chunk.write(json);
+                *has = piece.has;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Words { inside, about } => {
+                inside.len() + about.as_ref().map_or(0, |about| about.get().len())
+            }
+            Self::State { json, .. } => json.len(),
+        }
+    }
+}
+
+/// A JSON string without its quotes.
+fn inside(string: Raw<'_>) -> &str {
+    let text = string.0.get();
+    text.get(1..text.len() - 1).unwrap_or_default()
+}
+
+impl Waiting {
+    /// Hands over the chunk, or the JSON of one.
+    pub fn show<S>(
+        self,
+        sink: &mut S,
+        chunk: impl FnOnce(&mut S, &Chunk<'_>),
+        json: impl FnOnce(&mut S, &[u8]),
+    ) {
+        let (inside, about) = match self.said {
+            Said::Words { inside, about } => (inside, about),
+            Said::State { json: state, .. } => return json(sink, &state),
+        };
+        // What stood between quotes still does.
+        let Ok(delta) = RawValue::from_string(format!("\"{inside}\"")) else {
+            return;
+        };
+        let (id, delta) = (self.id.as_str(), Raw(&delta));
+        let provider_metadata = about.as_deref().map(Raw);
+        chunk(
+            sink,
+            &match self.kind {
+                Kind::Text => Chunk::TextDelta {
+                    id,
+                    delta,
+                    provider_metadata,
+                },
+                Kind::Reasoning => Chunk::ReasoningDelta {
+                    id,
+                    delta,
+                    provider_metadata,
+                },
+                _ => Chunk::ToolInputDelta {
+                    tool_call_id: id,
+                    input_text_delta: delta,
+                },
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "tests_unsent.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! What is merged for a client that is behind: to the SDK's readers it is the same message.
+
+use super::judge::{self, Stream};
+use super::replay::{Seen, replay_to};
+use super::{PROFILES, generate, streams};
+use acpipe::core::permit::Policy;
+use std::path::Path;
+
+/// How many made-up sessions are compared.
+const GENERATED: u64 = 1_500;
+
+/// The streams of a session as two clients get it: one that keeps up, and one that never does.
+fn both(name: &str, recording: &str, policy: Policy, profile: super::Profile) -> Vec<Stream> {
+    let seen = replay_to(Seen::new(profile), recording, policy);
+    let slow = replay_to(Seen::slow(profile), recording, policy);
+    let (seen, slow) = (streams(name, seen, profile), streams(name, slow, profile));
+    assert_eq!(seen.len(), slow.len(), "{name}");
+    let pairs = seen.into_iter().zip(slow);
+    pairs.flat_map(|(seen, slow)| [seen, slow]).collect()
+}
+
+fn recorded() -> Vec<Stream> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/recordings");
+    let mut all = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        if !name.starts_with("claude-cli-") {
+            let recording = std::fs::read_to_string(&file).unwrap();
+            let of = |profile| both(name, &recording, Policy::Approve, profile);
+            all.extend(PROFILES.into_iter().flat_map(of));
+        }
+    }
+    all
+}
+
+fn generated(seed: u64) -> Vec<Stream> {
+    let session = generate::session(seed);
+    let name = format!("seed {seed}");
+    both(&name, &session.recording, session.policy, session.profile)
+}
+
+#[test]
+fn readers_make_the_same_message_of_what_is_merged() {
+    let streams = recorded()
+        .into_iter()
+        .chain((0..GENERATED).flat_map(generated));
+    let Some(verdicts) = judge::judge(streams) else {
+        return;
+    };
+    let wrong = judge::report(&verdicts);
+    assert!(wrong.is_empty(), "{wrong}");
+    let (mut all, mut merged) = (0, 0);
+    for pair in verdicts.chunks(2) {
+        let [seen, slow] = pair else {
+            panic!("a stream has no twin")
+        };
+        assert_eq!(seen.message, slow.message, "{}", seen.stream.name);
+        all += seen.stream.chunks.len();
+        merged += slow.stream.chunks.len();
+    }
+    assert!(merged < all, "{merged} of {all} chunks");
+}
