@@ -5,7 +5,7 @@ use super::event::{StopReason, TurnEnd};
 use super::session::Running;
 use super::turn::{self, Turn};
 use crate::proto::json::value;
-use crate::proto::wire::{TurnError, TurnSummary};
+use crate::proto::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -51,7 +51,13 @@ pub fn summarize(
     let text = running.attempts.answer(running.turn.take_text());
     let turn = &running.turn;
     let errors = errors(ending);
-    let tool_calls = turn.tool_calls();
+    let (tool_calls, arguments) = turn.tool_calls();
+    let (tool_results, results) = turn.tool_results();
+    let omitted = Omitted {
+        text: turn.omitted_text(),
+        arguments,
+        results,
+    };
     let mut tools_used: Vec<String> = Vec::new();
     for call in &tool_calls {
         if !tools_used.contains(&call.name) {
@@ -70,7 +76,7 @@ pub fn summarize(
         error_reason: error_reason(ending, turn),
         errors,
         tool_calls,
-        tool_results: turn.tool_results(),
+        tool_results,
         tools_used,
         usage: turn.usage(),
         cost: turn
@@ -82,6 +88,7 @@ pub fn summarize(
         duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
         overhead_ms: overhead.as_secs_f64() * 1000.0,
         attempts: running.attempts.sent,
+        omitted: (omitted != Omitted::default()).then_some(omitted),
         metadata: metadata(running, ending),
     }
 }

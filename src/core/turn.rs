@@ -29,6 +29,9 @@ use told::Told;
 pub use tools::Activity;
 use tools::{Settle, Tools};
 
+/// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
+const SUMMED_UP: usize = 4 << 20;
+
 /// Where chunks go, in order.
 pub trait ChunkSink {
     /// Takes the next chunk.
@@ -319,7 +322,7 @@ impl Turn {
         &self.message_id
     }
 
-    /// The whole text of the answer, taken out: it can be large.
+    /// The text of the answer as far as it is kept, taken out: it can be large.
     pub fn take_text(&mut self) -> String {
         self.messages.take_text()
     }
@@ -364,16 +367,22 @@ impl Turn {
         names.with_subagents(&self.earlier, infos)
     }
 
-    /// The tool calls of the turn, in order.
+    /// How many bytes of the text are not kept.
     #[must_use]
-    pub fn tool_calls(&self) -> Vec<ToolCall> {
-        self.tools.calls()
+    pub fn omitted_text(&self) -> u64 {
+        self.messages.omitted()
     }
 
-    /// The results of the turn's tools, in the order of the calls.
+    /// The tool calls of the turn, in order, and how many bytes of their arguments were left out.
     #[must_use]
-    pub fn tool_results(&self) -> Vec<ToolResult> {
-        self.tools.results()
+    pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
+        self.tools.calls(SUMMED_UP)
+    }
+
+    /// The results of the turn's tools, in the order of the calls, and how many bytes of them were left out.
+    #[must_use]
+    pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
+        self.tools.results(SUMMED_UP)
     }
 
     /// The name of the tool whose failure was the last thing that happened, if so.

@@ -2,6 +2,7 @@
 
 mod partial;
 mod surrogates;
+mod upto;
 
 pub use partial::partial;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -12,6 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 pub use surrogates::Surrogates;
 use surrogates::{units, without_halves};
+pub use upto::prefix;
 
 /// A JSON string as it stood in its line, quotes and escapes included.
 ///

@@ -29,7 +29,7 @@ pub use session::{
 pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
-pub use turn::{ChunkParams, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
+pub use turn::{ChunkParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The words of a turn: pieces of messages become text and reasoning blocks, files and sources.
 
-use super::{ChunkSink, other, user_message};
+use super::{ChunkSink, SUMMED_UP, other, user_message};
 use crate::core::event::{Content, MessagePiece, Original, Voice};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
@@ -17,6 +17,8 @@ pub struct Messages {
     parts: u32,
     open: Option<Block>,
     text: String,
+    /// How many bytes of it are not kept.
+    omitted: u64,
     surrogates: Surrogates,
     /// The agent's ids of its messages.
     ids: Vec<String>,
@@ -53,6 +55,7 @@ impl Messages {
             parts: 0,
             open: None,
             text: String::new(),
+            omitted: 0,
             surrogates: Surrogates::default(),
             ids: Vec::new(),
         }
@@ -161,7 +164,8 @@ impl Messages {
             sink.chunk(&delta_chunk(block.voice, &block.id, delta, about.map(Raw)));
         }
         if piece.voice == Voice::Answer {
-            text.decode_into(&mut self.text);
+            let room = SUMMED_UP.saturating_sub(self.text.len());
+            self.omitted += text.decode_up_to(room, &mut self.text) as u64;
         }
     }
 
@@ -298,12 +302,17 @@ impl Messages {
         std::mem::take(&mut self.ids)
     }
 
-    /// The whole text of the answer so far.
+    /// The text of the answer so far, as far as it is kept.
     pub fn all_text(&self) -> &str {
         &self.text
     }
 
-    /// The whole text of the answer, taken out: it can be large.
+    /// How many bytes of the text are not kept: the chunks have them.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// The text of the answer as far as it is kept, taken out: it can be large.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }

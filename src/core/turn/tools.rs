@@ -190,12 +190,20 @@ impl Tools {
         self.calls.is_empty()
     }
 
-    pub fn calls(&self) -> Vec<ToolCall> {
-        self.calls.iter().map(Call::summary).collect()
+    /// The calls with arguments of up to `room` bytes in all, and how many bytes did not fit.
+    pub fn calls(&self, mut room: usize) -> (Vec<ToolCall>, u64) {
+        let mut omitted = 0;
+        let calls = self.calls.iter();
+        let calls = calls.map(|call| call.summary(&mut room, &mut omitted));
+        (calls.collect(), omitted)
     }
 
-    pub fn results(&self) -> Vec<ToolResult> {
-        self.calls.iter().filter_map(Call::result).collect()
+    /// The same with the results.
+    pub fn results(&self, mut room: usize) -> (Vec<ToolResult>, u64) {
+        let mut omitted = 0;
+        let calls = self.calls.iter();
+        let results = calls.filter_map(|call| call.result(&mut room, &mut omitted));
+        (results.collect(), omitted)
     }
 
     pub fn failed_last(&self) -> Option<&str> {

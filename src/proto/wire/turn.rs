@@ -51,9 +51,25 @@ pub struct TurnSummary {
     /// How often the prompt was sent: again after a transient error, where `retry` allows it, and to a new
     /// session when the agent did not have the one that was brought back.
     pub attempts: u32,
+    /// What was left out of this summary because there was too much of it; absent as a rule. The chunks have
+    /// all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
     /// What else is known: context figures, skipped parts of the prompt, the agent's own additions;
     /// `recovery`, where the turn went on in a new session.
     pub metadata: serde_json::Map<String, Value>,
+}
+
+/// How much was left out of a summary, in bytes: of text, arguments and results it has 4 MiB each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Omitted {
+    /// Of `text`, which ends earlier.
+    pub text: u64,
+    /// Of the arguments of `toolCalls`, as JSON: those of a call are there or are `{}`.
+    pub arguments: u64,
+    /// Of the results of `toolResults`, which end earlier.
+    pub results: u64,
 }
 
 /// One thing that went wrong in a turn.

@@ -3,7 +3,7 @@
 mod show;
 
 use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::proto::json::{Surrogates, merge, raw_object, text, value};
+use crate::proto::json::{JsonStr, Surrogates, merge, prefix, raw_object, value};
 use crate::proto::wire::{ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -208,9 +208,17 @@ impl Call {
         self.title.as_deref()
     }
 
-    /// The call for the turn's summary.
-    pub fn summary(&self) -> ToolCall {
-        let arguments = self.input.as_ref().map(|i| serde_json::from_str(i.get()));
+    /// The call for the turn's summary; arguments for which there is no room are left out.
+    pub fn summary(&self, room: &mut usize, omitted: &mut u64) -> ToolCall {
+        let size = self.input.as_ref().map_or(0, |i| i.get().len());
+        let fits = size <= *room;
+        if fits {
+            *room -= size;
+        } else {
+            *omitted += size as u64;
+        }
+        let arguments = self.input.as_ref().filter(|_| fits);
+        let arguments = arguments.map(|i| serde_json::from_str(i.get()));
         ToolCall {
             name: self.name.clone(),
             arguments: match arguments {
@@ -221,14 +229,18 @@ impl Call {
         }
     }
 
-    /// The result for the turn's summary; `None` while there is none.
-    pub fn result(&self) -> Option<ToolResult> {
-        let (result, is_error) = match self.stage {
-            Stage::Completed => (self.output_text().unwrap_or_default(), false),
-            Stage::Failed => (self.error_text(), true),
-            Stage::Denied => ("Permission refused".to_owned(), true),
+    /// The result for the turn's summary, as far as there is room; `None` while there is none.
+    pub fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
+        let ((mut result, beyond), is_error) = match self.stage {
+            Stage::Completed => (self.output_up_to(*room).unwrap_or_default(), false),
+            Stage::Failed => ((self.error_text(), 0), true),
+            Stage::Denied => (("Permission refused".to_owned(), 0), true),
             Stage::New | Stage::Announced | Stage::Available | Stage::Preliminary => return None,
         };
+        let fits = prefix(&result, *room);
+        *omitted += (beyond + result.len() - fits) as u64;
+        result.truncate(fits);
+        *room -= fits;
         Some(ToolResult {
             call_id: self.id.clone(),
             result,
@@ -238,27 +250,45 @@ impl Call {
 
     /// What the tool said, as text: its text content, else its raw output.
     fn output_text(&self) -> Option<String> {
-        content_text(self.content.as_deref()).or_else(|| {
+        self.output_up_to(usize::MAX).map(|(text, _)| text)
+    }
+
+    /// As much of it as there is room for, and how many bytes more there are.
+    fn output_up_to(&self, room: usize) -> Option<(String, usize)> {
+        content_text(self.content.as_deref(), room).or_else(|| {
             let raw = self.output.as_deref()?;
-            Some(text(Some(raw)).map_or_else(|| raw.get().to_owned(), Into::into))
+            let mut text = String::new();
+            let beyond = if let Some(string) = JsonStr::new(raw) {
+                string.decode_up_to(room, &mut text)
+            } else {
+                let fits = prefix(raw.get(), room);
+                text.push_str(&raw.get()[..fits]);
+                raw.get().len() - fits
+            };
+            Some((text, beyond))
         })
     }
 }
 
-fn content_text(content: Option<&RawValue>) -> Option<String> {
+fn content_text(content: Option<&RawValue>, room: usize) -> Option<(String, usize)> {
     raw_object! {
         struct Item { content = "content", text = "text" }
     }
     let items: Vec<&RawValue> = serde_json::from_str(content?.get()).ok()?;
-    let texts: Vec<String> = items
-        .iter()
-        .filter_map(|item| {
-            let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
-            let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
-            text(inner.text).map(Into::into)
-        })
-        .collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
+    let texts = items.iter().filter_map(|item| {
+        let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
+        let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
+        inner.text.and_then(JsonStr::new)
+    });
+    let mut all: Option<(String, usize)> = None;
+    for more in texts {
+        if let Some((text, _)) = &mut all {
+            text.push('\n');
+        }
+        let (text, beyond) = all.get_or_insert_default();
+        *beyond += more.decode_up_to(room.saturating_sub(text.len()), text);
+    }
+    all
 }
 
 /// Takes over a text; gives its size if it is another one.

@@ -1,0 +1,107 @@
+//! The beginning of a JSON string: decoded piece by piece, so that a huge one is never there twice.
+
+use super::JsonStr;
+use serde_json::value::RawValue;
+
+/// How much of the JSON is decoded at once.
+const PIECE: usize = 64 * 1024;
+
+impl JsonStr<'_> {
+    /// Appends as much of the text as fits into `room` bytes; gives how many bytes of it do not.
+    pub fn decode_up_to(self, room: usize, text: &mut String) -> usize {
+        let json = self.raw().get();
+        if json.len() <= room.min(PIECE) {
+            self.decode_into(text);
+            return 0;
+        }
+        let mut rest = &json[1..json.len() - 1];
+        let (mut room, mut beyond) = (room, 0);
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(piece(rest));
+            rest = after;
+            // What stood between quotes still does.
+            let Ok(piece) = RawValue::from_string(format!("\"{piece}\"")) else {
+                continue;
+            };
+            let decoded = JsonStr(&piece).decode();
+            let fits = if beyond == 0 {
+                prefix(&decoded, room)
+            } else {
+                0
+            };
+            text.push_str(&decoded[..fits]);
+            room -= fits;
+            beyond += decoded.len() - fits;
+        }
+        beyond
+    }
+}
+
+/// The length of the first piece: whole characters, escapes and surrogate pairs.
+fn piece(inner: &str) -> usize {
+    let end = prefix(inner, PIECE);
+    let mut at = 0;
+    while let Some(escape) = memchr::memchr(b'\\', &inner.as_bytes()[at..end]) {
+        let begin = at + escape;
+        at = begin
+            + match &inner.as_bytes()[begin + 1..] {
+                // The first half of a surrogate pair stays with the second.
+                [
+                    b'u',
+                    b'd' | b'D',
+                    b'8' | b'9' | b'a'..=b'b' | b'A'..=b'B',
+                    _,
+                    _,
+                    b'\\',
+                    b'u',
+                    ..,
+                ] => 12,
+                [b'u', ..] => 6,
+                _ => 2,
+            };
+        if at > end {
+            return begin;
+        }
+    }
+    end
+}
+
+/// How many bytes of whole characters there are in the first `most` bytes.
+pub fn prefix(text: &str, most: usize) -> usize {
+    let most = most.min(text.len());
+    (0..=most)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::json::to_raw;
+
+    #[test]
+    fn a_beginning_is_as_the_whole_begins() {
+        let units = ["x", "é", "語", "🙂", "\n", "\"", "\\", "\u{1}"];
+        for unit in units {
+            for before in [0, 1, 5, 12] {
+                let text = "a".repeat(before) + &unit.repeat(20_000);
+                // As written by those who escape all they can.
+                let escaped: String = text
+                    .encode_utf16()
+                    .map(|unit| format!("\\u{unit:04x}"))
+                    .collect();
+                let escaped = RawValue::from_string(format!("\"{escaped}\"")).unwrap();
+                for raw in [to_raw(&text), escaped] {
+                    for room in [0, 5, 30_001, 1_000_000] {
+                        let mut got = String::new();
+                        let string = JsonStr::new(&raw).unwrap();
+                        let beyond = string.decode_up_to(room, &mut got);
+                        assert_eq!(got, text[..prefix(&text, room)]);
+                        assert_eq!(got.len() + beyond, text.len());
+                    }
+                }
+            }
+        }
+    }
+}
