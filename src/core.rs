@@ -23,6 +23,7 @@ pub mod profile;
 pub mod replay;
 pub mod retry;
 pub mod session;
+pub mod sessions;
 pub mod setting;
 pub mod stop;
 pub mod store;

@@ -40,6 +40,7 @@ use super::event::{AgentInfo, CallId};
 use super::permit::Policy;
 use super::profile::Profile;
 use super::session::{Session, View};
+use super::sessions::Sessions;
 use super::store::Store;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done, Protocol, SessionOptions, Variables};
@@ -258,7 +259,7 @@ pub struct Bridge {
     restart_at: Option<Instant>,
     /// An agent on its way to another environment.
     renewal: Option<environment::Renewal>,
-    sessions: BTreeMap<String, Session>,
+    sessions: Sessions,
     /// The agent's session ids → the client's. Looked up with every update: a tree, since there are few.
     routes: BTreeMap<String, String>,
     /// The agent's session ids of subagents → the client's of the sessions that they work for.
@@ -306,7 +307,7 @@ impl Bridge {
             asked: Vec::new(),
             restart_at: None,
             renewal: None,
-            sessions: BTreeMap::new(),
+            sessions: Sessions::default(),
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
             ended: Vec::new(),
@@ -331,6 +332,8 @@ impl Bridge {
 
     /// The bridge has nothing to do until the next input.
     pub fn rest(&mut self, now: Instant) {
+        self.sessions
+            .settle(|s| s.deadline().is_some() || s.log.is_dirty() || s.has_unsent());
         self.waiting_since = Some(now);
     }
 
@@ -350,9 +353,7 @@ impl Bridge {
         {
             *deadline += by;
         }
-        for session in self.sessions.values_mut() {
-            session.postpone(by);
-        }
+        self.sessions.for_each_awake(|session| session.postpone(by));
     }
 
     /// When [`Bridge::tick`] is due next, and why.
@@ -363,7 +364,7 @@ impl Bridge {
             Phase::Stopping { .. } | Phase::Ready(_) => None,
         });
         let stop = self.agent.as_ref().and_then(Agent::stop_due);
-        let sessions = self.sessions.values().filter_map(Session::deadline);
+        let sessions = self.sessions.awake().filter_map(Session::deadline);
         let restart = self.restart_at.map(|at| (at, "restart"));
         let listings = self.listings.iter().map(|l| (l.until, "session/list"));
         let stop = stop.map(|at| (at, "stop"));

@@ -197,7 +197,7 @@ impl Bridge {
     pub(super) fn tick_sessions(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let due: Vec<String> = self
             .sessions
-            .values()
+            .awake()
             .filter(|s| s.deadline().is_some_and(|(at, _)| at <= now))
             .map(|s| s.id.clone())
             .collect();

@@ -8,7 +8,7 @@ use super::restart::Crashed;
 use super::{Agent, AgentSpec, Bridge, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::session::Stage;
+use crate::core::session::{Session, Stage};
 use crate::proto::wire::{
     BroughtBack, EnvironmentResult, Recovery, UpdateEnvironmentParams, UpdateEnvironmentResult,
     Variables, WhenBusy,
@@ -54,8 +54,8 @@ impl Bridge {
         let update = changes(p)?;
         let stale = |agent: &Agent| !agent.is_stopping() && !agent.spec.env.include(&update);
         let stale = self.agent.as_ref().is_some_and(stale);
-        let mut sessions = self.sessions.values();
-        let busy = sessions.any(|s| s.running.is_some() || !s.queue.is_empty());
+        let is_busy = |s: &Session| s.running.is_some() || !s.queue.is_empty();
+        let busy = self.sessions.values().any(is_busy);
         if when_busy == WhenBusy::Reject && busy && (stale || self.renewal.is_some()) {
             let message = "a session is in a turn: update the environment when that has ended, or with whenBusy \
                            \"wait\"";
@@ -121,9 +121,9 @@ impl Bridge {
             self.answer_renewal(outlet);
             return;
         }
-        let mut sessions = self.sessions.values();
         let ahead = |token| renewal.ahead.contains(&token);
-        if sessions.any(|s| s.running.is_some() || s.queue.tokens().any(ahead)) {
+        let has_to_do = |s: &Session| s.running.is_some() || s.queue.tokens().any(ahead);
+        if self.sessions.values().any(has_to_do) {
             return;
         }
         self.replace_agent(now, outlet);
@@ -154,11 +154,11 @@ impl Bridge {
         let Some(renewal) = &mut self.renewal else {
             return;
         };
-        for (id, session) in &mut self.sessions {
+        for session in self.sessions.values_mut() {
             match session.stage {
                 Stage::Resting => continue,
                 Stage::Live { .. } => {
-                    renewal.sessions.insert(id.clone(), None);
+                    renewal.sessions.insert(session.id.clone(), None);
                 }
                 Stage::Opening { .. } => {}
             }

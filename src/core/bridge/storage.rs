@@ -131,13 +131,14 @@ impl Bridge {
         if !outlet.is_behind() || outlet.is_full() {
             self.number_unsent(outlet);
         }
-        let dirty = self.sessions.values_mut().filter(|s| s.log.is_dirty());
         let mut failed = Vec::new();
-        for session in dirty {
-            if let Err(error) = session.log.commit() {
+        self.sessions.for_each_awake(|session| {
+            if session.log.is_dirty()
+                && let Err(error) = session.log.commit()
+            {
                 failed.push((session.id.clone(), error));
             }
-        }
+        });
         for (id, error) in failed {
             self.not_stored(&id, error, now, outlet);
         }
@@ -146,9 +147,8 @@ impl Bridge {
     /// Numbers what waits for a client that is behind: it has room, or what comes next must come after it.
     pub(super) fn number_unsent(&mut self, outlet: &mut impl Outlet) {
         if outlet.unsent() > 0 {
-            for session in self.sessions.values_mut() {
-                session.number_unsent(outlet);
-            }
+            self.sessions
+                .for_each_awake(|session| session.number_unsent(outlet));
         }
     }
 

@@ -112,9 +112,15 @@ impl<O: Outlet> Numbered<'_, O> {
 }
 
 impl Session {
+    /// Whether something waits for a client that is behind.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.unsent.bytes() > 0
+    }
+
     /// Numbers what waits for a client that is behind.
     pub fn number_unsent(&mut self, outlet: &mut impl Outlet) {
-        if self.unsent.bytes() > 0 {
+        if self.has_unsent() {
             self.sink(None, outlet).number_unsent();
         }
     }
