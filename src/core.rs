@@ -17,6 +17,7 @@ pub mod error;
 pub mod event;
 pub mod fold;
 pub mod ladder;
+pub mod launcher;
 pub mod log;
 pub mod permit;
 pub mod profile;

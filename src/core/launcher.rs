@@ -1,0 +1,287 @@
+//! Commands that fetch the program they start: a first start then takes as long as a download.
+
+use std::fmt;
+
+/// What a command line fetches, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launcher<'a> {
+    /// As its users call it.
+    name: &'static str,
+    /// The package or image, where the command line tells.
+    package: Option<&'a str>,
+}
+
+/// What a launcher may be doing while it says nothing.
+impl fmt::Display for Launcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let package = self.package.unwrap_or("the agent");
+        write!(f, "{} may be downloading {package}", self.name)?;
+        f.write_str(": a first start can take minutes")
+    }
+}
+
+/// How a launcher reads its command line.
+struct Manner {
+    /// The program, then its subcommands.
+    words: &'static [&'static str],
+    name: &'static str,
+    options: Options,
+    /// The options that name the package: what stands without one is the program in it then.
+    packages: &'static [&'static str],
+}
+
+/// Which of its options take the next word for their value.
+enum Options {
+    /// These.
+    Taking(&'static [&'static str]),
+    /// All but these, of which short ones can be joined.
+    AllBut(&'static [&'static str]),
+}
+
+const NPM: Options = Options::Taking(&["--registry", "--cache", "--prefix", "-w", "--workspace"]);
+const PNPM: Options = Options::Taking(&["--registry", "-C", "--dir", "--allow-build"]);
+const BUN: Options = Options::Taking(&["--registry", "--cwd"]);
+const UV: Options = Options::Taking(&[
+    "-p",
+    "--python",
+    "--with",
+    "--with-editable",
+    "--with-requirements",
+    "--index",
+    "--default-index",
+    "--index-url",
+    "--extra-index-url",
+    "--env-file",
+    "--directory",
+    "--project",
+]);
+const PIPX: Options = Options::Taking(&["--python", "--index-url", "-i", "--pip-args", "--with"]);
+const CONTAINERS: Options = Options::AllBut(&[
+    "-d",
+    "-i",
+    "-P",
+    "-q",
+    "-t",
+    "--detach",
+    "--init",
+    "--interactive",
+    "--no-healthcheck",
+    "--oom-kill-disable",
+    "--privileged",
+    "--publish-all",
+    "--quiet",
+    "--read-only",
+    "--replace",
+    "--rm",
+    "--tty",
+]);
+
+/// Of those that begin alike the longer comes first.
+const MANNERS: &[Manner] = &[
+    manner(&["npx"], "npx", NPM, &["-p", "--package"]),
+    manner(&["npm", "exec"], "npm exec", NPM, &["-p", "--package"]),
+    manner(&["npm", "x"], "npm exec", NPM, &["-p", "--package"]),
+    manner(&["pnpx"], "pnpx", PNPM, &["--package"]),
+    manner(&["pnpm", "dlx"], "pnpm dlx", PNPM, &["--package"]),
+    manner(&["yarn", "dlx"], "yarn dlx", PNPM, &["-p", "--package"]),
+    manner(&["bunx"], "bunx", BUN, &["-p", "--package"]),
+    manner(&["bun", "x"], "bunx", BUN, &["-p", "--package"]),
+    manner(&["uvx"], "uvx", UV, &["--from"]),
+    manner(&["uv", "tool", "run"], "uvx", UV, &["--from"]),
+    manner(&["pipx", "run"], "pipx", PIPX, &["--spec"]),
+    manner(&["docker", "run"], "docker", CONTAINERS, &[]),
+    manner(&["podman", "run"], "podman", CONTAINERS, &[]),
+];
+
+const fn manner(
+    words: &'static [&'static str],
+    name: &'static str,
+    options: Options,
+    packages: &'static [&'static str],
+) -> Manner {
+    Manner {
+        words,
+        name,
+        options,
+        packages,
+    }
+}
+
+/// The launcher that a command line begins with, if it does.
+#[must_use]
+pub fn launcher<'a>(command: &'a str, args: &'a [String]) -> Option<Launcher<'a>> {
+    let words: Vec<&str> = std::iter::once(command)
+        .chain(args.iter().map(String::as_str))
+        .collect();
+    let (first, words) = unwrapped(&words).split_first()?;
+    let first = [program(first)];
+    let starts = |manner: &&Manner| {
+        let (program, verbs) = manner.words.split_at(1);
+        program == first && words.starts_with(verbs)
+    };
+    let manner = MANNERS.iter().find(starts)?;
+    let package = manner.package(&words[manner.words.len() - 1..]);
+    Some(Launcher {
+        name: manner.name,
+        package: package.filter(|package| !package.is_empty()),
+    })
+}
+
+/// The words behind `env A=1` and `cmd /c`, which change nothing of what is started.
+fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
+    match words {
+        [first, rest @ ..] if program(first) == "env" => {
+            let set = rest.iter().take_while(|word| word.contains('='));
+            &rest[set.count()..]
+        }
+        [first, flag, rest @ ..] if program(first) == "cmd" && flag.eq_ignore_ascii_case("/c") => {
+            rest
+        }
+        _ => words,
+    }
+}
+
+/// The name of a program without its directory and what Windows adds.
+fn program(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let mut endings = [".cmd", ".exe", ".ps1", ".bat"].iter();
+    let bare = endings.find_map(|end| name.strip_suffix(end));
+    bare.unwrap_or(name)
+}
+
+impl Manner {
+    /// The package among the words behind the subcommand.
+    fn package<'a>(&self, words: &[&'a str]) -> Option<&'a str> {
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                return words.next();
+            }
+            if !word.starts_with('-') {
+                return Some(word);
+            }
+            if self.packages.contains(&word) {
+                return words.next();
+            }
+            let (option, value) = match word.split_once('=') {
+                Some((option, value)) => (option, Some(value)),
+                None => (word, None),
+            };
+            if self.packages.contains(&option) {
+                return value;
+            }
+            if value.is_none() && self.options.takes_next(option) {
+                words.next();
+            }
+        }
+        None
+    }
+}
+
+impl Options {
+    /// Whether the value of this option is the next word.
+    fn takes_next(&self, option: &str) -> bool {
+        let none = match self {
+            Self::Taking(some) => return some.contains(&option),
+            Self::AllBut(none) => none,
+        };
+        if option.starts_with("--") {
+            return !none.contains(&option);
+        }
+        // The first letter that takes a value takes the rest of its word, where there is one.
+        let alone = |letter: char| none.contains(&format!("-{letter}").as_str());
+        let rest = option[1..].trim_start_matches(alone);
+        rest.chars().count() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Option<(&'static str, Option<String>)> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let found = launcher(&words[0], &words[1..])?;
+        Some((found.name, found.package.map(str::to_owned)))
+    }
+
+    #[test]
+    fn what_fetches_its_program_is_known() {
+        let cases = [
+            ("npx -y @scope/agent@1.2 --acp", "npx", "@scope/agent@1.2"),
+            ("/usr/bin/npx agent", "npx", "agent"),
+            (r"C:\node\npx.cmd -y agent", "npx", "agent"),
+            ("npx -p pkg the-bin -p other", "npx", "pkg"),
+            ("npx --yes --package=pkg the-bin", "npx", "pkg"),
+            ("npx --registry https://r agent", "npx", "agent"),
+            ("npx -y -- agent", "npx", "agent"),
+            ("npm exec --yes -- agent --acp", "npm exec", "agent"),
+            ("npm x agent", "npm exec", "agent"),
+            ("pnpm dlx agent", "pnpm dlx", "agent"),
+            ("pnpx --package=a b", "pnpx", "a"),
+            ("yarn dlx -p a b", "yarn dlx", "a"),
+            ("bunx --bun agent", "bunx", "agent"),
+            ("bun x agent", "bunx", "agent"),
+            ("uvx agent@latest acp", "uvx", "agent@latest"),
+            (
+                "uvx --python 3.12 --from git+https://x agent",
+                "uvx",
+                "git+https://x",
+            ),
+            ("uv tool run --with a agent", "uvx", "agent"),
+            ("pipx run --spec a==1 agent", "pipx", "a==1"),
+            (
+                "docker run -it --rm -v /a:/b -eX=1 --init --name n img acp",
+                "docker",
+                "img",
+            ),
+            ("docker run -iv /a:/b --network=host img", "docker", "img"),
+            ("podman run -i img", "podman", "img"),
+            ("env A=1 B= npx agent", "npx", "agent"),
+            ("/usr/bin/env npx agent", "npx", "agent"),
+            ("cmd.exe /C npx -y agent", "npx", "agent"),
+        ];
+        for (line, name, package) in cases {
+            let want = Some((name, Some(package.to_owned())));
+            assert_eq!(found(line), want, "{line}");
+        }
+        // It says nothing of what it fetches.
+        for line in ["npx", "npx -y", "npx -p", "docker run -v", "uvx --from="] {
+            assert_eq!(found(line).unwrap().1, None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_stands_here_already_is_no_launcher() {
+        let lines = [
+            "opencode acp",
+            "/opt/npx-agent --acp",
+            "node npx",
+            "npm run agent",
+            "pnpm exec agent",
+            "pnpm",
+            "docker exec c agent",
+            "uv",
+            "env",
+            "env A=1",
+            "cmd /c",
+            "",
+        ];
+        for line in lines {
+            assert_eq!(found(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_note_names_what_may_be_fetched() {
+        let args = ["-y".to_owned(), "@scope/agent".to_owned()];
+        let cases = [
+            (&args[..], "npx may be downloading @scope/agent"),
+            (&args[..1], "npx may be downloading the agent"),
+        ];
+        for (args, want) in cases {
+            let note = launcher("npx", args).unwrap().to_string();
+            assert!(note.starts_with(want), "{note}");
+        }
+    }
+}
