@@ -3,6 +3,7 @@
 use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
@@ -59,6 +60,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         id_prefix: "bench".into(),
         clock: (Instant::now(), 0),
         inherited: Variables::default(),
+        limits: Limits::default(),
         on_lost: OnLost::default(),
     };
     let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());

@@ -135,6 +135,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
         id_prefix: format!("{started:x}{:x}", std::process::id()),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
         inherited: inherited(),
+        limits: agent.timeouts.limits(),
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject,

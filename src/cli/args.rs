@@ -1,6 +1,7 @@
 //! The command line.
 
 mod options;
+mod timeouts;
 
 use super::sessions::args::SessionsArgs;
 use crate::core::permit::Policy;
@@ -10,6 +11,7 @@ use crate::proto::wire::Protocol;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use options::OptionArgs;
 use std::path::PathBuf;
+use timeouts::TimeoutArgs;
 
 /// One small native binary between an app and any coding agent.
 #[derive(Debug, Parser)]
@@ -120,6 +122,8 @@ pub struct AgentArgs {
     /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
+    #[command(flatten)]
+    pub timeouts: TimeoutArgs,
     #[command(flatten)]
     pub options: OptionArgs,
     /// The agent's command line

@@ -225,8 +225,17 @@ impl Outlet for RunClient {
     }
 
     fn notify(&mut self, notice: Notice) {
-        if let Notice::Activity(activity) = notice {
-            self.view.activity(activity.activity.as_ref());
+        let waiting = match notice {
+            Notice::Activity(p) if p.waiting_for.is_none() => {
+                self.view.activity(p.activity.as_ref());
+                return;
+            }
+            Notice::Activity(p) => p.waiting_for,
+            Notice::AgentState(p) => p.waiting_for,
+            Notice::SessionState(_) => None,
+        };
+        if let Some(waiting) = waiting {
+            self.view.note(&waiting.note);
         }
     }
 }

@@ -28,8 +28,12 @@ mod tests_claude;
 mod tests_crossings;
 #[cfg(test)]
 mod tests_settings;
+#[cfg(test)]
+mod tests_waits;
 mod turns;
 mod unprompted;
+mod waiting;
+mod waits;
 
 use super::claude::CLAUDE;
 use super::client::{Outlet, Reply, Token};
@@ -37,32 +41,24 @@ use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
 pub use super::event::Exit;
 use super::event::{AgentInfo, CallId};
+use super::limits::Limits;
 use super::permit::Policy;
 use super::profile::Profile;
 use super::session::{Session, View};
 use super::sessions::Sessions;
+use super::silence::Silence;
 use super::store::Store;
+use super::vitals::Vitals;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Done, Protocol, SessionOptions, Variables};
 use listing::Listing;
 use processes::Process;
 use serde_json::{Map, Value};
+pub use status::Measure;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use storage::Awaited;
-
-/// How long an agent may take for its handshake; `npx` downloads count.
-pub const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
-
-/// How long an agent may take to open a session.
-pub const OPEN_LIMIT: Duration = Duration::from_secs(120);
-
-pub use abandoned::ABANDONED_LIMIT;
-pub use settings::SET_LIMIT;
-pub use status::Measure;
-
-/// How long an agent may take to end a turn that was cancelled.
-pub const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+use waiting::start_due;
 
 /// What the bridge is told once.
 #[derive(Debug, Clone)]
@@ -83,6 +79,8 @@ pub struct Settings {
     pub on_lost: OnLost,
     /// acpipe's own environment, of which agents inherit.
     pub inherited: Variables,
+    /// How long is waited for what.
+    pub limits: Limits,
 }
 
 /// What becomes of the history of a session that the agent has lost.
@@ -163,6 +161,8 @@ pub enum AgentInput {
         pid: u32,
         /// The program, where it had to be looked for.
         program: Option<String>,
+        /// How it is at any time.
+        vitals: Vitals,
     },
     /// It could not be started.
     StartFailed(Error),
@@ -201,7 +201,8 @@ impl Agent {
 enum Phase {
     Starting {
         waiters: Vec<Token>,
-        deadline: Instant,
+        /// Since when, and for how long at most.
+        silence: Silence,
     },
     Ready(Box<AgentInfo>),
     Stopping {
@@ -270,6 +271,8 @@ pub struct Bridge {
     freed: Vec<String>,
     /// News of sessions that an agent told of before it answered the call for them.
     early: HashMap<String, Map<String, Value>>,
+    /// When such news last came.
+    early_at: Option<Instant>,
     /// Updates of sessions that neither a client opened nor the agent announced.
     unclaimed: u64,
     calls: HashMap<CallId, Call>,
@@ -313,6 +316,7 @@ impl Bridge {
             ended: Vec::new(),
             freed: Vec::new(),
             early: HashMap::new(),
+            early_at: None,
             unclaimed: 0,
             calls: HashMap::new(),
             last_call: 0,
@@ -322,6 +326,12 @@ impl Bridge {
             waited: Duration::ZERO,
             waiting_since: None,
         }
+    }
+
+    /// How long is waited for what.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
     }
 
     /// The effects collected since the last time, in order.
@@ -347,11 +357,11 @@ impl Bridge {
     /// For this long nobody listened to the agent, because the client did not read: its time did not run.
     pub fn postpone(&mut self, by: Duration) {
         if let Some(Agent {
-            phase: Phase::Starting { deadline, .. },
+            phase: Phase::Starting { silence, .. },
             ..
         }) = &mut self.agent
         {
-            *deadline += by;
+            silence.postpone(by);
         }
         self.sessions.for_each_awake(|session| session.postpone(by));
     }
@@ -360,25 +370,30 @@ impl Bridge {
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
-            Phase::Starting { deadline, .. } => Some((*deadline, "initialize")),
+            Phase::Starting { silence, .. } => start_due(silence),
             Phase::Stopping { .. } | Phase::Ready(_) => None,
         });
-        let stop = self.agent.as_ref().and_then(Agent::stop_due);
+        let process = self
+            .agent
+            .as_ref()
+            .and_then(|agent| agent.process_due(&self.settings.limits));
         let sessions = self.sessions.awake().filter_map(Session::deadline);
         let restart = self.restart_at.map(|at| (at, "restart"));
-        let listings = self.listings.iter().map(|l| (l.until, "session/list"));
-        let stop = stop.map(|at| (at, "stop"));
-        let times = agent.into_iter().chain(stop).chain(restart);
-        let times = times.chain(sessions);
-        let times = times.chain(listings);
+        let listings = self
+            .listings
+            .iter()
+            .filter_map(|l| Some((l.until?, "session/list")));
+        let times = agent.into_iter().chain(process).chain(restart);
+        let times = times.chain(sessions).chain(listings);
         times.min_by_key(|(at, _)| *at)
     }
 
     /// A time came: whatever is due is given up or goes on.
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
         self.number_unsent(outlet);
-        self.tick_processes(now);
+        self.tick_processes(now, outlet);
         self.tick_agent(now, outlet);
+        self.tick_start(now, outlet);
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
         self.tick_listings(now, outlet);

@@ -112,6 +112,14 @@ impl Claude {
         }
     }
 
+    /// The session that a call opened, by the CLI's id, and its process.
+    fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
+        let opened_by = |role: &Role| matches!(role, Role::Session(s) if s.opened_by == call);
+        let mut sessions = self.sessions.iter();
+        let opened = sessions.find(|(_, child)| self.children.get(child).is_some_and(opened_by));
+        opened.map(|(id, child)| (id, *child))
+    }
+
     /// Whether it is a file in its second pass: its faults were counted in the first.
     fn reads_again(&self, child: Child) -> bool {
         matches!(self.children.get(&child), Some(Role::History { .. }))
@@ -171,12 +179,7 @@ impl Dialect for Claude {
     }
 
     fn forget(&mut self, call: CallId, out: &mut Outgoing) {
-        let opened_by = |role: &Role| matches!(role, Role::Session(s) if s.opened_by == call);
-        let opened = self.sessions.iter().find(|(_, child)| {
-            let role = self.children.get(child);
-            role.is_some_and(opened_by)
-        });
-        if let Some(id) = opened.map(|(id, _)| id.clone()) {
+        if let Some(id) = self.opened_by(call).map(|(id, _)| id.clone()) {
             self.close(&id, out);
         }
     }
@@ -185,6 +188,12 @@ impl Dialect for Claude {
         if let Some(child) = self.sessions.get(session) {
             self.stop(*child, out);
         }
+    }
+
+    fn child_of(&self, session: Option<&str>, call: Option<CallId>) -> Option<Child> {
+        let named = session.and_then(|id| self.sessions.get(id));
+        let opened = || Some(self.opened_by(call?)?.1);
+        named.copied().or_else(opened)
     }
 
     fn is_busy(&self, session: &str) -> bool {

@@ -31,6 +31,11 @@ pub trait Dialect {
     /// Says that a session is not needed any more; its answer says nothing that anybody needs.
     fn close(&mut self, session: &str, out: &mut Outgoing);
 
+    /// The process that serves a session, by the agent's id of the session or by the call that opens it.
+    fn child_of(&self, _session: Option<&str>, _call: Option<CallId>) -> Option<Child> {
+        Some(Child::MAIN)
+    }
+
     /// Whether the agent does something unasked in a session, the end of which it will tell: a prompt waits for
     /// that, until `PromptBegun`.
     fn is_busy(&self, _session: &str) -> bool {

@@ -1,7 +1,9 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
+mod due;
 mod queue;
 mod settings;
+mod silence;
 mod sink;
 mod unprompted;
 mod unsent;
@@ -14,6 +16,7 @@ use super::log::{Identity, Log};
 use super::replay::Replay;
 use super::retry::Attempts;
 use super::setting::{Wanted, merge_state};
+use super::silence::Silence;
 use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
@@ -70,6 +73,8 @@ pub struct Session {
     pub last: Option<Last>,
     /// The prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<Abandoned>,
+    /// What was heard since the agent was asked for something that takes its time.
+    pub silence: Option<Silence>,
 }
 
 /// The agent's id of a session.
@@ -156,6 +161,8 @@ pub struct Running {
     pub waited_before: Duration,
     /// When a cancel that was sent is given up.
     pub cancel_deadline: Option<Instant>,
+    /// Why acpipe itself cancelled it: the agent was silent for too long.
+    pub timed_out: Option<Error>,
     pub skipped_parts: Vec<String>,
     /// How it ended, while what was received with the agent's answer is still being read.
     pub ended: Option<Ending>,
@@ -182,6 +189,7 @@ impl Running {
             messages_before: 0,
             waited_before: Duration::ZERO,
             cancel_deadline: None,
+            timed_out: None,
             skipped_parts: Vec::new(),
             ended: None,
         }
@@ -231,6 +239,7 @@ impl Session {
             unprompted: None,
             last: None,
             abandoned: None,
+            silence: None,
         }
     }
 
@@ -251,6 +260,7 @@ impl Session {
     pub fn rest(&mut self) {
         self.stage = Stage::Resting;
         self.abandoned = None;
+        self.silence = None;
     }
 
     /// Its agent is started again: it is on its way anew, with all who wait for it.
@@ -266,8 +276,8 @@ impl Session {
         self.begin_opening(strategy, waiting);
     }
 
-    /// The agent was asked for the session.
-    pub fn opening(&mut self, asked: CallId, until: Instant) {
+    /// The agent was asked for the session, and has so long for its answer.
+    pub fn opening(&mut self, asked: CallId, now: Instant, limit: Option<Duration>) {
         if let Stage::Opening {
             climb,
             call,
@@ -277,56 +287,8 @@ impl Session {
         {
             climb.asked = Some(asked);
             *call = Some(asked);
-            *deadline = Some(until);
-        }
-    }
-
-    /// When something of this session is given up, and what.
-    #[must_use]
-    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
-        let stage = match &self.stage {
-            Stage::Resting => None,
-            Stage::Opening { deadline, .. } => deadline.map(|at| (at, "opening the session")),
-            Stage::Live { .. } => {
-                let running = self.running.as_ref();
-                let paused = running.and_then(|r| r.attempts.paused_until());
-                let abandoned = self.abandoned.as_ref().and_then(|a| a.until);
-                let abandoned = abandoned.map(|at| (at, "the end of a turn that was given up"));
-                let all = [self.cancel_given_up(), self.quiet(), paused, abandoned];
-                all.into_iter().flatten().min()
-            }
-        };
-        stage.into_iter().chain(self.settings.deadline()).min()
-    }
-
-    /// When the cancel of the turn is given up; one that was answered needs no more time.
-    #[must_use]
-    pub fn cancel_given_up(&self) -> Option<(Instant, &'static str)> {
-        let running = self.running.as_ref().filter(|r| r.ended.is_none())?;
-        running.cancel_deadline.map(|at| (at, "session/cancel"))
-    }
-
-    /// Puts off what is to be given up.
-    pub fn postpone(&mut self, by: Duration) {
-        self.settings.postpone(by);
-        if let Stage::Opening {
-            deadline: Some(deadline),
-            ..
-        } = &mut self.stage
-        {
-            *deadline += by;
-        }
-        if let Some(running) = &mut self.running {
-            running.attempts.postpone(by);
-            if let Some(deadline) = &mut running.cancel_deadline {
-                *deadline += by;
-            }
-        }
-        if let Some(until) = self.abandoned.as_mut().and_then(|a| a.until.as_mut()) {
-            *until += by;
-        }
-        if let Some(quiet_at) = self.unprompted.as_mut().and_then(|u| u.quiet_at.as_mut()) {
-            *quiet_at += by;
+            *deadline = limit.and_then(|limit| now.checked_add(limit));
+            self.silence = Some(Silence::begin(now, None));
         }
     }
 
@@ -388,15 +350,8 @@ impl Session {
         if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))
         {
             self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
-            let activity = self.activity.clone();
             self.number_unsent(outlet);
-            outlet.notify(Notice::Activity(wire::ActivityParams {
-                session_id: self.id.clone(),
-                activity: activity.map(|(tool_name, description)| wire::Activity {
-                    tool_name,
-                    description,
-                }),
-            }));
+            self.tell_activity(None, outlet);
         }
     }
 

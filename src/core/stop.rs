@@ -1,12 +1,7 @@
 //! Ending an agent in order: close its stdin, then SIGTERM, then SIGKILL to its group.
 
+use super::limits::{Limits, Wait};
 use std::time::{Duration, Instant};
-
-/// How long an agent may take to end after its stdin was closed.
-pub const CLOSE_GRACE: Duration = Duration::from_secs(2);
-
-/// How long it may take after SIGTERM.
-pub const TERM_GRACE: Duration = Duration::from_secs(3);
 
 /// How long it may take after SIGTERM when the user is in a hurry.
 pub const HURRY_GRACE: Duration = Duration::from_millis(300);
@@ -23,18 +18,22 @@ pub enum Step {
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
     last: Step,
-    since: Instant,
+    /// When the next step is due.
+    next: Option<Instant>,
+    /// How long the process may take after SIGTERM.
+    terminate: Duration,
     hurried: bool,
 }
 
 impl Stop {
     /// The first step is to be done now.
     #[must_use]
-    pub fn begin(now: Instant) -> (Self, Step) {
+    pub fn begin(now: Instant, limits: &Limits) -> (Self, Step) {
         let last = Step::CloseInput;
         let stop = Self {
             last,
-            since: now,
+            next: limits.until(Wait::Close, now),
+            terminate: limits.of(Wait::Terminate).unwrap_or_default(),
             hurried: false,
         };
         (stop, last)
@@ -43,11 +42,7 @@ impl Stop {
     /// When the next step is due; `None` after the last.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        match self.last {
-            Step::CloseInput => Some(self.since + CLOSE_GRACE),
-            Step::Terminate => Some(self.since + TERM_GRACE),
-            Step::Kill => None,
-        }
+        self.next
     }
 
     /// The step that is due, if one is.
@@ -55,10 +50,9 @@ impl Stop {
         if self.deadline()? > now {
             return None;
         }
-        self.since = now;
-        self.last = match self.last {
-            Step::CloseInput => Step::Terminate,
-            Step::Terminate | Step::Kill => Step::Kill,
+        (self.last, self.next) = match self.last {
+            Step::CloseInput => (Step::Terminate, now.checked_add(self.terminate)),
+            Step::Terminate | Step::Kill => (Step::Kill, None),
         };
         Some(self.last)
     }
@@ -67,12 +61,12 @@ impl Stop {
     /// at once, if this was asked before.
     pub fn hurry(&mut self, now: Instant) -> Step {
         if self.hurried || self.last == Step::Kill {
-            self.last = Step::Kill;
+            (self.last, self.next) = (Step::Kill, None);
             return Step::Kill;
         }
         self.hurried = true;
         self.last = Step::Terminate;
-        self.since = now.checked_sub(TERM_GRACE).unwrap_or(now) + HURRY_GRACE;
+        self.next = Some(now + HURRY_GRACE);
         Step::Terminate
     }
 }
@@ -85,7 +79,7 @@ mod tests {
     fn each_step_waits_for_its_grace() {
         let t0 = Instant::now();
         let at = |s: u64| t0 + Duration::from_secs(s);
-        let (mut stop, first) = Stop::begin(t0);
+        let (mut stop, first) = Stop::begin(t0, &Limits::default());
         assert_eq!(first, Step::CloseInput);
         assert_eq!(stop.tick(at(1)), None);
         assert_eq!(stop.tick(at(2)), Some(Step::Terminate));
@@ -97,12 +91,12 @@ mod tests {
 
     #[test]
     fn a_hurry_leaves_a_short_grace() {
-        let t0 = Instant::now() + TERM_GRACE;
-        let (mut stop, _) = Stop::begin(t0);
+        let t0 = Instant::now();
+        let (mut stop, _) = Stop::begin(t0, &Limits::default());
         assert_eq!(stop.hurry(t0), Step::Terminate);
         assert_eq!(stop.tick(t0), None);
         assert_eq!(stop.tick(t0 + HURRY_GRACE), Some(Step::Kill));
-        let (mut stop, _) = Stop::begin(t0);
+        let (mut stop, _) = Stop::begin(t0, &Limits::default());
         assert_eq!(
             (stop.hurry(t0), stop.hurry(t0)),
             (Step::Terminate, Step::Kill)

@@ -28,6 +28,18 @@ impl Ending {
             Self::Failed(error) => Some(error),
         }
     }
+
+    /// The same end, but for this reason.
+    #[must_use]
+    pub fn with_error(self, error: Error) -> Self {
+        match self {
+            Self::Answered(end) => Self::Answered(TurnEnd {
+                error: Some(error),
+                ..end
+            }),
+            Self::Failed(_) => Self::Failed(error),
+        }
+    }
 }
 
 /// What the clock says of a turn.

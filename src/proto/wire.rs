@@ -10,6 +10,7 @@ mod prompt;
 mod session;
 mod setting;
 mod turn;
+mod waiting;
 
 pub use environment::{
     BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
@@ -30,6 +31,7 @@ pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
 pub use turn::{ChunkParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
+pub use waiting::{Party, Waiting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -186,6 +188,8 @@ pub struct AgentStatus {
     pub auth_methods: Vec<AuthMethod>,
     /// Lines of it that could not be used so far.
     pub faults: LineFaults,
+    /// What its start waits for.
+    pub waiting_for: Option<Waiting>,
 }
 
 /// A process of an agent.
@@ -274,7 +278,7 @@ pub struct LineFaults {
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Done {}
 
-/// `agent/state`, to the client, whenever it changes.
+/// `agent/state`, to the client, whenever it changes, and again and again while a start takes long.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStateParams {
@@ -282,4 +286,6 @@ pub struct AgentStateParams {
     pub state: AgentState,
     /// Why, where there is something to say.
     pub reason: Option<String>,
+    /// What it waits for, told where its start takes long.
+    pub waiting_for: Option<Waiting>,
 }

@@ -8,6 +8,7 @@ use super::path::explain;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::vitals::Vitals;
 use crate::proto::frame::LineBatches;
 use crate::proto::wire::Protocol;
 use bytes::BytesMut;
@@ -27,9 +28,6 @@ use tracing::{debug, warn};
 
 /// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
 const READ_SIZE: usize = 64 * 1024;
-
-/// How much of stderr is kept for error messages.
-const STDERR_TAIL: usize = 64 * 1024;
 
 /// How many messages may wait for an agent that does not read its stdin.
 const INPUT_QUEUE: usize = 1024;
@@ -128,6 +126,7 @@ async fn live(
             return;
         }
     };
+    let vitals = Vitals::default();
     let mut process = Process {
         id,
         kept,
@@ -135,12 +134,13 @@ async fn live(
         stderr: Some(pipes.stderr),
         buffer: BytesMut::with_capacity(READ_SIZE),
         frames: LineBatches::new(terms.max_line),
-        tail: Vec::new(),
+        said: Vec::new(),
+        vitals: vitals.clone(),
         events: events.clone(),
         hangs: None,
     };
     if process.begin(&spec, program, &mut wanted).await {
-        tokio::spawn(write(id, pipes.stdin, lines, events));
+        tokio::spawn(write(id, pipes.stdin, lines, vitals, events));
         process.watch(wanted).await;
     }
 }
@@ -170,10 +170,14 @@ async fn write(
     id: AgentId,
     mut stdin: Sender,
     mut lines: mpsc::Receiver<Vec<u8>>,
+    vitals: Vitals,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
     while let Some(lines) = lines.recv().await {
-        if let Err(error) = stdin.write_all(&lines).await {
+        vitals.writes(Some(std::time::Instant::now()));
+        let written = stdin.write_all(&lines).await;
+        vitals.writes(None);
+        if let Err(error) = written {
             debug!(%error, "the agent's stdin is closed");
             // As a rule it has ended, which says more and is told by whoever watches the process.
             tokio::time::sleep(GRACE).await;
@@ -191,7 +195,9 @@ struct Process {
     stderr: Option<Receiver>,
     buffer: BytesMut,
     frames: LineBatches,
-    tail: Vec<u8>,
+    /// What was just read of stderr.
+    said: Vec<u8>,
+    vitals: Vitals,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// When a keeper that was to kill, and has not ended, is given up.
     hangs: Option<Instant>,
@@ -210,7 +216,8 @@ impl Process {
                 news = self.kept.news() => match news {
                     Some(News::Running(pid)) => {
                         let pid = pid.unsigned_abs();
-                        self.tell(AgentInput::Started { pid, program }).await;
+                        let vitals = self.vitals.clone();
+                        self.tell(AgentInput::Started { pid, program, vitals }).await;
                         return true;
                     }
                     Some(News::Failed(errno)) => {
@@ -267,7 +274,7 @@ impl Process {
                         }
                     }
                 }
-                closed = read_tail(self.stderr.as_mut(), &mut self.tail), if self.stderr.is_some() => {
+                closed = read_stderr(self.stderr.as_mut(), &mut self.said, &self.vitals), if self.stderr.is_some() => {
                     if closed {
                         self.stderr = None;
                     }
@@ -302,7 +309,7 @@ impl Process {
                 }
             }
         }
-        let exit = report(ended, &self.tail);
+        let exit = report(ended, &self.vitals);
         self.tell(AgentInput::Exited(exit)).await;
     }
 
@@ -366,25 +373,22 @@ async fn read(stdout: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     !matches!(stdout.read_buf(buffer).await, Ok(n) if n > 0)
 }
 
-/// Reads more of stderr and keeps its end; true when it is closed.
-async fn read_tail(stderr: Option<&mut Receiver>, tail: &mut Vec<u8>) -> bool {
+/// Reads more of stderr, of which the end is kept; true when it is closed.
+async fn read_stderr(stderr: Option<&mut Receiver>, said: &mut Vec<u8>, vitals: &Vitals) -> bool {
     let Some(stderr) = stderr else {
         return true;
     };
-    let n = stderr.read_buf(tail).await.unwrap_or(0);
-    let new = &tail[tail.len() - n..];
-    debug!(target: "acpipe::agent_stderr", "{}", String::from_utf8_lossy(new).trim_end());
-    if tail.len() > 2 * STDERR_TAIL {
-        tail.drain(..tail.len() - STDERR_TAIL);
-    }
+    said.clear();
+    let n = stderr.read_buf(said).await.unwrap_or(0);
+    debug!(target: "acpipe::agent_stderr", "{}", String::from_utf8_lossy(said).trim_end());
+    vitals.add_stderr(said);
     n == 0
 }
 
-fn report(status: Option<ExitStatus>, tail: &[u8]) -> Exit {
+fn report(status: Option<ExitStatus>, vitals: &Vitals) -> Exit {
     Exit {
         code: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
-        stderr: String::from_utf8_lossy(&tail[tail.len().saturating_sub(STDERR_TAIL)..])
-            .into_owned(),
+        stderr: vitals.stderr(),
     }
 }

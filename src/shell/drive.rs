@@ -11,7 +11,7 @@ use super::signals::{Interrupt, Signals};
 use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
-use crate::core::stop::TERM_GRACE;
+use crate::core::limits::Wait;
 use crate::core::store::StoreEvent;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -66,6 +66,7 @@ pub async fn drive(
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
     let mut stdin = stdin;
+    let grace = bridge.limits().of(Wait::Terminate).unwrap_or_default();
     let mut shell = Shell {
         bridge,
         output: Output::new()?,
@@ -74,7 +75,7 @@ pub async fn drive(
         backlog: None,
         terms: Terms {
             max_line,
-            grace: TERM_GRACE,
+            grace,
             descriptors: descriptors::raise(),
         },
         finished: false,

@@ -267,7 +267,7 @@ fn an_agent_that_does_not_start_is_explained() {
         let state = s.notification("agent/state");
         assert_eq!(
             state,
-            json!({"state": "disconnected", "reason": message}),
+            json!({"state": "disconnected", "reason": message, "waitingFor": null}),
             "{params}"
         );
     }

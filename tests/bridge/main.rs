@@ -48,3 +48,4 @@ mod surroundings;
 mod tidy;
 mod tools;
 mod turn;
+mod waits;

@@ -5,6 +5,7 @@ use super::store::Shared;
 use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
@@ -90,6 +91,7 @@ impl Play {
             id_prefix: format!("t{seq}"),
             clock: (now, 0),
             inherited: Variables::default(),
+            limits: Limits::default(),
             on_lost: OnLost {
                 clear,
                 reinject: 1000,

@@ -3,6 +3,7 @@
 use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
@@ -100,6 +101,7 @@ impl Driver {
             id_prefix: "t".into(),
             clock: (Instant::now(), 0),
             inherited: Variables::default(),
+            limits: Limits::default(),
             on_lost: OnLost::default(),
         };
         Self {

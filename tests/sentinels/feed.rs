@@ -4,6 +4,7 @@ use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLos
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::fold::Fold;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
@@ -143,6 +144,7 @@ pub fn settings(approve: bool, protocol: Protocol) -> Settings {
         id_prefix: "t".into(),
         clock: (Instant::now(), 0),
         inherited: Variables::default(),
+        limits: Limits::default(),
         on_lost: OnLost::default(),
     }
 }

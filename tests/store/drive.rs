@@ -6,6 +6,7 @@ use acpipe::core::bridge::{
 };
 use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
@@ -111,6 +112,7 @@ impl World {
             id_prefix: prefix.into(),
             clock: (now, 0),
             inherited: Variables::default(),
+            limits: Limits::default(),
             on_lost: OnLost::default(),
         };
         let mut world = Self {

@@ -5,6 +5,7 @@ use acpipe::core::bridge::{
 };
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
@@ -204,6 +205,7 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
         id_prefix: "t".into(),
         clock: (now, 0),
         inherited: Variables::default(),
+        limits: Limits::default(),
         on_lost: OnLost::default(),
     }
 }

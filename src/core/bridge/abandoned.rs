@@ -5,15 +5,12 @@ use super::{Bridge, Call, Phase};
 use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
+use crate::core::limits::Wait;
 use crate::core::session::{Abandoned, Session};
 use crate::core::summary::Ending;
 use crate::proto::wire::{Rung, Strategy};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::warn;
-
-/// For how long the answer to a turn that was given up is waited for, before its session is brought back
-/// without it.
-pub const ABANDONED_LIMIT: Duration = Duration::from_secs(5);
 
 impl Bridge {
     /// Ends a turn whose cancel the agent does not answer. Where the session has a process of its own that is
@@ -33,7 +30,8 @@ impl Bridge {
         };
         session.abandoned = Some(Abandoned {
             call,
-            until: Some(now + ABANDONED_LIMIT),
+            // As long again, before the session is brought back without it.
+            until: self.settings.limits.until(Wait::Cancel, now),
         });
         self.end_turn(id, Ending::Failed(error), now, outlet);
         let session = id.to_owned();

@@ -4,10 +4,9 @@ use super::{AgentSpec, Bridge, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
-use crate::core::session::Stage;
 use crate::core::summary::Ending;
 use crate::proto::wire::{AgentState, Done};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl Bridge {
     /// Begins the orderly end of the agent: running turns are cancelled, its stdin is closed.
@@ -175,73 +174,4 @@ impl Bridge {
         self.early.clear();
         self.calls.clear();
     }
-
-    pub(super) fn tick_agent(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let Some(agent) = &mut self.agent else { return };
-        match &mut agent.phase {
-            Phase::Starting { deadline, .. } if *deadline <= now => {
-                let message = format!(
-                    "{} did not answer initialize within {} s: is it an agent that speaks {}, and does its command \
-                     line start it as one?",
-                    agent.spec.command,
-                    super::INITIALIZE_LIMIT.as_secs(),
-                    agent.dialect.name()
-                );
-                let error = Error::new(ErrorKind::Timeout, message).with("stage", "initialize");
-                self.agent_broken(&error, now, outlet);
-            }
-            Phase::Starting { .. } | Phase::Ready(_) | Phase::Stopping { .. } => {}
-        }
-    }
-
-    pub(super) fn tick_sessions(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let due: Vec<String> = self
-            .sessions
-            .awake()
-            .filter(|s| s.deadline().is_some_and(|(at, _)| at <= now))
-            .map(|s| s.id.clone())
-            .collect();
-        for id in due {
-            if self.pause_over(&id, now, outlet) {
-                continue;
-            }
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            session.quieten(now, outlet);
-            let cancel = session.cancel_given_up().is_some_and(|(at, _)| at <= now);
-            let opening = match session.stage {
-                Stage::Opening { call, deadline, .. } if deadline.is_some_and(|at| at <= now) => {
-                    Some(call)
-                }
-                _ => None,
-            };
-            let restoring = session.restoring().is_some();
-            self.tick_settings(&id, now, outlet);
-            self.tick_abandoned(&id, now, outlet);
-            if let Some(call) = opening {
-                if call.is_none() {
-                    self.loaded(&id, now, outlet);
-                    continue;
-                }
-                if restoring {
-                    self.restored_too_late(&id, now, outlet);
-                    continue;
-                }
-                let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
-                let error = given_up("the call for the session", super::OPEN_LIMIT, advice);
-                self.opening_failed(&id, &error, now, outlet);
-            } else if cancel {
-                let advice = "the next prompt waits until it has, or until the session is brought back without it";
-                let error = given_up("session/cancel", super::CANCEL_LIMIT, advice);
-                self.abandon_turn(&id, error, now, outlet);
-            }
-        }
-    }
-}
-
-pub(super) fn given_up(stage: &str, limit: Duration, advice: &str) -> Error {
-    let seconds = limit.as_secs();
-    let message = format!("the agent did not answer {stage} within {seconds} s: {advice}");
-    Error::new(ErrorKind::Timeout, message).with("stage", stage)
 }

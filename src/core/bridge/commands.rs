@@ -1,13 +1,15 @@
 //! What the client asks.
 
-use super::{Agent, AgentSpec, Bridge, Effect, INITIALIZE_LIMIT, Phase, options};
+use super::{Agent, AgentSpec, Bridge, Effect, Phase, options};
 use crate::core::claude::CLAUDE;
 use crate::core::client::{Command, Outlet, Reply, Token};
 use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::Wait;
 use crate::core::profile::Profile;
 use crate::core::session::{Known, Session, Stage};
 use crate::core::setting::Setting;
+use crate::core::silence::Silence;
 use crate::proto::wire::{
     self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Protocol, Recovery, Rung, Strategy,
 };
@@ -240,7 +242,7 @@ impl Bridge {
             dialect,
             phase: Phase::Starting {
                 waiters,
-                deadline: now + INITIALIZE_LIMIT,
+                silence: Silence::begin(now, self.settings.limits.of(Wait::Initialize)),
             },
             processes: Vec::new(),
             program: None,
@@ -380,7 +382,11 @@ impl Bridge {
         reason: Option<String>,
         outlet: &mut impl Outlet,
     ) {
-        let params = wire::AgentStateParams { state, reason };
+        let params = wire::AgentStateParams {
+            state,
+            reason,
+            waiting_for: None,
+        };
         outlet.notify(crate::core::client::Notice::AgentState(params));
     }
 }

@@ -29,7 +29,7 @@ impl Bridge {
         match asked {
             History::ListSessions(p) => self.ask_for_sessions(token, p, now, outlet)?,
             History::GetSession(p) => {
-                let info = self.session_info(&p)?;
+                let info = self.session_info(&p, now)?;
                 outlet.reply(token, Ok(Reply::SessionInfo(Box::new(info))));
             }
             History::CloseSession(p) => {

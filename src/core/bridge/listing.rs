@@ -7,19 +7,17 @@ use super::{Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::Error;
 use crate::core::event::{CallId, ListedSession};
+use crate::core::limits::Wait;
 use crate::core::store::Card;
 use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How many sessions a page has at most, and where nothing is said.
 const LIMIT: (u32, u32) = (1000, 100);
 
 /// How many pages of an agent's list are taken.
 const PAGES: u32 = 50;
-
-/// How long an agent may take for its list; then it is given without.
-const LIST_LIMIT: Duration = Duration::from_secs(10);
 
 /// A list that waits for the agent's own.
 #[derive(Debug)]
@@ -32,7 +30,8 @@ pub(super) struct Listing {
     told: Vec<ListedSession>,
     pages: u32,
     call: CallId,
-    pub until: Instant,
+    /// When it is given without that.
+    pub until: Option<Instant>,
 }
 
 impl Bridge {
@@ -75,7 +74,7 @@ impl Bridge {
             told: Vec::new(),
             pages: 0,
             call: CallId(0),
-            until: now + LIST_LIMIT,
+            until: self.settings.limits.until(Wait::List, now),
         };
         let can = match self.agent.as_ref().map(|agent| &agent.phase) {
             Some(Phase::Ready(info)) => info.capabilities.list,
@@ -116,7 +115,7 @@ impl Bridge {
         listing.pages += 1;
         match next {
             Some(cursor) if listing.pages < PAGES => {
-                listing.until = now + LIST_LIMIT;
+                listing.until = self.settings.limits.until(Wait::List, now);
                 self.ask_agent_to_list(listing, Some(&cursor));
             }
             _ => self.end_listing(listing, outlet),
@@ -127,7 +126,7 @@ impl Bridge {
     pub(super) fn tick_listings(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
-            .partition(|listing| listing.until <= now);
+            .partition(|listing| listing.until.is_some_and(|at| at <= now));
         self.listings = left;
         self.give(due, outlet);
     }

@@ -9,6 +9,7 @@ use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Up
 use crate::core::permit::{self, Decision};
 use crate::core::session::Numbered;
 use crate::core::setting::merge_state;
+use crate::core::silence::word;
 use crate::core::summary::Ending;
 use crate::core::turn::Turn;
 use crate::proto::frame::{Batch, lines};
@@ -39,9 +40,11 @@ impl Bridge {
         let agent = self.agent.as_mut()?;
         let child = agent.child(id)?;
         match input {
-            AgentInput::Started { pid, program } => {
-                agent.started(child, pid, program, now);
-            }
+            AgentInput::Started {
+                pid,
+                program,
+                vitals,
+            } => agent.started(child, (pid, program), vitals, now),
             AgentInput::Measured(measure) => {
                 agent.measured(child, measure);
                 self.tell_measured(id, now, outlet);
@@ -52,10 +55,12 @@ impl Bridge {
                 }
             }
             AgentInput::Batch(Batch::Lines(batch)) => {
+                agent.hear(child, now);
                 let rest = self.lines(child, batch, now, outlet);
                 return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
             }
             AgentInput::Batch(Batch::TooLong(line)) => {
+                agent.hear(child, now);
                 let mut events = Vec::new();
                 agent
                     .dialect
@@ -193,15 +198,18 @@ impl Bridge {
         // The hot path: what a session says in its turn.
         if let Some(id) = self.routes.get(agent_session)
             && let Some(session) = self.sessions.get_mut(id)
-            && session.running.is_some()
-            && !matches!(update, Update::Session(_) | Update::Subagent { .. })
-            && !session.is_late(update)
         {
-            session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
-            return;
+            session.hear(now, word(update), outlet);
+            if session.running.is_some()
+                && !matches!(update, Update::Session(_) | Update::Subagent { .. })
+                && !session.is_late(update)
+            {
+                session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
+                return;
+            }
         }
         let Some(route) = self.route(agent_session) else {
-            self.early_news(agent_session, update);
+            self.early_news(agent_session, update, now);
             return;
         };
         if self.repeated(&route.session, update, original, now) {
@@ -211,6 +219,9 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(&route.session) else {
             return;
         };
+        if route.subagent.is_some() {
+            session.hear(now, "subagent", outlet);
+        }
         match (&route.subagent, update) {
             (None, Update::Session(news)) => session.set_state(news, outlet),
             _ if session.running.is_none() || session.is_late(update) => {
@@ -226,7 +237,8 @@ impl Bridge {
     }
 
     /// Some agents tell a session's commands before they answer the call for it.
-    fn early_news(&mut self, agent_session: &str, update: &Update<'_>) {
+    fn early_news(&mut self, agent_session: &str, update: &Update<'_>, now: Instant) {
+        self.early_at = Some(now);
         match update {
             Update::Session(news) if self.early.len() < EARLY_SESSIONS => {
                 let state = self.early.entry(agent_session.to_owned()).or_default();
@@ -275,6 +287,7 @@ impl Bridge {
             self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
         }
         if let Some(session) = self.sessions.get_mut(id) {
+            session.hear(now, "permission question", outlet);
             let ask = |turn: &mut Turn, sink: &mut Numbered<'_, _>| {
                 turn.permission(subagent, permission, &decision, sink);
             };

@@ -6,9 +6,12 @@ use crate::core::client::Outlet;
 use crate::core::dialect::{Child, Order};
 use crate::core::error::Error;
 use crate::core::event::Exit;
+use crate::core::limits::{Limits, Wait};
+use crate::core::session::Session;
 use crate::core::stop::{Step, Stop};
+use crate::core::vitals::Vitals;
 use crate::proto::wire::ProcessStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One process of the agent, or a file that is read in the place of one.
 pub(super) struct Process {
@@ -16,10 +19,16 @@ pub(super) struct Process {
     pub child: Child,
     pub pid: Option<u32>,
     /// When it began to run.
-    since: Option<Instant>,
+    began: Option<Instant>,
     measure: Option<Measure>,
     /// Whether it is but a file: nothing has to be ended then.
     is_file: bool,
+    /// Since when it is wanted.
+    since: Instant,
+    /// When it last said something on its stdout.
+    pub heard: Option<Instant>,
+    /// How it is, once it runs.
+    pub vitals: Vitals,
     /// Its end, once it is to end.
     pub stop: Option<Stop>,
 }
@@ -31,29 +40,40 @@ impl Agent {
         Some(process.child)
     }
 
+    /// A process said something.
+    pub(super) fn hear(&mut self, child: Child, now: Instant) {
+        if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
+            process.heard = Some(now);
+        }
+    }
+
     /// The process of an agent that has one for all sessions.
     pub(super) fn main_pid(&self) -> Option<u32> {
         let main = self.processes.iter().find(|p| p.child == Child::MAIN)?;
         main.pid
     }
 
-    /// When the end of a process goes on.
-    pub(super) fn stop_due(&self) -> Option<Instant> {
+    /// When a process is to have started, or its end goes on.
+    pub(super) fn process_due(&self, limits: &Limits) -> Option<(Instant, &'static str)> {
+        let starts = self.processes.iter().filter_map(|p| p.start_due(limits));
         let stops = self.processes.iter().filter_map(|process| process.stop);
-        stops.filter_map(|stop| stop.deadline()).min()
+        let stops = stops.filter_map(|stop| stop.deadline());
+        let starts = starts.map(|at| (at, "spawn"));
+        starts.chain(stops.map(|at| (at, "stop"))).min()
     }
 
     /// A process runs.
     pub(super) fn started(
         &mut self,
         child: Child,
-        pid: u32,
-        program: Option<String>,
+        (pid, program): (u32, Option<String>),
+        vitals: Vitals,
         now: Instant,
     ) {
         if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
             process.pid = Some(pid);
-            process.since = Some(now);
+            process.began = Some(now);
+            process.vitals = vitals;
         }
         self.program = program.or(self.program.take());
     }
@@ -74,8 +94,8 @@ impl Agent {
     /// How its processes are, as far as that is known.
     pub(super) fn processes_at(&self, now: Instant) -> Vec<ProcessStatus> {
         let status = |process: &Process| {
-            let since = process.since?;
-            let up = now.saturating_duration_since(since).as_millis();
+            let began = process.began?;
+            let up = now.saturating_duration_since(began).as_millis();
             Some(ProcessStatus {
                 pid: process.pid?,
                 uptime_ms: u64::try_from(up).unwrap_or(u64::MAX),
@@ -84,6 +104,18 @@ impl Agent {
             })
         };
         self.processes.iter().filter_map(status).collect()
+    }
+
+    /// The process that serves a session, by the agent's id of the session or by the call that opens it.
+    pub(super) fn process_of(&self, session: &Session) -> Option<&Process> {
+        let call = session.asked();
+        let child = self.dialect.child_of(session.agent_session(), call)?;
+        self.processes.iter().find(|p| p.child == child)
+    }
+
+    /// The process that the handshake is with.
+    pub(super) fn first_process(&self) -> Option<&Process> {
+        self.processes.iter().find(|p| !p.is_file)
     }
 
     /// What a process is started with.
@@ -108,7 +140,8 @@ impl Bridge {
                     self.effects.push(Effect::Send(process.id, lines));
                 }
                 (Order::Stop, Some(process)) if process.stop.is_none() => {
-                    self.effects.push(process.begin_stop(now));
+                    self.effects
+                        .push(process.begin_stop(now, &self.settings.limits));
                 }
                 (Order::Lines(_) | Order::Stop, _) => {}
                 (_, _) if stopping => {}
@@ -133,9 +166,12 @@ impl Bridge {
                         id,
                         child,
                         pid: None,
-                        since: None,
+                        began: None,
                         measure: None,
                         is_file,
+                        since: now,
+                        heard: None,
+                        vitals: Vitals::default(),
                         stop: None,
                     });
                 }
@@ -216,12 +252,20 @@ impl Bridge {
         // A file that is read may be long, or on a disk that does not answer: nobody waits for its end.
         agent.processes.retain(|process| !process.is_file);
         for process in agent.processes.iter_mut().filter(|p| p.stop.is_none()) {
-            self.effects.push(process.begin_stop(now));
+            self.effects
+                .push(process.begin_stop(now, &self.settings.limits));
         }
     }
 
-    /// Goes on with the ends that are due.
-    pub(super) fn tick_processes(&mut self, now: Instant) {
+    /// Gives up those that do not start, and goes on with the ends that are due.
+    pub(super) fn tick_processes(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let Some(agent) = &mut self.agent else { return };
+        let limits = &self.settings.limits;
+        let due = |process: &&Process| process.start_due(limits).is_some_and(|at| at <= now);
+        if let Some(child) = agent.processes.iter().find(due).map(|p| p.child) {
+            let error = self.not_started();
+            self.process_broken(child, &error, now, outlet);
+        }
         let Some(agent) = &mut self.agent else { return };
         for process in &mut agent.processes {
             if let Some(step) = process.stop.as_mut().and_then(|stop| stop.tick(now)) {
@@ -243,9 +287,31 @@ impl Bridge {
 }
 
 impl Process {
+    /// Whether it serves but one session.
+    pub(super) fn is_for_one(&self) -> bool {
+        self.child != Child::MAIN
+    }
+
+    /// What it said last, in the words of somebody who waits for something else, and how long ago.
+    pub(super) fn last_word(&self, now: Instant) -> Option<(&'static str, Duration)> {
+        let heard = self.heard?;
+        Some((
+            "lines that are no answer",
+            now.saturating_duration_since(heard),
+        ))
+    }
+
+    /// When it is to have started, where nobody knows that it has.
+    fn start_due(&self, limits: &Limits) -> Option<Instant> {
+        if self.pid.is_some() || self.heard.is_some() || self.is_file || self.stop.is_some() {
+            return None;
+        }
+        limits.until(Wait::Spawn, self.since)
+    }
+
     /// Begins its end.
-    pub(super) fn begin_stop(&mut self, now: Instant) -> Effect {
-        let (stop, first) = Stop::begin(now);
+    pub(super) fn begin_stop(&mut self, now: Instant, limits: &Limits) -> Effect {
+        let (stop, first) = Stop::begin(now, limits);
         self.stop = Some(stop);
         self.effect(first)
     }

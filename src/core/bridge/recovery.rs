@@ -1,11 +1,12 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
-use super::{AgentSpec, Bridge, Call, OPEN_LIMIT, Phase};
+use super::{AgentSpec, Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::ladder::{Knowledge, Ladder, leads_down};
+use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
 use crate::core::session::{Known, Restoring, Stage};
@@ -101,7 +102,7 @@ impl Bridge {
                 fork: session.forks,
             };
             agent.dialect.open(call, way, &place, &mut agent.out);
-            session.opening(call, now + OPEN_LIMIT);
+            session.opening(call, now, self.settings.limits.of(Wait::Open));
         }
     }
 
@@ -145,12 +146,10 @@ impl Bridge {
             return matches!(update, Update::Session(_));
         }
         // The agent is at it: its time begins anew.
-        let wait = if climb.opened.is_some() {
-            LOAD_QUIET
-        } else {
-            OPEN_LIMIT
+        *deadline = match climb.opened {
+            Some(_) => Some(now + LOAD_QUIET),
+            None => self.settings.limits.until(Wait::Open, now),
         };
-        *deadline = Some(now + wait);
         if let Some(replay) = &mut climb.replay
             && !matches!(update, Update::Session(_))
         {
@@ -325,6 +324,7 @@ impl Bridge {
             return;
         }
         let live = Stage::Live { agent_session };
+        session.silence = None;
         let waiters = match std::mem::replace(&mut session.stage, live) {
             Stage::Opening { waiters, .. } => waiters,
             Stage::Live { .. } | Stage::Resting => Vec::new(),
@@ -400,7 +400,7 @@ impl Bridge {
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
             let cwd = &session.cwd;
             agent.dialect.list(call, Some(cwd), cursor, &mut agent.out);
-            session.opening(call, now + OPEN_LIMIT);
+            session.opening(call, now, self.settings.limits.of(Wait::Open));
         }
     }
 
@@ -464,6 +464,7 @@ impl Bridge {
             self.calls.remove(call);
         }
         session.stage = Stage::Resting;
+        session.silence = None;
         let settings = session.settings.take_queued();
         let settings = settings.into_iter().map(|(token, _)| token);
         for token in waiters.into_iter().chain(settings) {

@@ -9,19 +9,18 @@ use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::ladder::{Knowledge, Ladder};
+use crate::core::limits::Wait;
 use crate::core::retry::{ATTEMPTS, Pause, Prompt, Verdict, WAIT};
 use crate::core::session::Stage;
+use crate::core::silence::Silence;
 use crate::core::summary::Ending;
 use crate::core::turn::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{Rung, Strategy};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::info;
-
-/// How long an agent may take to tell whether it has a session; then its refusal is taken for one.
-const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
 impl Bridge {
     /// A prompt was answered: sends it again where that may help, else gives back how the turn ends.
@@ -115,6 +114,7 @@ impl Bridge {
         self.last_call += 1;
         running.call = call;
         running.attempts.next(&running.turn);
+        session.silence = Some(Silence::begin(now, self.settings.limits.of(Wait::Prompt)));
         let session = id.to_owned();
         self.calls.insert(call, Call::Prompt { session });
     }
@@ -180,7 +180,7 @@ impl Bridge {
             running.attempts.pause = Some(Pause::Doubt {
                 refusal,
                 pages,
-                until: now + LOOK_LIMIT,
+                until: now + self.settings.limits.of(Wait::List).unwrap_or_default(),
             });
         }
     }

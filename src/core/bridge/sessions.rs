@@ -15,9 +15,18 @@ use serde_json::Value;
 use std::time::Instant;
 
 impl Bridge {
-    pub(super) fn session_info(&mut self, p: &SessionParams) -> Result<SessionInfo, Error> {
+    pub(super) fn session_info(
+        &mut self,
+        p: &SessionParams,
+        now: Instant,
+    ) -> Result<SessionInfo, Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-        Ok(self.session(id)?.info())
+        let info = self.session(id)?.info();
+        let waiting_for = self.session_waits(id, now);
+        Ok(SessionInfo {
+            waiting_for,
+            ..info
+        })
     }
 
     /// The agent may forget the session, and other programs may have it; what is stored stays.
@@ -192,6 +201,7 @@ impl Session {
             },
             turn_id: self.turn_id().map(str::to_owned),
             corrupt_lines: Some(self.log.corrupt()),
+            waiting_for: None,
             ..stored(self.log.card())
         }
     }
@@ -214,5 +224,6 @@ pub(super) fn stored(card: Card) -> SessionInfo {
         messages: Some(card.messages),
         seq: Some(card.seq),
         corrupt_lines: None,
+        waiting_for: None,
     }
 }

@@ -5,15 +5,13 @@ use super::{Agent, Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
+use crate::core::limits::Wait;
 use crate::core::session::{Session, Stage};
 use crate::core::setting::Setting;
 use crate::proto::json::Members;
 use crate::proto::wire::{DEFAULT_SESSION, SettingResult, Strategy};
 use serde_json::Value;
-use std::time::{Duration, Instant};
-
-/// How long an agent may take to set something.
-pub const SET_LIMIT: Duration = Duration::from_secs(30);
+use std::time::Instant;
 
 /// What the agent was asked to set.
 #[derive(Debug, Clone)]
@@ -21,11 +19,6 @@ pub(super) struct Asked {
     session: String,
     agent_session: String,
     setting: Setting,
-}
-
-fn too_late() -> Error {
-    let advice = "session/state will tell if it does so after all";
-    super::agents::given_up("the call to set it", SET_LIMIT, advice)
 }
 
 impl Bridge {
@@ -53,8 +46,9 @@ impl Bridge {
         if let (Some(agent_session), Some(setting)) = (agent_session, resolved) {
             let setting = setting?;
             let call = self.ask_to_set(&id, &agent_session, &setting);
+            let until = self.settings.limits.until(Wait::Set, now);
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.settings.wait(call, token, now + SET_LIMIT);
+                session.settings.wait(call, token, until);
             }
             return Ok(());
         }
@@ -147,7 +141,7 @@ impl Bridge {
         };
         let call = self.ask_to_set(id, &agent_session, &setting);
         if let Some(session) = self.sessions.get_mut(id) {
-            session.opening(call, now + SET_LIMIT);
+            session.opening(call, now, self.settings.limits.of(Wait::Set));
         }
     }
 
@@ -161,14 +155,15 @@ impl Bridge {
 
     /// The agent did not answer in time. The call is not forgotten: a late answer still counts.
     pub(super) fn restored_too_late(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
-        self.not_restored(id, too_late(), now, outlet);
+        let error = self.set_too_late(id, now);
+        self.not_restored(id, error, now, outlet);
     }
 
     /// Gives up the waits for what was to be set that are due.
     pub(super) fn tick_settings(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
         let due = self.sessions.get_mut(id).map(|s| s.settings.take_due(now));
         for token in due.into_iter().flatten() {
-            outlet.reply(token, Err(too_late()));
+            outlet.reply(token, Err(self.set_too_late(id, now)));
         }
     }
 }
@@ -182,6 +177,7 @@ mod tests {
     use crate::proto::chunk::Chunk;
     use crate::proto::frame::Batch;
     use serde_json::json;
+    use std::time::Duration;
 
     /// The client: the last answer, and how often the state was told.
     #[derive(Default)]
@@ -241,10 +237,13 @@ mod tests {
 
         /// Lets the limit pass, and no less than that.
         fn wait(&mut self) {
-            let (due, _) = self.bridge.deadline().unwrap();
-            assert_eq!(due, self.now + SET_LIMIT);
-            self.now = due;
-            self.bridge.tick(due, &mut self.heard);
+            self.heard.answer = None;
+            let limit = self.bridge.settings.limits.of(Wait::Set).unwrap();
+            self.now += limit.saturating_sub(Duration::from_millis(1));
+            self.bridge.tick(self.now, &mut self.heard);
+            assert!(self.heard.answer.is_none());
+            self.now += Duration::from_millis(1);
+            self.bridge.tick(self.now, &mut self.heard);
         }
     }
 

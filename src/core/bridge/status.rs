@@ -68,6 +68,7 @@ impl Bridge {
                 capabilities: None,
                 auth_methods: Vec::new(),
                 faults: wire::LineFaults::default(),
+                waiting_for: None,
             };
         };
         let (state, info) = match &agent.phase {
@@ -90,6 +91,7 @@ impl Bridge {
             capabilities: info.map(|i| i.capabilities),
             auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
             faults: agent.dialect.faults(),
+            waiting_for: self.start_waits(now),
         }
     }
 }

@@ -2,9 +2,10 @@
 //! stored is told.
 
 use super::commands::no_session;
-use super::{ABANDONED_LIMIT, Bridge, CANCEL_LIMIT, Call};
+use super::{Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::Wait;
 use crate::core::log::{FORMAT, Identity, Log, Record};
 use crate::core::session::{Abandoned, Known, Session};
 use crate::core::store::StoreEvent;
@@ -190,7 +191,7 @@ impl Bridge {
             return;
         };
         if let Some(Call::Prompt { .. }) = self.calls.get(&call) {
-            let until = Some(now + CANCEL_LIMIT + ABANDONED_LIMIT);
+            let until = Some(now + 2 * self.settings.limits.of(Wait::Cancel).unwrap_or_default());
             session.abandoned = Some(Abandoned { call, until });
             if let (Some(agent), Some(agent_session)) = (&mut self.agent, agent_session) {
                 agent.dialect.cancel(&agent_session, &mut agent.out);

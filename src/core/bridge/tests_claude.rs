@@ -1,10 +1,11 @@
 //! An agent with a process for each session: none is left behind, whatever becomes of the session.
 
 use super::tests_settings::settings;
-use super::{AgentId, AgentInput, Bridge, Effect, Exit, OPEN_LIMIT};
+use super::{AgentId, AgentInput, Bridge, Effect, Exit};
 use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::Volatile;
+use crate::core::vitals::Vitals;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Protocol;
@@ -142,8 +143,16 @@ fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
 fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
     let mut play = Play::new();
     play.opens(json!({}));
+    play.hear(
+        SESSION,
+        AgentInput::Started {
+            pid: 2,
+            program: None,
+            vitals: Vitals::default(),
+        },
+    );
     play.heard.0 = None;
-    play.now += OPEN_LIMIT;
+    play.now += Duration::from_secs(120);
     play.bridge.tick(play.now, &mut play.heard);
     assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
     let effects = play.bridge.effects(play.now);
@@ -152,6 +161,20 @@ fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
     play.bridge.tick(play.now, &mut play.heard);
     let effects = play.bridge.effects(play.now);
     assert_eq!(effects, [Effect::Terminate(SESSION)]);
+}
+
+#[test]
+fn a_process_that_does_not_start_is_given_up() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.heard.0 = None;
+    let (due, what) = play.bridge.deadline().unwrap();
+    assert_eq!((due - play.now, what), (Duration::from_secs(2), "silence"));
+    play.now += Duration::from_secs(30);
+    play.bridge.tick(play.now, &mut play.heard);
+    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    let effects = play.bridge.effects(play.now);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
 }
 
 #[test]

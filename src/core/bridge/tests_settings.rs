@@ -1,6 +1,7 @@
 //! The settings of a bridge in the tests of this room.
 
 use super::{AgentSpec, OnLost, Settings};
+use crate::core::limits::Limits;
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
@@ -25,6 +26,7 @@ pub fn settings(now: Instant) -> Settings {
         id_prefix: "t".into(),
         clock: (now, 0),
         inherited: Variables::default(),
+        limits: Limits::default(),
         on_lost: OnLost::default(),
     }
 }

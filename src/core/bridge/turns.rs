@@ -1,15 +1,17 @@
 //! Turns: prompts, cancels, and how they end.
 
 use super::commands::{invalid, no_session, out_of_order};
-use super::{Bridge, CANCEL_LIMIT, Call};
+use super::{Bridge, Call};
 use crate::core::client::{Outlet, Place, Reply, Token};
 use crate::core::dialect::Outgoing;
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
+use crate::core::limits::Wait;
 use crate::core::log::{Record, TurnState};
 use crate::core::retry::{Attempts, Prompt, Wish};
 use crate::core::session::{Queued, Running, Session};
+use crate::core::silence::Silence;
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
@@ -109,6 +111,7 @@ impl Bridge {
         running.waited_before = waited;
         running.messages_before = messages_before;
         session.running = Some(running);
+        session.silence = Some(Silence::begin(now, self.settings.limits.of(Wait::Prompt)));
         Ok(())
     }
 
@@ -190,7 +193,8 @@ impl Bridge {
             return false;
         }
         if running.cancel_deadline.is_none() {
-            running.cancel_deadline = Some(now + CANCEL_LIMIT);
+            let limit = self.settings.limits.of(Wait::Cancel);
+            running.cancel_deadline = Some(now + limit.unwrap_or_default());
             agent.dialect.cancel(&agent_session, &mut agent.out);
         }
         true
@@ -259,6 +263,10 @@ impl Bridge {
         let cancelled = running.is_cancelled();
         // What the agent answered counts, whatever came after it.
         let ending = running.ended.take().unwrap_or(ending);
+        let ending = match running.timed_out.take() {
+            Some(error) => ending.with_error(error),
+            None => ending,
+        };
         // Some agents answer a cancel with an error: what was asked for is no failure.
         let ending = match ending {
             Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
@@ -298,6 +306,7 @@ impl Bridge {
         let Some(mut running) = session.running.take() else {
             return;
         };
+        session.silence = None;
         let cancelled = running.is_cancelled();
         let timing = Timing {
             total: now.saturating_duration_since(running.started),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 struct Waiting {
     call: CallId,
     token: Token,
-    deadline: Instant,
+    deadline: Option<Instant>,
 }
 
 /// What the client asked to set in a session and is not answered yet.
@@ -31,14 +31,15 @@ impl PendingSettings {
     /// When the first wait is given up.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
-        let first = self.waiting.iter().map(|w| w.deadline).min();
+        let first = self.waiting.iter().filter_map(|w| w.deadline).min();
         first.map(|at| (at, "setting"))
     }
 
     /// Puts off what is to be given up.
     pub fn postpone(&mut self, by: Duration) {
-        for waiting in &mut self.waiting {
-            waiting.deadline += by;
+        let deadlines = self.waiting.iter_mut();
+        for deadline in deadlines.filter_map(|w| w.deadline.as_mut()) {
+            *deadline += by;
         }
     }
 
@@ -59,7 +60,7 @@ impl PendingSettings {
     }
 
     /// The agent was asked.
-    pub fn wait(&mut self, call: CallId, token: Token, deadline: Instant) {
+    pub fn wait(&mut self, call: CallId, token: Token, deadline: Option<Instant>) {
         self.waiting.push(Waiting {
             call,
             token,
@@ -74,7 +75,8 @@ impl PendingSettings {
 
     /// Those who waited for long enough: an answer that comes after all still counts.
     pub fn take_due(&mut self, now: Instant) -> Vec<Token> {
-        let due = self.waiting.extract_if(.., |w| w.deadline <= now);
+        let is_due = |w: &mut Waiting| w.deadline.is_some_and(|at| at <= now);
+        let due = self.waiting.extract_if(.., is_due);
         due.map(|w| w.token).collect()
     }
 }
@@ -113,6 +115,15 @@ impl Session {
     pub fn give_up_restoring(&mut self) {
         if self.restoring().is_some() {
             self.known = self.log.identity().and_then(Known::of);
+        }
+    }
+
+    /// The last call that the session was asked of the agent with, while it is not live.
+    #[must_use]
+    pub fn asked(&self) -> Option<CallId> {
+        match &self.stage {
+            Stage::Opening { climb, .. } => climb.asked,
+            Stage::Live { .. } | Stage::Resting => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is stored, on the wire: sessions, messages, chunks.
 
+use super::Waiting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -86,6 +87,8 @@ pub struct SessionInfo {
     pub seq: Option<u64>,
     /// Lines of its log that cannot be read and were left in place; known of sessions that are open.
     pub corrupt_lines: Option<u64>,
+    /// What its turn or its opening waits for; told by `session/get`.
+    pub waiting_for: Option<Waiting>,
 }
 
 /// How far a session is.

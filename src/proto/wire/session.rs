@@ -1,6 +1,6 @@
 //! Sessions on the wire: opening, cancelling, subscribing, their state.
 
-use super::{NotRestored, SessionOptions};
+use super::{NotRestored, SessionOptions, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -238,7 +238,8 @@ pub struct SubscribeParams {
     pub chunks: bool,
 }
 
-/// `session/activity`, to the client, whenever it changes: which tool runs now.
+/// `session/activity`, to the client, whenever it changes: which tool runs now, and what a session waits for in
+/// which nothing goes on.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityParams {
@@ -246,6 +247,8 @@ pub struct ActivityParams {
     pub session_id: String,
     /// The tool; `null` when none runs any more.
     pub activity: Option<Activity>,
+    /// What the session waits for, told where that takes long; `null` as soon as it goes on.
+    pub waiting_for: Option<Waiting>,
 }
 
 /// A tool that runs.

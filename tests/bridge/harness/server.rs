@@ -48,6 +48,10 @@ pub struct Server {
     nulls: VecDeque<Value>,
     batches: VecDeque<Vec<Value>>,
     notifications: VecDeque<(String, Value)>,
+    /// What acpipe told that it waits for: a busy machine is reason enough, so nobody has to claim it.
+    waits: VecDeque<Value>,
+    /// The activity of each session that was told to wait.
+    waiting: BTreeMap<String, Value>,
     streams: BTreeMap<String, Stream>,
     waived: BTreeSet<String>,
     /// The prompts that wait, by session, as last told.
@@ -143,6 +147,8 @@ impl Server {
             nulls: VecDeque::new(),
             batches: VecDeque::new(),
             notifications: VecDeque::new(),
+            waits: VecDeque::new(),
+            waiting: BTreeMap::new(),
             streams: BTreeMap::new(),
             waived: BTreeSet::new(),
             queues: BTreeMap::new(),
@@ -322,6 +328,11 @@ impl Server {
             let at = s.notifications.iter().position(|(m, _)| m == method)?;
             s.notifications.remove(at).map(|(_, params)| params)
         })
+    }
+
+    /// The next that acpipe tells that it waits for.
+    pub fn wait_told(&mut self) -> Value {
+        self.until("word of what is waited for", |s| s.waits.pop_front())
     }
 
     /// The first chunk outside of any turn.
@@ -671,8 +682,8 @@ impl Server {
             Some("session/chunk") => self.chunk(&value["params"]),
             Some("session/state") if self.tells_queue(&value["params"]) => {}
             Some(method) if value.get("id").is_none() => {
-                if !self.waived.contains(method) {
-                    let params = value["params"].clone();
+                let params = value["params"].clone();
+                if !self.tells_wait(method, &params) && !self.waived.contains(method) {
                     self.notifications.push_back((method.to_owned(), params));
                 }
             }
@@ -705,6 +716,24 @@ impl Server {
         }
         let before = self.queues.insert(session, told.clone());
         before.unwrap_or_else(|| json!([])) != told
+    }
+
+    /// Takes the news that something is waited for, or is no more.
+    fn tells_wait(&mut self, method: &str, params: &Value) -> bool {
+        let told = match method {
+            "agent/state" | "session/activity" => &params["waitingFor"],
+            _ => return false,
+        };
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        if !told.is_null() {
+            let activity = params["activity"].clone();
+            self.waiting.insert(session.to_owned(), activity);
+            self.waits.push_back(told.clone());
+            return true;
+        }
+        // It goes on: no news where the same tool runs as before.
+        method == "session/activity"
+            && self.waiting.remove(session).as_ref() == Some(&params["activity"])
     }
 
     fn settle(&mut self, id: &Id) {

@@ -71,7 +71,10 @@ impl Session {
             });
             if !matches!(
                 error.kind,
-                ErrorKind::SessionNotFound | ErrorKind::AgentNotFound | ErrorKind::AgentStart
+                ErrorKind::SessionNotFound
+                    | ErrorKind::AgentNotFound
+                    | ErrorKind::AgentStart
+                    | ErrorKind::Timeout
             ) {
                 error.kind = ErrorKind::Session;
             }

@@ -1,0 +1,110 @@
+//! What is due in a session, and when.
+
+use super::{Session, Stage};
+use std::time::{Duration, Instant};
+
+/// When a session that is being opened is said to be slow for the first time.
+const SLOW_OPENING: Duration = Duration::from_secs(2);
+
+/// When a turn is said to be silent for the first time: tools and models take their time.
+const SILENT_TURN: Duration = Duration::from_secs(10);
+
+/// A time and what it is the time of.
+type Due = Option<(Instant, &'static str)>;
+
+impl Session {
+    /// When something of this session is given up or told, and what.
+    #[must_use]
+    pub fn deadline(&self) -> Due {
+        let stage = match &self.stage {
+            Stage::Resting => None,
+            Stage::Opening { deadline, .. } => deadline.map(|at| (at, "open")),
+            Stage::Live { .. } => {
+                let running = self.running.as_ref();
+                let paused = running.and_then(|r| r.attempts.paused_until());
+                let abandoned = self.abandoned.as_ref().and_then(|a| a.until);
+                let abandoned = abandoned.map(|at| (at, "the end of a turn that was given up"));
+                let all = [
+                    self.cancel_given_up(),
+                    self.silent_out(),
+                    self.quiet(),
+                    paused,
+                    abandoned,
+                ];
+                all.into_iter().flatten().min()
+            }
+        };
+        let all = [stage, self.settings.deadline(), self.tells_silence()];
+        all.into_iter().flatten().min()
+    }
+
+    /// When the cancel of the turn is given up; one that was answered needs no more time.
+    #[must_use]
+    pub fn cancel_given_up(&self) -> Due {
+        let running = self.running.as_ref().filter(|r| r.ended.is_none())?;
+        running.cancel_deadline.map(|at| (at, "cancel"))
+    }
+
+    /// When the agent has been silent for too long in a turn.
+    #[must_use]
+    pub fn silent_out(&self) -> Due {
+        let running = self.running.as_ref()?;
+        let waits = running.ended.is_none() && !running.is_cancelled();
+        let waits = waits && running.attempts.pause.is_none();
+        let until = self.silence.as_ref().filter(|_| waits)?.until()?;
+        Some((until, "prompt"))
+    }
+
+    /// When the client is to be told that nothing goes on.
+    #[must_use]
+    pub fn tells_silence(&self) -> Due {
+        let first = match (&self.stage, &self.running) {
+            (Stage::Opening { call: Some(_), .. }, _) => SLOW_OPENING,
+            (Stage::Live { .. }, Some(running)) if running.ended.is_none() => SILENT_TURN,
+            _ => return None,
+        };
+        let at = self.silence.as_ref()?.tell_at(first)?;
+        Some((at, "silence"))
+    }
+
+    /// The agent is at the session that it is to open: its time begins anew.
+    pub fn put_off_opening(&mut self, heard: Instant, limit: Option<Duration>) {
+        if let Stage::Opening {
+            call: Some(_),
+            deadline,
+            climb,
+            ..
+        } = &mut self.stage
+            && climb.restoring.is_none()
+        {
+            *deadline = limit.and_then(|limit| heard.checked_add(limit));
+        }
+    }
+
+    /// Puts off what is to be given up.
+    pub fn postpone(&mut self, by: Duration) {
+        self.settings.postpone(by);
+        if let Some(silence) = &mut self.silence {
+            silence.postpone(by);
+        }
+        if let Stage::Opening {
+            deadline: Some(deadline),
+            ..
+        } = &mut self.stage
+        {
+            *deadline += by;
+        }
+        if let Some(running) = &mut self.running {
+            running.attempts.postpone(by);
+            if let Some(deadline) = &mut running.cancel_deadline {
+                *deadline += by;
+            }
+        }
+        if let Some(until) = self.abandoned.as_mut().and_then(|a| a.until.as_mut()) {
+            *until += by;
+        }
+        if let Some(quiet_at) = self.unprompted.as_mut().and_then(|u| u.quiet_at.as_mut()) {
+            *quiet_at += by;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Waits that are given up, with the real clock: what is said then, and what was told before.
+
+use crate::harness::run::Run;
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, claude};
+use serde_json::{Value, json};
+
+/// Ends agents that do not want to soon.
+const SHORT: [&str; 4] = ["--timeout", "close=100ms", "--timeout", "terminate=100ms"];
+
+fn with(timeout: &'static str) -> Vec<&'static str> {
+    [&SHORT[..], &["--timeout", timeout]].concat()
+}
+
+#[test]
+fn an_agent_that_does_not_answer_initialize() {
+    let mut s = Server::initialized(&with("initialize=300ms"));
+    let script = json!({"start": [{"stderr": "loading"}, {"stderr": "no key"}],
+        "initialize": [[{"hang": true}]]});
+    let script = s.world.script(&script);
+    let agent = json!({"command": FAKE_AGENT, "args": [script]});
+    let error = s.call_error("agent/connect", &agent);
+    assert_eq!(error["code"], -32014);
+    let data = &error["data"];
+    assert_eq!(data["kind"], "timeout");
+    assert_eq!(data["stage"], "initialize");
+    assert_eq!(data["waitedMs"], 300);
+    assert_eq!(data["lastHeard"], Value::Null);
+    assert_eq!(data["stderr"], "loading\nno key\n");
+    let message = error["message"].as_str().unwrap();
+    for words in ["initialize within 300 ms", "nothing was heard", "no key"] {
+        assert!(message.contains(words), "{message}");
+    }
+    s.agent_states(&["starting", "stopping", "disconnected"]);
+}
+
+#[test]
+fn a_session_that_is_not_opened() {
+    let script =
+        json!({"session/new": [[{"stderr": "no disk"}, {"wait": "nothing"}], [{"default": true}]]});
+    let mut s = Server::initialized(&with("open=300ms"));
+    s.connect(&script);
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["stage"], "open");
+    assert_eq!(error["data"]["waitedMs"], 300);
+    assert_eq!(error["data"]["stderr"], "no disk\n");
+    // Another one is.
+    s.ensure("b");
+}
+
+#[test]
+fn a_silent_turn_is_cancelled_and_the_session_lives() {
+    let run = [
+        say("so far"),
+        json!({"stderr": "stuck"}),
+        json!({"wait": "session/cancel"}),
+        end("end_turn"),
+    ];
+    let script = json!({"session/prompt": [run, [{"default": true}]]});
+    let mut s = Server::ready_with(&with("prompt=300ms"), &script);
+    let turn = s.prompt("go");
+    let summary = &turn.summary;
+    assert_eq!(summary["text"], "so far");
+    assert_eq!(summary["isError"], true);
+    assert_eq!(summary["errorReason"], "timeout exceeded");
+    let error = &summary["errors"][0];
+    assert_eq!(error["kind"], "timeout");
+    assert_eq!(error["data"]["stage"], "prompt");
+    assert_eq!(error["data"]["lastHeard"]["what"], "message");
+    assert_eq!(error["data"]["stderr"], "stuck\n");
+    assert_eq!(turn.last()["type"], "error");
+    assert_eq!(s.prompt("again").summary["text"], "again");
+}
+
+#[test]
+fn a_cancel_that_is_not_answered_tells_what_was_last_heard() {
+    let script = json!({"session/prompt": [[say("x"), {"wait": "nothing"}]]});
+    let mut s = Server::ready_with(&with("cancel=200ms"), &script);
+    let id = s.send_prompt("default", "go");
+    s.await_chunk("default", |c| c["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    let data = &turn.summary["errors"][0]["data"];
+    assert_eq!(data["stage"], "cancel");
+    assert_eq!(data["waitedMs"], 200);
+    assert_eq!(data["lastHeard"]["what"], "message");
+}
+
+#[test]
+fn a_slow_opening_says_what_it_waits_for() {
+    let script = json!({"session/new": [[{"stderr": "indexing"}, {"wait": "nothing"}]]});
+    let mut s = Server::initialized(&with("open=4s"));
+    s.connect(&script);
+    let id = s.send("session/ensure", &json!({}));
+    let told = s.wait_told();
+    assert_eq!(told["party"], "agent");
+    assert_eq!(told["stage"], "open");
+    let note = told["note"].as_str().unwrap();
+    assert!(note.contains("indexing"), "{note}");
+    let info = s.call("session/get", &json!({}));
+    assert_eq!(info["waitingFor"]["stage"], "open");
+    assert_eq!(s.error(&id)["data"]["stage"], "open");
+}
+
+#[test]
+fn each_process_of_claude_has_a_stderr_of_its_own() {
+    let script = json!({"start": [{"stderr": "no trust"}, {"hang": true}]});
+    let mut s = claude::server(&with("open=500ms"), &script);
+    s.connect_claude(&json!({}));
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["stage"], "open", "{error}");
+    assert_eq!(error["data"]["stderr"], "no trust\n");
+}
+
+#[test]
+fn run_tells_of_a_slow_start_and_of_its_end() {
+    let script = json!({"initialize": [[{"stderr": "downloading"}, {"hang": true}]]});
+    let run = |args: &[&str]| {
+        let args = [&["run", "-o", "json", "hello"], args, &SHORT[..]].concat();
+        Run::new(&args).script(&script).go()
+    };
+    let told = run(&["--timeout", "initialize=3s"]).expect(124);
+    for words in [
+        "waiting for the agent's answer to initialize, 2 s",
+        "downloading",
+        "did not answer initialize within 3 s",
+    ] {
+        assert!(told.stderr.contains(words), "{}", told.stderr);
+    }
+    assert_eq!(told.json()["errors"][0]["stage"], "initialize");
+    let quiet = run(&["--quiet", "--timeout", "initialize=2500ms"]).expect(124);
+    assert!(!quiet.stderr.contains("waiting for"), "{}", quiet.stderr);
+}
+
+#[test]
+fn a_stage_that_there_is_not_is_a_mistake_that_names_them() {
+    for wrong in ["start=1s", "cancel=none", "open=1"] {
+        let told = Run::new(&["run", "hello", "--timeout", wrong])
+            .go()
+            .expect(2);
+        let stages = wrong != "start=1s" || told.stderr.contains("spawn, initialize, open, set");
+        assert!(stages, "{}", told.stderr);
+    }
+}
