@@ -12,17 +12,21 @@ use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::limits::Wait;
+use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// How many batches may wait between an agent and the loop: enough to overlap, too few to matter.
 const AGENT_QUEUE: usize = 4;
 
 /// How many messages of a client are taken while it does not read.
 const UNREAD_REQUESTS: u32 = 1024;
+
+/// When it is logged for the first time that the client does not read: a pager rests for as long as people read.
+const UNREAD_FOR: Duration = Duration::from_secs(10);
 
 /// A client of the bridge: it says what it wants, and forms what it gets.
 pub trait Client: Outlet {
@@ -79,7 +83,7 @@ pub async fn drive(
             descriptors: descriptors::raise(),
         },
         finished: false,
-        deaf_since: None,
+        deaf: None,
         client_process: None,
     };
     let mut signals = Signals::new()?;
@@ -94,6 +98,10 @@ pub async fn drive(
         shell.note_deafness(room);
         let due = shell.bridge.deadline();
         let stalled = shell.stalled_at(client);
+        let unread_for = shell
+            .deaf
+            .as_ref()
+            .and_then(|deaf| deaf.tell_at(UNREAD_FOR));
         let backlog = shell.backlog.is_some();
         shell.bridge.rest(Instant::now());
         let happened = tokio::select! {
@@ -104,6 +112,7 @@ pub async fn drive(
             () = shell.output.progress() => Happened::Written,
             () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
+            () = until(unread_for) => Happened::Unread,
             signal = signals.next() => Happened::Signal(signal),
             () = client_process::ended(shell.client_process.as_mut()) => Happened::ClientEnded,
         };
@@ -148,6 +157,7 @@ pub async fn drive(
                     shell.output.give_up();
                 }
             }
+            Happened::Unread => shell.tell_deafness(now),
             Happened::Signal(signal) => {
                 interrupts += 1;
                 client.interrupted(interrupts == 1, signal);
@@ -166,6 +176,7 @@ enum Happened {
     Written,
     Due,
     Stalled,
+    Unread,
     Signal(Interrupt),
     ClientEnded,
 }
@@ -179,8 +190,8 @@ struct Shell {
     backlog: Option<(AgentId, AgentInput)>,
     terms: Terms,
     finished: bool,
-    /// Since when agents are not listened to.
-    deaf_since: Option<Instant>,
+    /// For how long agents are not listened to.
+    deaf: Option<Silence>,
     client_process: Option<ClientProcess>,
 }
 
@@ -264,13 +275,20 @@ impl Shell {
 
     /// Time in which agents are not listened to is not theirs.
     fn note_deafness(&mut self, room: bool) {
-        match (room, self.deaf_since) {
-            (false, None) => self.deaf_since = Some(Instant::now()),
-            (true, Some(since)) => {
-                self.deaf_since = None;
-                self.bridge.postpone(since.elapsed());
-            }
-            (false, Some(_)) | (true, None) => {}
+        let now = Instant::now();
+        match (room, self.deaf.take()) {
+            (false, deaf) => self.deaf = deaf.or(Some(Silence::begin(now, None))),
+            (true, Some(deaf)) => self.bridge.postpone(deaf.lasted(now)),
+            (true, None) => {}
+        }
+    }
+
+    /// The client cannot be told that it does not read: the log is.
+    fn tell_deafness(&mut self, now: Instant) {
+        if let Some(deaf) = &mut self.deaf {
+            deaf.note_told();
+            let lasted = in_words(deaf.lasted(now));
+            info!("the client has not read for {lasted}: agents wait for it");
         }
     }
 

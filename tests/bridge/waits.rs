@@ -3,7 +3,8 @@
 use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, claude};
+use crate::harness::{FAKE_AGENT, claude, signal};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Ends agents that do not want to soon.
@@ -101,6 +102,25 @@ fn a_slow_opening_says_what_it_waits_for() {
     let info = s.call("session/get", &json!({}));
     assert_eq!(info["waitingFor"]["stage"], "open");
     assert_eq!(s.error(&id)["data"]["stage"], "open");
+}
+
+#[test]
+fn an_agent_that_does_not_read_is_named() {
+    let mut s = Server::ready(&json!({}));
+    let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
+    let pid = i32::try_from(pid).unwrap();
+    signal(pid, Signal::STOP);
+    // More than a pipe takes.
+    let servers = json!([{"name": "x".repeat(300_000)}]);
+    let wish = json!({"sessionId": "b", "mcpServers": servers});
+    let id = s.send("session/create", &wish);
+    assert_eq!(s.wait_told()["party"], "agentInput");
+    signal(pid, Signal::CONT);
+    assert_eq!(s.result(&id)["sessionId"], "b");
+    assert_eq!(
+        s.call("session/get", &json!({"sessionId": "b"}))["waitingFor"],
+        Value::Null
+    );
 }
 
 #[test]
