@@ -67,6 +67,7 @@ fn piece(inner: &str) -> usize {
 }
 
 /// How many bytes of whole characters there are in the first `most` bytes.
+#[must_use]
 pub fn prefix(text: &str, most: usize) -> usize {
     let most = most.min(text.len());
     (0..=most)
