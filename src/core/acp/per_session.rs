@@ -108,6 +108,13 @@ impl PerSession {
         spare.unwrap_or_else(|| self.add(out))
     }
 
+    /// The process that was to open a session with this call.
+    fn opened_by(&self, call: CallId) -> Option<Child> {
+        let mut children = self.children.iter();
+        let opened = children.find(|(_, process)| process.opened_by == Some(call));
+        opened.map(|(child, _)| *child)
+    }
+
     /// The process of a session.
     fn of(&mut self, session: &str) -> Option<(Child, &mut Acp)> {
         let child = *self.sessions.get(session)?;
@@ -254,11 +261,14 @@ impl Dialect for PerSession {
     }
 
     fn forget(&mut self, call: CallId, out: &mut Outgoing) {
-        let opened = |process: &Process| process.opened_by == Some(call);
-        let opened = self.children.iter().find(|(_, process)| opened(process));
-        if let Some(child) = opened.map(|(child, _)| *child) {
+        if let Some(child) = self.opened_by(call) {
             self.stop(child, out);
         }
+    }
+
+    fn child_of(&self, session: Option<&str>, call: Option<CallId>) -> Option<Child> {
+        let named = session.and_then(|id| self.sessions.get(id)).copied();
+        named.or_else(|| self.opened_by(call?))
     }
 
     fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
