@@ -16,6 +16,7 @@ mod path;
 mod signals;
 mod store;
 
+pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
 pub use keeper::{KEEP, keep};

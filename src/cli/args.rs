@@ -8,6 +8,8 @@ use crate::core::permit::Policy;
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::Protocol;
+use crate::shell::LoginShell;
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use options::OptionArgs;
 use std::path::PathBuf;
@@ -122,6 +124,9 @@ pub struct AgentArgs {
     /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
+    /// Do not ask the login shell for its PATH where a program is not found
+    #[arg(long, env = "ACPIPE_NO_PATH_PROBE", value_parser = FalseyValueParser::new())]
+    pub no_path_probe: bool,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
     #[command(flatten)]
@@ -129,6 +134,13 @@ pub struct AgentArgs {
     /// The agent's command line
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub command: Vec<String>,
+}
+
+impl AgentArgs {
+    /// The login shell, which may be asked or not.
+    pub fn login(&self) -> LoginShell {
+        LoginShell::new(!self.no_path_probe)
+    }
 }
 
 /// How sessions are kept.

@@ -48,7 +48,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
     let bridge = Bridge::new(settings, store);
-    drive(bridge, &mut client, None, stored, max_line).await?;
+    drive(
+        bridge,
+        &mut client,
+        None,
+        stored,
+        max_line,
+        args.agent.login(),
+    )
+    .await?;
     Ok(client.exit_code())
 }
 

@@ -50,7 +50,7 @@ use super::silence::Silence;
 use super::store::Store;
 use super::vitals::Vitals;
 use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Done, Protocol, SessionOptions, Variables};
+use crate::proto::wire::{AgentSource, Done, Program, Protocol, SessionOptions, Variables};
 use listing::Listing;
 use processes::Process;
 use serde_json::{Map, Value};
@@ -159,8 +159,7 @@ pub enum AgentInput {
     /// Its process runs.
     Started {
         pid: u32,
-        /// The program, where it had to be looked for.
-        program: Option<String>,
+        program: Box<Program>,
         /// How it is at any time.
         vitals: Vitals,
     },
@@ -186,8 +185,8 @@ struct Agent {
     dialect: Box<dyn Dialect>,
     phase: Phase,
     processes: Vec<Process>,
-    /// Where its program was found, where it had to be looked for.
-    program: Option<String>,
+    /// Its program, once a process of it was started.
+    program: Option<Program>,
     /// What is to be done to its processes and was not handed out yet.
     out: Outgoing,
 }

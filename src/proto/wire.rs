@@ -6,6 +6,7 @@
 mod environment;
 mod history;
 mod options;
+mod program;
 mod prompt;
 mod session;
 mod setting;
@@ -22,6 +23,7 @@ pub use history::{
     SessionParams, SessionStage, UpdateMessageParams,
 };
 pub use options::{Protocol, SessionOptions};
+pub use program::{FoundBy, PassedOver, Program};
 pub use prompt::{PromptParams, PromptWhenBusy, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
@@ -130,7 +132,8 @@ pub enum AgentSource {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectParams {
-    /// Path or name of the program; looked up in `PATH`, never given to a shell.
+    /// Path or name of the program; a name is looked for in `PATH` and, where it is not there, in that of the
+    /// login shell. Never given to a shell.
     #[serde(default)]
     pub command: Option<String>,
     /// Its arguments.
@@ -168,8 +171,8 @@ pub struct AgentStatus {
     pub protocol: Option<String>,
     /// Its command.
     pub command: Option<String>,
-    /// The file that the command was found to be, where acpipe looked for it.
-    pub program: Option<String>,
+    /// The program that its command was found to be, once it was started.
+    pub program: Option<Program>,
     /// The command's arguments.
     pub args: Vec<String>,
     /// Who named it.

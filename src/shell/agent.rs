@@ -1,27 +1,26 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
-use super::discover;
+use super::discover::{self, Found, LoginShell};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
-use super::kept::{Kept, Pipes};
+use super::kept::Kept;
 use super::path::explain;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
-use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::vitals::Vitals;
 use crate::proto::frame::LineBatches;
-use crate::proto::wire::Protocol;
+use crate::proto::wire::Program;
 use bytes::BytesMut;
 use rustix::process::Pid;
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder as _;
 use tracing::{debug, warn};
@@ -42,6 +41,8 @@ const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 /// What the loop holds of an agent.
 pub struct Agent {
     input: Option<mpsc::Sender<Vec<u8>>>,
+    /// Gone with the input: while its program is looked for, nobody reads that.
+    needed: Option<oneshot::Sender<()>>,
     wanted: mpsc::Sender<Wanted>,
 }
 
@@ -66,15 +67,33 @@ pub struct Terms {
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
 pub fn start(
     id: AgentId,
-    spec: &AgentSpec,
+    spec: Box<AgentSpec>,
     terms: Terms,
+    login: Arc<LoginShell>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) -> Agent {
     let (input, lines) = mpsc::channel(INPUT_QUEUE);
-    let (wants, wanted) = mpsc::channel(4);
-    tokio::spawn(live(id, spec.clone(), terms, events, lines, wanted));
+    let (needed, unneeded) = oneshot::channel();
+    let (wants, mut wanted) = mpsc::channel(4);
+    tokio::spawn(async move {
+        let found = tokio::select! {
+            found = discover::program(&spec, &login, terms) => found,
+            () = until_unneeded(unneeded, &mut wanted) => {
+                let message = "the agent was stopped before its program was found";
+                Err(Error::new(ErrorKind::Cancelled, message))
+            }
+        };
+        match found {
+            Ok(found) => live(id, *spec, found, terms, events, lines, wanted).await,
+            Err(error) => {
+                // The loop is gone only when nobody cares any more.
+                let _ = events.send((id, AgentInput::StartFailed(error))).await;
+            }
+        }
+    });
     Agent {
         input: Some(input),
+        needed: Some(needed),
         wanted: wants,
     }
 }
@@ -95,6 +114,7 @@ impl Agent {
     /// Closes its stdin once everything handed over is written.
     pub fn close_input(&mut self) {
         self.input = None;
+        self.needed = None;
     }
 
     /// Has its keeper end it, in one way or the other.
@@ -109,19 +129,32 @@ impl Agent {
     }
 }
 
+/// Waits until an agent that has not begun is to end.
+async fn until_unneeded(unneeded: oneshot::Receiver<()>, wanted: &mut mpsc::Receiver<Wanted>) {
+    let ordered = async { while let Some(Wanted::Measure) = wanted.recv().await {} };
+    tokio::select! {
+        _ = unneeded => {}
+        () = ordered => {}
+    }
+}
+
 /// An agent's process from its start to its end.
 async fn live(
     id: AgentId,
-    spec: AgentSpec,
+    mut spec: AgentSpec,
+    found: Found,
     terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     lines: mpsc::Receiver<Vec<u8>>,
     mut wanted: mpsc::Receiver<Wanted>,
 ) {
-    let (kept, pipes, program) = match spawn(&spec, terms) {
-        Ok(spawned) => spawned,
+    if let Some(path) = found.path {
+        spec.env.0.insert("PATH".to_owned(), Some(path));
+    }
+    let (kept, pipes) = match Kept::start(found.file.as_os_str(), &spec, terms) {
+        Ok(started) => started,
         Err(error) => {
-            // The loop is gone only when nobody cares any more.
+            let error = explain(&found.file, &error);
             let _ = events.send((id, AgentInput::StartFailed(error))).await;
             return;
         }
@@ -139,31 +172,10 @@ async fn live(
         events: events.clone(),
         hangs: None,
     };
-    if process.begin(&spec, program, &mut wanted).await {
+    if process.begin(&found.file, found.program, &mut wanted).await {
         tokio::spawn(write(id, pipes.stdin, lines, vitals, events));
         process.watch(wanted).await;
     }
-}
-
-fn spawn(spec: &AgentSpec, terms: Terms) -> Result<(Kept, Pipes, Option<String>), Error> {
-    let found = found(spec)?;
-    let program = found.as_deref().unwrap_or(Path::new(&spec.command));
-    let (kept, pipes) =
-        Kept::start(program.as_os_str(), spec, terms).map_err(|e| explain(spec, &e))?;
-    let program = found.map(|found| found.to_string_lossy().into_owned());
-    Ok((kept, pipes, program))
-}
-
-/// The program of an agent that has to be looked for.
-fn found(spec: &AgentSpec) -> Result<Option<PathBuf>, Error> {
-    if spec.protocol != Protocol::Claude || spec.command != CLAUDE {
-        return Ok(None);
-    }
-    let lookup = |name: &str| match spec.env.0.get(name) {
-        Some(set) => set.as_ref().map(OsString::from),
-        None => std::env::var_os(name),
-    };
-    discover::claude(lookup, Path::new(&spec.cwd)).map(Some)
 }
 
 async fn write(
@@ -207,8 +219,8 @@ impl Process {
     /// Waits until the agent runs; false when it does not, which is told.
     async fn begin(
         &mut self,
-        spec: &AgentSpec,
-        program: Option<String>,
+        file: &Path,
+        program: Program,
         wanted: &mut mpsc::Receiver<Wanted>,
     ) -> bool {
         let failed = loop {
@@ -216,12 +228,13 @@ impl Process {
                 news = self.kept.news() => match news {
                     Some(News::Running(pid)) => {
                         let pid = pid.unsigned_abs();
+                        let program = Box::new(program);
                         let vitals = self.vitals.clone();
                         self.tell(AgentInput::Started { pid, program, vitals }).await;
                         return true;
                     }
                     Some(News::Failed(errno)) => {
-                        break explain(spec, &io::Error::from_raw_os_error(errno));
+                        break explain(file, &io::Error::from_raw_os_error(errno));
                     }
                     Some(News::Ended(_)) => {}
                     None => {

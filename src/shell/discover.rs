@@ -1,122 +1,316 @@
-//! Where the Claude CLI is: what the user says, else PATH, else the places where its installers put it.
+//! Which file an agent's command is, and what `PATH` the agent needs to be run.
+//!
+//! Programs that a desktop starts have a bare `PATH`: what is not found there is looked for in the `PATH` of the
+//! user's login shell, and so is the interpreter of a script.
 
+mod claude;
+mod login;
+mod script;
+mod windows;
+
+use super::agent::Terms;
+use crate::core::bridge::AgentSpec;
+use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::proto::wire::{FoundBy, PassedOver, Program, Protocol};
+pub use login::LoginShell;
+use std::env::{join_paths, split_paths};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the CLI's file.
-const VARIABLE: &str = "CLAUDE_CLI_PATH";
-
-/// How many of the places that were tried an error names.
+/// How many places an error or a status names.
 const TOLD: usize = 40;
 
-/// The file of the Claude CLI, given how to look up an environment variable.
+/// The variable that tells where programs are, and what systems take where it is not set.
+const PATH: &str = "PATH";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// A program that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Its file, absolute.
+    pub file: PathBuf,
+    /// The `PATH` of the agent, where it needs more than it was given.
+    pub path: Option<String>,
+    /// Which it is and why.
+    pub program: Program,
+}
+
+/// Finds the program of an agent; it may take as long as a login shell takes to start.
 ///
-/// Relative paths are meant from `cwd`.
-pub fn claude(lookup: impl Fn(&str) -> Option<OsString>, cwd: &Path) -> Result<PathBuf, Error> {
-    search(lookup, cwd, cfg!(windows))
-}
-
-fn search(
-    lookup: impl Fn(&str) -> Option<OsString>,
-    cwd: &Path,
-    windows: bool,
-) -> Result<PathBuf, Error> {
-    let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
-    if let Some(given) = lookup(VARIABLE) {
-        return check(cwd.join(given));
+/// # Errors
+/// There is none, or none that can be run.
+pub async fn program(spec: &AgentSpec, login: &LoginShell, terms: Terms) -> Result<Found, Error> {
+    if !Path::new(&spec.cwd).is_dir() {
+        let message = format!("cwd: {} is not a directory", spec.cwd);
+        return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
     }
-    // Without it no directory is meant, not even the one that we work in.
-    let path = lookup("PATH");
-    let dirs = path.iter().flat_map(std::env::split_paths);
-    let dirs: Vec<PathBuf> = dirs.collect();
-    let names: &[&str] = if windows {
-        &["claude.cmd", "claude.exe", "claude"]
-    } else {
-        &["claude"]
+    let search = |more: &[PathBuf]| Search::new(spec, &|name| variable(spec, name), more);
+    let first = search(&[]);
+    let missing = match first.go() {
+        Ok(found) => return Ok(found),
+        Err(missing) => missing,
     };
-    let in_path = dirs
-        .iter()
-        .flat_map(|dir| names.iter().map(move |name| cwd.join(dir).join(name)));
-    let known = known_places(&lookup, windows);
-    if let Some(found) = in_path.chain(known.iter().cloned()).find(|f| is_program(f)) {
-        return Ok(found);
+    // A PATH that the client made is meant as it is.
+    if spec.env.0.contains_key(PATH) || !missing.may_be_elsewhere(first.given.is_some()) {
+        return Err(first.explain(&missing, ""));
     }
-    let message = format!(
-        "agent not found: no claude in the {} directories of PATH, nor in the {} places where it is \
-         installed otherwise; install it (npm install -g @anthropic-ai/claude-code, or the native \
-         installer: https://claude.com/claude-code), or set {VARIABLE} to its file",
-        dirs.len(),
-        known.len(),
-    );
-    let tried = dirs.iter().chain(&known).take(TOLD);
-    let tried: Vec<_> = tried.map(|place| place.display().to_string()).collect();
-    Err(Error::new(ErrorKind::AgentNotFound, message)
-        .with("command", "claude")
-        .with("tried", tried))
-}
-
-/// The file that the variable names, or what is wrong with it: nothing else is meant.
-fn check(file: PathBuf) -> Result<PathBuf, Error> {
-    if is_program(&file) {
-        return Ok(file);
-    }
-    let (kind, wrong) = if !file.exists() {
-        (
-            ErrorKind::AgentNotFound,
-            "agent not found: there is no file",
-        )
-    } else if file.is_file() {
-        (ErrorKind::AgentStart, "not executable (try chmod +x):")
-    } else {
-        (ErrorKind::AgentStart, "not a program, but a directory:")
-    };
-    let at = file.display();
-    let message = format!("{wrong} {at}, which {VARIABLE} names; mend the variable or remove it");
-    Err(Error::new(kind, message).with("command", at.to_string()))
-}
-
-/// Where installers put it outside of PATH.
-fn known_places(lookup: &impl Fn(&str) -> Option<OsString>, windows: bool) -> Vec<PathBuf> {
-    let below = |name: &str, paths: &[&str]| -> Vec<PathBuf> {
-        let root = lookup(name).map(PathBuf::from);
-        root.map_or_else(Vec::new, |root| {
-            paths.iter().map(|p| root.join(p)).collect()
-        })
-    };
-    let home = if lookup("HOME").is_some() {
-        "HOME"
-    } else {
-        "USERPROFILE"
-    };
-    if windows {
-        let own = &[
-            ".local/bin/claude.exe",
-            ".npm-global/claude.cmd",
-            "node_modules/.bin/claude.cmd",
-            ".claude/local/claude.cmd",
-            ".claude/local/claude.exe",
-        ];
-        let mut places = below(home, own);
-        if home == "HOME" {
-            // Shells such as Git's set both, and not always to the same.
-            places.extend(below("USERPROFILE", own));
+    match login.dirs(terms).await {
+        Ok(more) => {
+            let second = search(more);
+            let found = second.go();
+            found.map_err(|missing| second.explain(&missing, ", nor in the login shell's"))
         }
-        places.extend(below("APPDATA", &["npm/claude.cmd"]));
-        return places;
+        Err(why) => {
+            let why = format!(", and the login shell's is not known ({why})");
+            Err(first.explain(&missing, &why))
+        }
     }
-    let mut places = below(home, &[".local/bin/claude"]);
-    let everybodys = ["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"];
-    places.extend(everybodys.map(|dir| Path::new(dir).join("claude")));
-    places.extend(below(
-        home,
-        &[
-            ".npm-global/bin/claude",
-            "node_modules/.bin/claude",
-            ".claude/local/claude",
-        ],
-    ));
-    places
+}
+
+/// Where a command is looked for.
+struct Search<'a> {
+    spec: &'a AgentSpec,
+    is_claude: bool,
+    windows: bool,
+    /// The agent's `PATH` as it was given, and its directories.
+    path: Option<OsString>,
+    own: Vec<PathBuf>,
+    /// What only the login shell has.
+    more: Vec<PathBuf>,
+    /// The files that the command can mean, the best first.
+    files: Vec<(PathBuf, FoundBy)>,
+    /// The one that is meant alone, where it is no name.
+    given: Option<PathBuf>,
+}
+
+/// The files that are there and cannot be run, the best first.
+struct Missing(Vec<(PathBuf, Fault)>);
+
+/// Why a file cannot be run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum Fault {
+    #[error("it is not a file")]
+    NoFile,
+    #[error("it is not executable; try chmod +x")]
+    NotExecutable,
+    #[error("the interpreter that its first line names was not found: {0:?}")]
+    NoInterpreter(String),
+    #[error("it is a script for {0:?}, which is not in PATH")]
+    NotInPath(String),
+}
+
+impl<'a> Search<'a> {
+    /// Looks around for the files; `login` are directories that the login shell knows.
+    fn new(
+        spec: &'a AgentSpec,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
+        login: &[PathBuf],
+    ) -> Self {
+        Self::on(cfg!(windows), spec, lookup, login)
+    }
+
+    fn on(
+        windows: bool,
+        spec: &'a AgentSpec,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
+        login: &[PathBuf],
+    ) -> Self {
+        let is_claude = spec.protocol == Protocol::Claude && spec.command == CLAUDE;
+        let path = lookup(PATH).or_else(|| (!is_claude && !windows).then(|| DEFAULT_PATH.into()));
+        let own: Vec<PathBuf> = path.iter().flat_map(split_paths).collect();
+        let new = |dir: &&PathBuf| !own.contains(dir);
+        let mut search = Self {
+            more: login.iter().filter(new).cloned().collect(),
+            spec,
+            is_claude,
+            windows,
+            path,
+            own,
+            files: Vec::new(),
+            given: None,
+        };
+        search.look_around(lookup);
+        search
+    }
+
+    fn look_around(&mut self, lookup: &dyn Fn(&str) -> Option<OsString>) {
+        let cwd = Path::new(&self.spec.cwd);
+        let command = &self.spec.command;
+        let alone = if self.is_claude {
+            claude::named(lookup).map(|file| (cwd.join(file), FoundBy::Variable))
+        } else {
+            let is_path = command.contains(std::path::is_separator);
+            is_path.then(|| (cwd.join(command), FoundBy::GivenPath))
+        };
+        if let Some((file, by)) = alone {
+            self.given = Some(file.clone());
+            self.files = vec![(file, by)];
+            return;
+        }
+        let names = match (self.is_claude, self.windows) {
+            (true, windows) => claude::names(windows),
+            (false, true) => windows::names(command, lookup("PATHEXT").as_deref()),
+            (false, false) => vec![command.clone()],
+        };
+        let within = |dirs: &[PathBuf], by: FoundBy| -> Vec<(PathBuf, FoundBy)> {
+            let files = dirs
+                .iter()
+                .flat_map(|dir| names.iter().map(move |name| cwd.join(dir).join(name)));
+            files.map(|file| (file, by)).collect()
+        };
+        let mut files = within(&self.own, FoundBy::Path);
+        files.extend(within(&self.more, FoundBy::LoginShell));
+        if self.is_claude {
+            let known = claude::known_places(lookup, self.windows);
+            files.extend(known.into_iter().map(|file| (file, FoundBy::KnownPlace)));
+        }
+        self.files = files;
+    }
+
+    /// The first that can be run.
+    fn go(&self) -> Result<Found, Missing> {
+        let mut unfit = Vec::new();
+        for (file, found_by) in &self.files {
+            match self.check(file) {
+                None => {}
+                Some(Ok(())) => return Ok(self.found(file, *found_by, &unfit)),
+                Some(Err(fault)) => unfit.push((file.clone(), fault)),
+            }
+        }
+        Err(Missing(unfit))
+    }
+
+    /// Whether a file can be run; `None` where there is none.
+    fn check(&self, file: &Path) -> Option<Result<(), Fault>> {
+        // Where a name is looked for, a directory of that name is something else.
+        if !file.exists() || (file.is_dir() && self.given.is_none()) {
+            return None;
+        }
+        if !file.is_file() {
+            return Some(Err(Fault::NoFile));
+        }
+        if !may_run(file) {
+            return Some(Err(Fault::NotExecutable));
+        }
+        let Some(interpreter) = script::interpreter(file) else {
+            return Some(Ok(()));
+        };
+        let cwd = Path::new(&self.spec.cwd);
+        if !cwd.join(&interpreter.file).exists() {
+            return Some(Err(Fault::NoInterpreter(interpreter.file)));
+        }
+        let Some(name) = interpreter.by_name else {
+            return Some(Ok(()));
+        };
+        let mut dirs = self.own.iter().chain(&self.more);
+        let there = dirs.any(|dir| is_program(&cwd.join(dir).join(&name)));
+        Some(if there {
+            Ok(())
+        } else {
+            Err(Fault::NotInPath(name))
+        })
+    }
+
+    fn found(&self, file: &Path, found_by: FoundBy, unfit: &[(PathBuf, Fault)]) -> Found {
+        let passed_over = unfit.iter().take(TOLD).map(|(file, fault)| PassedOver {
+            file: shown(file),
+            reason: fault.to_string(),
+        });
+        let real = std::fs::canonicalize(file);
+        Found {
+            program: Program {
+                file: shown(file),
+                real_file: shown(real.as_deref().unwrap_or(file)),
+                found_by,
+                passed_over: passed_over.collect(),
+                added_path: self.more.iter().map(|dir| shown(dir)).collect(),
+            },
+            file: file.to_owned(),
+            path: self.widened(),
+        }
+    }
+
+    /// The agent's `PATH` with what the login shell has behind it.
+    fn widened(&self) -> Option<String> {
+        if self.more.is_empty() {
+            return None;
+        }
+        let mut path = self.path.clone().unwrap_or_default();
+        if !path.is_empty() {
+            path.push(if self.windows { ";" } else { ":" });
+        }
+        path.push(join_paths(&self.more).ok()?);
+        path.into_string().ok()
+    }
+
+    /// What is wrong, and what to do; `login` says what came of the login shell, where it was asked.
+    fn explain(&self, missing: &Missing, login: &str) -> Error {
+        let command = &self.spec.command;
+        // Only the variable gives a file of Claude's.
+        let by_variable = if self.is_claude && self.given.is_some() {
+            claude::ADVICE
+        } else {
+            ""
+        };
+        let (kind, message) = match (missing.0.first(), &self.given) {
+            (Some((file, fault)), _) => {
+                let for_want_of_path = matches!(fault, Fault::NotInPath(_));
+                let login = if for_want_of_path { login } else { "" };
+                let file = file.display();
+                let message = format!("{file} could not be started: {fault}{login}{by_variable}");
+                (ErrorKind::AgentStart, message)
+            }
+            (None, Some(file)) => {
+                let advice = if by_variable.is_empty() {
+                    "; check the path"
+                } else {
+                    by_variable
+                };
+                let file = file.display();
+                let message = format!("agent not found: there is no file {file}{advice}");
+                (ErrorKind::AgentNotFound, message)
+            }
+            (None, None) => {
+                let message = if self.is_claude {
+                    let known = |(_, by): &&(_, FoundBy)| *by == FoundBy::KnownPlace;
+                    let known = self.files.iter().filter(known).count();
+                    claude::missing(self.own.len() + self.more.len(), login, known)
+                } else {
+                    let advice = "install it, or give its whole path";
+                    format!("agent not found: no {command} in PATH{login}; {advice}")
+                };
+                (ErrorKind::AgentNotFound, message)
+            }
+        };
+        let error = Error::new(kind, message).with("command", command.as_str());
+        if self.given.is_some() {
+            return error;
+        }
+        let tried = self.files.iter().take(TOLD).map(|(file, _)| shown(file));
+        error.with("tried", tried.collect::<Vec<_>>())
+    }
+}
+
+impl Missing {
+    /// Whether a longer `PATH` might help where a file was `given`.
+    fn may_be_elsewhere(&self, given: bool) -> bool {
+        let for_want_of_path = |(_, fault): &(_, Fault)| matches!(fault, Fault::NotInPath(_));
+        !given || self.0.iter().any(for_want_of_path)
+    }
+}
+
+/// A variable as the agent has it; an empty one says nothing.
+fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
+    let set = match spec.env.0.get(name) {
+        Some(set) => set.as_ref().map(OsString::from),
+        None => std::env::var_os(name),
+    };
+    set.filter(|value| !value.is_empty())
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Whether it is a file that may be run.
@@ -132,133 +326,4 @@ fn may_run(file: &Path) -> bool {
 #[cfg(not(unix))]
 fn may_run(_: &Path) -> bool {
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    /// A directory of its own, removed with the test.
-    struct Place(PathBuf);
-
-    impl Place {
-        fn new(name: &str) -> Self {
-            let name = format!("acpipe-discover-{name}-{}", std::process::id());
-            let dir = std::env::temp_dir().join(name);
-            let _ = fs::remove_dir_all(&dir);
-            fs::create_dir_all(&dir).unwrap();
-            Self(dir)
-        }
-
-        fn file(&self, name: &str, mode: u32) -> PathBuf {
-            let file = self.0.join(name);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(&file, "").unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            file
-        }
-
-        /// What is found with these variables, `@` in them standing for the directory.
-        fn find(&self, windows: bool, set: &[(&str, &str)]) -> Result<PathBuf, Error> {
-            let here = self.0.to_str().unwrap();
-            let lookup = |name: &str| {
-                let found = set.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| OsString::from(value.replace('@', here)))
-            };
-            search(lookup, &self.0, windows)
-        }
-    }
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    #[test]
-    fn the_variable_is_taken_at_its_word() {
-        let place = Place::new("variable");
-        let given = place.file("my/cli", 0o755);
-        place.file("bin/claude", 0o755);
-        place.file("plain", 0o644);
-        let find = |path| place.find(false, &[(VARIABLE, path), ("PATH", "@/bin")]);
-        assert_eq!(find("@/my/cli").unwrap(), given);
-        assert_eq!(find("my/cli").unwrap(), given, "from the working directory");
-        assert_eq!(find("").unwrap(), place.0.join("bin/claude"), "unset");
-        let cases = [
-            ("@/nowhere", ErrorKind::AgentNotFound, "there is no file"),
-            ("@/plain", ErrorKind::AgentStart, "not executable"),
-            ("@/my", ErrorKind::AgentStart, "a directory"),
-        ];
-        for (path, kind, why) in cases {
-            let error = find(path).unwrap_err();
-            assert_eq!(error.kind, kind, "{path}");
-            assert!(error.message.contains(why), "{}", error.message);
-            assert!(error.message.contains(VARIABLE), "{}", error.message);
-        }
-    }
-
-    #[test]
-    fn path_comes_before_the_known_places_and_counts_programs_only() {
-        let place = Place::new("path");
-        let known = [
-            place.file("home/.local/bin/claude", 0o755),
-            place.file("home/.npm-global/bin/claude", 0o755),
-            place.file("home/node_modules/.bin/claude", 0o755),
-            place.file("home/.claude/local/claude", 0o755),
-        ];
-        place.file("a/claude", 0o644);
-        fs::create_dir_all(place.0.join("b/claude")).unwrap();
-        let third = place.file("c/claude", 0o755);
-        let all: &[_] = &[("PATH", "@/a:@/b:c:@/d"), ("HOME", "@/home")];
-        assert_eq!(place.find(false, all).unwrap(), third);
-        let here = place.file("claude", 0o755);
-        let no_path = place.find(false, &[("PATH", ""), ("HOME", "@/home")]);
-        assert_eq!(no_path.unwrap(), known[0], "not what lies about here");
-        fs::remove_file(here).unwrap();
-        let homes: [&[_]; 2] = [&[("HOME", "@/home")], &[("USERPROFILE", "@/home")]];
-        for place_of_it in known {
-            for home in homes {
-                // A real one may be in the places of everybody, which come after the first.
-                let found = place.find(false, home).unwrap();
-                let system = ["/usr", "/opt"].iter().any(|dir| found.starts_with(dir));
-                assert!(found == place_of_it || system, "{}", found.display());
-            }
-            fs::remove_file(place_of_it).unwrap();
-        }
-    }
-
-    #[test]
-    fn windows_has_names_and_places_of_its_own() {
-        let place = Place::new("windows");
-        let native = place.file("home/.local/bin/claude.exe", 0o755);
-        let npm = place.file("data/npm/claude.cmd", 0o755);
-        let set: &[_] = &[
-            ("PATH", "@/bin"),
-            ("USERPROFILE", "@/home"),
-            ("APPDATA", "@/data"),
-        ];
-        assert_eq!(place.find(true, set).unwrap(), native);
-        fs::remove_file(native).unwrap();
-        assert_eq!(place.find(true, set).unwrap(), npm);
-        for name in ["claude", "claude.exe", "claude.cmd"] {
-            let file = place.file(&format!("bin/{name}"), 0o755);
-            assert_eq!(place.find(true, set).unwrap(), file);
-        }
-    }
-
-    #[test]
-    fn who_has_none_is_told_what_to_do() {
-        let place = Place::new("none");
-        let path = vec!["@/x"; 100].join(":");
-        let set: &[_] = &[("PATH", path.as_str()), ("USERPROFILE", "@/home")];
-        let error = place.find(true, set).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::AgentNotFound);
-        for word in ["100 directories", "npm install -g", VARIABLE] {
-            assert!(error.message.contains(word), "{}", error.message);
-        }
-        assert_eq!(error.data["tried"].as_array().unwrap().len(), TOLD);
-    }
 }

@@ -3,6 +3,7 @@
 use super::agent::{self, Agent, Terms};
 use super::client_process::{self, ClientProcess};
 use super::descriptors;
+use super::discover::LoginShell;
 use super::files;
 use super::input::ClientInput;
 use super::keeper::words::Order;
@@ -15,6 +16,7 @@ use crate::core::limits::Wait;
 use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
@@ -57,7 +59,8 @@ pub enum Wish {
     Hurry,
 }
 
-/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept.
+/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept, and `login` is asked for
+/// programs that are not in `PATH`.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -67,6 +70,7 @@ pub async fn drive(
     stdin: Option<mpsc::Receiver<ClientInput>>,
     mut stored: Events,
     max_line: usize,
+    login: LoginShell,
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
     let mut stdin = stdin;
@@ -82,6 +86,7 @@ pub async fn drive(
             grace,
             descriptors: descriptors::raise(),
         },
+        login: Arc::new(login),
         finished: false,
         deaf: None,
         client_process: None,
@@ -189,6 +194,7 @@ struct Shell {
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
     terms: Terms,
+    login: Arc<LoginShell>,
     finished: bool,
     /// For how long agents are not listened to.
     deaf: Option<Silence>,
@@ -313,7 +319,13 @@ impl Shell {
     fn perform_one(&mut self, effect: Effect, client: &mut impl Client, now: Instant) {
         match effect {
             Effect::Spawn(id, spec) => {
-                let agent = agent::start(id, &spec, self.terms, self.events.clone());
+                let agent = agent::start(
+                    id,
+                    spec,
+                    self.terms,
+                    self.login.clone(),
+                    self.events.clone(),
+                );
                 self.agents.insert(id, agent);
             }
             Effect::ReadFile(id, path) => {

@@ -34,7 +34,8 @@ fn a_prompt_goes_to_a_process_of_its_session() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["protocol"], "claude");
     assert_eq!(status["agentInfo"]["version"], "9.9.9");
-    assert_eq!(status["program"], FAKE_CLAUDE);
+    assert_eq!(status["program"]["file"], FAKE_CLAUDE);
+    assert_eq!(status["program"]["foundBy"], "variable");
     let log = s.finish().log;
     assert_eq!(log[0]["argv"], json!(["--version"]));
     assert_eq!(processes(&log).len(), 1);
@@ -61,7 +62,7 @@ fn the_cli_is_found_by_every_name() {
         };
         let status = s.call("agent/connect", &params);
         assert_eq!(status["protocol"], "claude", "{by}");
-        let program = status["program"].as_str().unwrap();
+        let program = status["program"]["file"].as_str().unwrap();
         assert!(program.ends_with("/bin/claude"), "{by}: {program}");
         s.agent_states(&["starting", "ready"]);
         s.ensure("default");
@@ -88,7 +89,10 @@ fn who_has_no_cli_is_told_where_it_was_looked_for() {
         assert!(message.contains(word), "{message}");
     }
     let tried = error["data"]["tried"].as_array().unwrap();
-    assert!(tried.contains(&json!(path)), "{tried:?}");
+    assert!(
+        tried.contains(&json!(format!("{path}/claude"))),
+        "{tried:?}"
+    );
     assert!(tried.contains(&json!(format!("{home}/.local/bin/claude"))));
     s.agent_states(&["starting", "disconnected"]);
     // What the variable names is meant alone.

@@ -210,9 +210,9 @@ fn an_agent_that_does_not_start_is_explained() {
         ),
         (
             json!({"command": "a\u{0}b"}),
-            "agentStart",
-            -32011,
-            "could not be started",
+            "agentNotFound",
+            -32010,
+            "PATH",
         ),
         (
             json!({"command": plain}),

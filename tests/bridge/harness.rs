@@ -70,6 +70,8 @@ impl World {
             .env_remove("CLAUDE_CLI_PATH")
             .env("CLAUDE_CONFIG_DIR", self.dir.join("claude"))
             .env_remove("RUST_LOG")
+            .env_remove("SHELL")
+            .env_remove("ACPIPE_NO_PATH_PROBE")
             .env_remove("PERSIST_MESSAGES")
             .env("ACPIPE_STATE_DIR", self.dir.join("state"))
             .env(MARK, &self.mark)

@@ -31,6 +31,7 @@ mod garbage;
 mod handshake;
 mod keeper;
 mod kills;
+mod launch;
 mod per_session;
 mod permission;
 mod profiles;

@@ -44,7 +44,7 @@ impl Bridge {
                 pid,
                 program,
                 vitals,
-            } => agent.started(child, (pid, program), vitals, now),
+            } => agent.started(child, (pid, *program), vitals, now),
             AgentInput::Measured(measure) => {
                 agent.measured(child, measure);
                 self.tell_measured(id, now, outlet);

@@ -10,7 +10,7 @@ use crate::core::limits::{Limits, Wait};
 use crate::core::session::Session;
 use crate::core::stop::{Step, Stop};
 use crate::core::vitals::Vitals;
-use crate::proto::wire::ProcessStatus;
+use crate::proto::wire::{ProcessStatus, Program};
 use std::time::{Duration, Instant};
 
 /// One process of the agent, or a file that is read in the place of one.
@@ -66,7 +66,7 @@ impl Agent {
     pub(super) fn started(
         &mut self,
         child: Child,
-        (pid, program): (u32, Option<String>),
+        (pid, program): (u32, Program),
         vitals: Vitals,
         now: Instant,
     ) {
@@ -75,7 +75,7 @@ impl Agent {
             process.began = Some(now);
             process.vitals = vitals;
         }
-        self.program = program.or(self.program.take());
+        self.program = Some(program);
     }
 
     /// A process was measured.

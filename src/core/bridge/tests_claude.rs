@@ -1,6 +1,6 @@
 //! An agent with a process for each session: none is left behind, whatever becomes of the session.
 
-use super::tests_settings::settings;
+use super::tests_settings::{program, settings};
 use super::{AgentId, AgentInput, Bridge, Effect, Exit};
 use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
@@ -147,7 +147,7 @@ fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
         SESSION,
         AgentInput::Started {
             pid: 2,
-            program: None,
+            program: program(),
             vitals: Vitals::default(),
         },
     );

@@ -4,7 +4,7 @@ use super::{AgentSpec, OnLost, Settings};
 use crate::core::limits::Limits;
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use crate::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
 use std::time::Instant;
 
 /// An agent on the command line, everything else as it comes.
@@ -29,4 +29,15 @@ pub fn settings(now: Instant) -> Settings {
         limits: Limits::default(),
         on_lost: OnLost::default(),
     }
+}
+
+/// A program that needed no search.
+pub fn program() -> Box<Program> {
+    Box::new(Program {
+        file: "/agent".into(),
+        real_file: "/agent".into(),
+        found_by: FoundBy::GivenPath,
+        passed_over: Vec::new(),
+        added_path: Vec::new(),
+    })
 }

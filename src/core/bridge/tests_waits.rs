@@ -1,7 +1,7 @@
 //! Waits in virtual time: when they are given up, what is said then, and what is told meanwhile.
 
-use super::tests_settings::settings;
-use super::{AgentId, AgentInput, Bridge, Effect, Measure};
+use super::tests_settings::{program, settings};
+use super::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::Error;
 use crate::core::limits::Wait;
@@ -82,7 +82,7 @@ impl Play {
     fn started(&mut self) {
         let started = AgentInput::Started {
             pid: 1,
-            program: None,
+            program: program(),
             vitals: self.vitals.clone(),
         };
         self.hear(started);

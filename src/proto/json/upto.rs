@@ -88,10 +88,10 @@ mod tests {
             for before in [0, 1, 5, 12] {
                 let text = "a".repeat(before) + &unit.repeat(20_000);
                 // As written by those who escape all they can.
-                let escaped: String = text
-                    .encode_utf16()
-                    .map(|unit| format!("\\u{unit:04x}"))
-                    .collect();
+                let mut escaped = String::new();
+                for unit in text.encode_utf16() {
+                    escaped += &format!("\\u{unit:04x}");
+                }
                 let escaped = RawValue::from_string(format!("\"{escaped}\"")).unwrap();
                 for raw in [to_raw(&text), escaped] {
                     for room in [0, 5, 30_001, 1_000_000] {

@@ -1,0 +1,216 @@
+//! The `PATH` of the user's login shell.
+
+use crate::core::bridge::AgentSpec;
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use crate::shell::agent::Terms;
+use crate::shell::keeper::words::{News, Order};
+use crate::shell::kept::{Kept, Pipes};
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use tracing::debug;
+
+/// How long the shell may take to start: version managers can make that seconds.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// How long it may take to end when nobody needs it any more.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// How much it may print meanwhile.
+const OUTPUT: usize = 256 * 1024;
+
+/// What the shell runs: the same in all of them, since another one prints what it was given. The marks stand
+/// in no line that shows the command.
+const COMMAND: &str = r#"/bin/sh -c 'printf "\n__acpipe_%s__%s__acpipe_%s__\n" begin "$PATH" end'"#;
+const BEGIN: &[u8] = b"__acpipe_begin__";
+const END: &[u8] = b"__acpipe_end__";
+
+/// Switches it off, and tells start-up files what they are run for.
+const OFF: (&str, &str) = ("ACPIPE_NO_PATH_PROBE", "1");
+
+/// What keeps known start-up files from asking questions and from starting a terminal multiplexer.
+const CALM: [(&str, &str); 3] = [
+    ("DISABLE_AUTO_UPDATE", "true"),
+    ("ZSH_TMUX_AUTOSTART", "false"),
+    ("ZSH_TMUX_AUTOSTARTED", "true"),
+];
+
+/// The login shell, asked once, when somebody needs it.
+#[derive(Debug)]
+pub struct LoginShell {
+    allowed: bool,
+    told: OnceCell<Result<Vec<PathBuf>, String>>,
+}
+
+impl LoginShell {
+    /// A shell that was not asked yet, and is never where that is not `allowed`.
+    #[must_use]
+    pub fn new(allowed: bool) -> Self {
+        Self {
+            allowed,
+            told: OnceCell::new(),
+        }
+    }
+
+    /// The directories of its `PATH`.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub async fn dirs(&self, terms: Terms) -> Result<&[PathBuf], &str> {
+        if !self.allowed {
+            return Err("the path probe is switched off");
+        }
+        let told = self.told.get_or_init(|| ask(terms)).await;
+        told.as_deref().map_err(String::as_str)
+    }
+}
+
+async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
+    let shell = std::env::var("SHELL").unwrap_or_default();
+    if shell.is_empty() {
+        return Err("SHELL is not set".to_owned());
+    }
+    let told = timeout(LIMIT, hear(&shell, terms)).await;
+    debug!(shell, ?told, "the login shell was asked for its PATH");
+    match told {
+        Ok(Ok(Some(dirs))) => Ok(dirs),
+        Ok(Ok(None)) => Err(format!("{shell} did not tell its PATH")),
+        Ok(Err(error)) => Err(format!("{shell} did not start: {error}")),
+        Err(_) => {
+            let seconds = LIMIT.as_secs();
+            Err(format!("{shell} did not tell its PATH within {seconds} s"))
+        }
+    }
+}
+
+/// Starts the shell and hears it; its keeper has no terminal, which an interactive shell would take.
+async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
+    let calm = [OFF].into_iter().chain(CALM);
+    let env = calm.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
+    let spec = AgentSpec {
+        command: shell.to_owned(),
+        args: words(Path::new(shell)),
+        cwd: "/".to_owned(),
+        env: env.collect(),
+        source: AgentSource::Client,
+        protocol: Protocol::Acp,
+        options: SessionOptions::default(),
+        child_per_session: false,
+    };
+    let terms = Terms {
+        grace: GRACE,
+        ..terms
+    };
+    // Dropped, the keeper knows that nobody needs the shell any more.
+    let (mut kept, pipes) = Kept::start(OsStr::new(shell), &spec, terms)?;
+    let Pipes {
+        stdin,
+        mut stdout,
+        mut stderr,
+    } = pipes;
+    drop(stdin);
+    let told = tokio::select! {
+        told = read(&mut stdout) => told,
+        never = drain(&mut stderr) => match never {},
+    };
+    if told.is_none()
+        && let Some(News::Failed(errno)) = kept.news().await
+    {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    kept.order(Order::Kill);
+    Ok(told)
+}
+
+/// Takes all that comes, and does not end: a shell whose stderr is closed may.
+async fn drain(from: &mut (impl AsyncRead + Unpin)) -> Infallible {
+    // It may fail, too.
+    let _ = tokio::io::copy(from, &mut tokio::io::sink()).await;
+    std::future::pending().await
+}
+
+/// Reads until the marks are there, whatever else the start-up files print.
+async fn read(from: &mut (impl AsyncRead + Unpin)) -> Option<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    while out.len() < OUTPUT && from.read_buf(&mut out).await.is_ok_and(|n| n > 0) {
+        if let Some(path) = between_marks(&out) {
+            let dirs = std::env::split_paths(OsStr::from_bytes(path));
+            return Some(dirs.filter(|dir| dir.is_absolute()).collect());
+        }
+    }
+    None
+}
+
+fn between_marks(out: &[u8]) -> Option<&[u8]> {
+    let path = &out[memchr::memmem::find(out, BEGIN)? + BEGIN.len()..];
+    Some(&path[..memchr::memmem::find(path, END)?])
+}
+
+/// What a shell is given to run the command as it would at a login in a terminal.
+fn words(shell: &Path) -> Vec<String> {
+    let name = shell
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default();
+    let flags: &[&str] = match name {
+        // A login shell takes nothing else.
+        "csh" | "tcsh" => &["-i", "-c"],
+        _ => &["-l", "-i", "-c"],
+    };
+    flags
+        .iter()
+        .chain([&COMMAND])
+        .map(|&word| word.to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_path_stands_between_the_marks() {
+        let printed = "\n__acpipe_begin__/a:/b c::rel:/é__acpipe_end__\n";
+        let dirs = ["/a", "/b c", "/é"].map(PathBuf::from).to_vec();
+        let noise = "x".repeat(OUTPUT);
+        let cases = [
+            (printed.to_owned(), Some(dirs.clone())),
+            (
+                format!("Welcome!\n$ {COMMAND}\x1b]0;x\x07{printed}bye"),
+                Some(dirs),
+            ),
+            (printed[..30].to_owned(), None),
+            (String::new(), None),
+            (format!("{noise}{printed}"), None),
+            (
+                "\n__acpipe_begin____acpipe_end__\n".to_owned(),
+                Some(Vec::new()),
+            ),
+        ];
+        for (out, want) in cases {
+            let (mut to, mut from) = tokio::io::duplex(1000);
+            let text = out.clone();
+            tokio::spawn(async move {
+                use tokio::io::AsyncWriteExt as _;
+                // The reader may have enough.
+                let _ = to.write_all(text.as_bytes()).await;
+            });
+            assert_eq!(read(&mut from).await, want, "{out:.100}");
+        }
+    }
+
+    #[test]
+    fn shells_are_told_in_their_way() {
+        for (shell, count) in [("/bin/zsh", 4), ("fish", 4), ("/usr/bin/tcsh", 3)] {
+            let words = words(Path::new(shell));
+            assert_eq!(words.len(), count, "{shell}");
+            assert_eq!(words.last().unwrap(), COMMAND);
+        }
+    }
+}
