@@ -1,6 +1,7 @@
 //! Arguments → configuration → run → exit code.
 
 mod args;
+mod logs;
 mod rpc;
 mod run;
 mod schema;
@@ -16,8 +17,9 @@ use crate::shell::{Durability, Events, Files, KEEP, keep};
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
 use clap::Parser as _;
+use logs::{Logs, Secrets};
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -34,8 +36,8 @@ pub fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
-    let _written_at_the_end = log_to_stderr(cli.verbose, quiet);
-    match dispatch(cli) {
+    let done = Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs.secrets));
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&format!("{error:#}"));
@@ -60,10 +62,16 @@ fn complain(text: &str) {
 #[error("{0}")]
 struct Mistake(String);
 
-fn dispatch(cli: Cli) -> anyhow::Result<u8> {
+fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     match cli.verb {
-        Verb::Run(args) => on_runtime(run::run(args)),
-        Verb::Serve(args) => on_runtime(serve::serve(args)),
+        Verb::Run(args) => {
+            secrets.learn(&args.agent.variables());
+            on_runtime(run::run(args))
+        }
+        Verb::Serve(args) => {
+            secrets.learn(&args.agent.variables());
+            on_runtime(serve::serve(args, secrets.clone()))
+        }
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
@@ -77,31 +85,6 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
         .build()
         .context("the runtime could not be made")?
         .block_on(task)
-}
-
-/// Logs through a thread of its own: a stderr that nobody reads must not stop the loop. What it cannot take
-/// is lost, and counted by the writer.
-fn log_to_stderr(verbose: u8, quiet: bool) -> tracing_appender::non_blocking::WorkerGuard {
-    use tracing::level_filters::LevelFilter;
-    let level = match (verbose, quiet) {
-        (_, true) => LevelFilter::ERROR,
-        (0, _) => LevelFilter::WARN,
-        (1, _) => LevelFilter::INFO,
-        (2, _) => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
-        .buffered_lines_limit(1024)
-        .lossy(true)
-        .finish(std::io::stderr());
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(writer)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .without_time()
-        .init();
-    guard
 }
 
 /// What the bridge is told, from the arguments and the environment.
@@ -123,7 +106,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
             command: command.clone(),
             args: args.to_vec(),
             cwd: cwd.clone(),
-            env: agent.env.iter().cloned().collect(),
+            env: agent.variables(),
             source,
             protocol,
             child_per_session: agent.child_per_session,

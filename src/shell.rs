@@ -14,6 +14,7 @@ mod kept;
 mod output;
 mod path;
 mod signals;
+mod stderr;
 mod store;
 
 pub use discover::LoginShell;

@@ -7,13 +7,14 @@ use super::sessions::args::SessionsArgs;
 use crate::core::permit::Policy;
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
-use crate::proto::wire::Protocol;
+use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use options::OptionArgs;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// One small native binary between an app and any coding agent.
 #[derive(Debug, Parser)]
@@ -33,9 +34,41 @@ use timeouts::TimeoutArgs;
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
-    /// Say more on stderr; repeat for more still
+    #[command(flatten)]
+    pub logs: LogArgs,
+}
+
+/// What is logged, and where.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogArgs {
+    /// Say more; repeat for more still: -v is info, -vv debug, -vvv trace
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
+    /// What is logged: off, error, warn, info, debug or trace; and of a part, `warn,acpipe::shell=debug` say
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        env = "ACPIPE_LOG",
+        default_value = "warn",
+        value_parser = levels,
+        global = true
+    )]
+    pub log_level: Targets,
+    /// Log to the end of this file, not to stderr
+    #[arg(long, value_name = "FILE", global = true)]
+    pub log_file: Option<PathBuf>,
+    /// The form of the log
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT", global = true)]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    Text,
+    /// A JSON object a line
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -137,6 +170,11 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
+    /// What is set and unset in the agent's environment.
+    pub fn variables(&self) -> Variables {
+        self.env.iter().cloned().collect()
+    }
+
     /// The login shell, which may be asked or not.
     pub fn login(&self) -> LoginShell {
         LoginShell::new(!self.no_path_probe)
@@ -268,6 +306,19 @@ impl From<Permissions> for Policy {
     }
 }
 
+/// Levels, of all and of parts; a level that is none would be taken for a part.
+fn levels(text: &str) -> Result<Targets, String> {
+    // A variable that is empty says nothing.
+    let text = if text.is_empty() { "warn" } else { text };
+    let words = text.split(',').filter(|word| !word.contains('='));
+    for word in words {
+        if word.is_empty() || word.parse::<LevelFilter>().is_err() {
+            return Err(format!("{word:?} is no level"));
+        }
+    }
+    text.parse().map_err(|error| format!("{error}"))
+}
+
 fn variable(text: &str) -> Result<(String, Option<String>), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
@@ -330,6 +381,22 @@ mod tests {
         }
         for bad in ["", "M", "0", "5X", "99999999999999999999", "99G"] {
             assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn levels_are_of_all_or_of_parts() {
+        for good in [
+            "",
+            "off",
+            "DEBUG",
+            "warn,acpipe::shell=debug",
+            "acpipe::shell=trace",
+        ] {
+            assert!(levels(good).is_ok(), "{good}");
+        }
+        for bad in [",", "loud", "debug,acpipe", "acpipe=loud", "warn,"] {
+            assert!(levels(bad).is_err(), "{bad}");
         }
     }
 

@@ -5,6 +5,7 @@
 mod batch;
 mod methods;
 
+use super::logs::Secrets;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The JSON-RPC side of `acpipe serve`.
 pub struct RpcClient {
+    /// What the client gives away that no log may show.
+    secrets: Secrets,
     methods: Methods,
     framing: Framing,
     out: Vec<u8>,
@@ -65,8 +68,10 @@ struct ChunkPrefix {
 }
 
 impl RpcClient {
-    pub fn new() -> Self {
+    /// A client whose secrets these are to be.
+    pub fn new(secrets: Secrets) -> Self {
         Self {
+            secrets,
             methods: Methods::new(),
             framing: Framing::Lines,
             out: Vec::new(),
@@ -174,6 +179,7 @@ impl RpcClient {
     }
 
     fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
+        self.secrets.learn_from(&command);
         self.last_token += 1;
         let token = Token(self.last_token);
         self.calls.insert(token, Caller { id, batch });
@@ -415,7 +421,7 @@ mod tests {
 
     #[test]
     fn only_what_could_not_be_stored_is_taken_back() {
-        let mut client = RpcClient::new();
+        let mut client = RpcClient::new(Secrets::default());
         for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
             let turn = None;
             let place = Place { session, turn, seq };
@@ -440,7 +446,7 @@ mod tests {
 
     #[test]
     fn several_sessions_are_taken_back_one_after_the_other() {
-        let mut client = RpcClient::new();
+        let mut client = RpcClient::new(Secrets::default());
         let turn = None;
         for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
             let place = Place { session, turn, seq };

@@ -133,7 +133,8 @@ impl Acp {
         let pending = id.and_then(our_id).and_then(|id| self.pending.remove(&id));
         let Some(pending) = pending else {
             // An answer that nobody waits for, or an error without id: for the log, not for the session.
-            warn!(id = ?id.map(RawValue::get), error = ?outcome.err().map(|e| e.message.into_owned()), "unasked answer");
+            warn!(id = ?id.map(RawValue::get), "unasked answer");
+            debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "what it says");
             return;
         };
         events.extend(match outcome {

@@ -5,6 +5,7 @@ use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
 use super::kept::Kept;
 use super::path::explain;
+use super::stderr::Stderr;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::vitals::Vitals;
@@ -23,7 +24,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder as _;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
 const READ_SIZE: usize = 64 * 1024;
@@ -164,10 +165,9 @@ async fn live(
         id,
         kept,
         stdout: Some(pipes.stdout),
-        stderr: Some(pipes.stderr),
+        stderr: Stderr::new(pipes.stderr, vitals.clone()),
         buffer: BytesMut::with_capacity(READ_SIZE),
         frames: LineBatches::new(terms.max_line),
-        said: Vec::new(),
         vitals: vitals.clone(),
         events: events.clone(),
         hangs: None,
@@ -204,11 +204,9 @@ struct Process {
     id: AgentId,
     kept: Kept,
     stdout: Option<Receiver>,
-    stderr: Option<Receiver>,
+    stderr: Stderr,
     buffer: BytesMut,
     frames: LineBatches,
-    /// What was just read of stderr.
-    said: Vec<u8>,
     vitals: Vitals,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// When a keeper that was to kill, and has not ended, is given up.
@@ -228,6 +226,7 @@ impl Process {
                 news = self.kept.news() => match news {
                     Some(News::Running(pid)) => {
                         let pid = pid.unsigned_abs();
+                        info!(pid, file = program.file, found_by = ?program.found_by, "a process of the agent runs");
                         let program = Box::new(program);
                         let vitals = self.vitals.clone();
                         self.tell(AgentInput::Started { pid, program, vitals }).await;
@@ -262,7 +261,7 @@ impl Process {
             if queue.is_none() {
                 queue = self.next_batch();
             }
-            if gone && queue.is_none() && self.stdout.is_none() && self.stderr.is_none() {
+            if gone && queue.is_none() && self.stdout.is_none() && !self.stderr.is_open() {
                 break;
             }
             let hangs = self.hangs.filter(|_| !gone);
@@ -287,11 +286,7 @@ impl Process {
                         }
                     }
                 }
-                closed = read_stderr(self.stderr.as_mut(), &mut self.said, &self.vitals), if self.stderr.is_some() => {
-                    if closed {
-                        self.stderr = None;
-                    }
-                }
+                () = self.stderr.read(), if self.stderr.is_open() => {}
                 news = self.kept.news(), if !gone => match news {
                     Some(News::Ended(status)) => ended = Some(ExitStatus::from_raw(status)),
                     Some(News::Running(_) | News::Failed(_)) => {}
@@ -315,14 +310,19 @@ impl Process {
                     if gone {
                         warn!("another process holds the agent's pipes open: not waiting for it");
                         self.stdout = None;
-                        self.stderr = None;
+                        self.stderr.close();
                     } else if ended.is_none() {
                         queue = Some(AgentInput::OutputClosed);
                     }
                 }
             }
         }
-        let exit = report(ended, &self.vitals);
+        let exit = report(ended, self.vitals.stderr());
+        info!(
+            code = exit.code,
+            signal = exit.signal,
+            "a process of the agent ended"
+        );
         self.tell(AgentInput::Exited(exit)).await;
     }
 
@@ -386,22 +386,10 @@ async fn read(stdout: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     !matches!(stdout.read_buf(buffer).await, Ok(n) if n > 0)
 }
 
-/// Reads more of stderr, of which the end is kept; true when it is closed.
-async fn read_stderr(stderr: Option<&mut Receiver>, said: &mut Vec<u8>, vitals: &Vitals) -> bool {
-    let Some(stderr) = stderr else {
-        return true;
-    };
-    said.clear();
-    let n = stderr.read_buf(said).await.unwrap_or(0);
-    debug!(target: "acpipe::agent_stderr", "{}", String::from_utf8_lossy(said).trim_end());
-    vitals.add_stderr(said);
-    n == 0
-}
-
-fn report(status: Option<ExitStatus>, vitals: &Vitals) -> Exit {
+fn report(status: Option<ExitStatus>, stderr: String) -> Exit {
     Exit {
         code: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
-        stderr: vitals.stderr(),
+        stderr,
     }
 }

@@ -132,7 +132,7 @@ fn surround(command: &mut Command) {
         .env("ACPIPE_STATE_DIR", dir("transport-state"))
         .env_remove("PERSIST_MESSAGES")
         .env_remove("ACPIPE_AGENT")
-        .env_remove("RUST_LOG");
+        .env_remove("ACPIPE_LOG");
 }
 
 /// What the transport thinks of each.

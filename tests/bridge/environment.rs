@@ -412,7 +412,7 @@ fn what_is_no_environment_is_refused_without_its_values() {
     s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
     let stderr = s.finish().stderr;
     assert!(
-        stderr.contains("DEBUG") && !stderr.contains(SECRET),
+        stderr.contains("a process of the agent runs") && !stderr.contains(SECRET),
         "{stderr}"
     );
 }

@@ -69,7 +69,7 @@ impl World {
             .env_remove("ACPIPE_AGENT")
             .env_remove("CLAUDE_CLI_PATH")
             .env("CLAUDE_CONFIG_DIR", self.dir.join("claude"))
-            .env_remove("RUST_LOG")
+            .env_remove("ACPIPE_LOG")
             .env_remove("SHELL")
             .env_remove("ACPIPE_NO_PATH_PROBE")
             .env_remove("PERSIST_MESSAGES")

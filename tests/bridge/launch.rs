@@ -168,12 +168,17 @@ fn a_shell_that_is_of_no_help_is_named() {
 
 #[test]
 fn a_start_can_be_stopped_while_the_shell_is_asked() {
-    for by in ["disconnect", "end of stdin"] {
+    for by in ["disconnect", "end of stdin", "SIGKILL"] {
         let world = World::new();
         let shell = shell(&world, "sleep 1000");
         let mut s = serve(world, &[], &shell);
         let connect = s.send("agent/connect", &json!({"command": "my-agent"}));
         await_file(&s.world.dir.join("asked"));
+        if by == "SIGKILL" {
+            s.kill();
+            assert_eq!(s.world.leak(), None);
+            continue;
+        }
         // Everything else goes on meanwhile.
         assert_eq!(s.call("agent/status", &json!({}))["state"], "starting");
         if by == "disconnect" {

@@ -32,6 +32,7 @@ mod handshake;
 mod keeper;
 mod kills;
 mod launch;
+mod logs;
 mod per_session;
 mod permission;
 mod profiles;

@@ -20,7 +20,7 @@ use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{Rung, Strategy};
 use serde_json::json;
 use std::time::Instant;
-use tracing::info;
+use tracing::{debug, info};
 
 impl Bridge {
     /// A prompt was answered: sends it again where that may help, else gives back how the turn ends.
@@ -70,7 +70,8 @@ impl Bridge {
             Verdict::Ends(ending) => return Some(ending),
             Verdict::Again(class, error, ending) => (class, error, ending),
         };
-        info!(session = id, class, %error, "the prompt is sent again");
+        info!(session = id, class, "the prompt is sent again");
+        debug!(session = id, %error, "what failed");
         let seconds = WAIT.as_secs();
         let notice = to_raw(&json!({
             "severity": "warning",
@@ -230,7 +231,11 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        info!(session = id, %error, "the session is stale: a new one takes its place");
+        info!(
+            session = id,
+            "the session is stale: a new one takes its place"
+        );
+        debug!(session = id, %error, "what the agent says");
         let new = Strategy::Only(Rung::New);
         let mut ladder = Ladder::plan(&new, can, Knowledge::default());
         if let Some(rung) = session.revived.take() {

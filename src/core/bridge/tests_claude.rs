@@ -147,7 +147,7 @@ fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
         SESSION,
         AgentInput::Started {
             pid: 2,
-            program: program(),
+            program: Box::new(program()),
             vitals: Vitals::default(),
         },
     );

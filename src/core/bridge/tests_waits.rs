@@ -82,7 +82,7 @@ impl Play {
     fn started(&mut self) {
         let started = AgentInput::Started {
             pid: 1,
-            program: program(),
+            program: Box::new(program()),
             vitals: self.vitals.clone(),
         };
         self.hear(started);

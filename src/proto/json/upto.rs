@@ -90,7 +90,7 @@ mod tests {
                 // As written by those who escape all they can.
                 let mut escaped = String::new();
                 for unit in text.encode_utf16() {
-                    escaped += &format!("\\u{unit:04x}");
+                    escaped.extend(["\\u".to_owned(), format!("{unit:04x}")]);
                 }
                 let escaped = RawValue::from_string(format!("\"{escaped}\"")).unwrap();
                 for raw in [to_raw(&text), escaped] {

@@ -1,0 +1,164 @@
+//! Logs: to stderr or a file, without secrets, through a thread that the loop never waits for.
+
+mod secrets;
+mod tokens;
+
+use super::Mistake;
+use super::args::{LogArgs, LogFormat};
+pub use secrets::Secrets;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+use tracing::Level;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// How many lines may wait to be written; more are lost.
+const WAITING: usize = 8192;
+
+/// The logs of this run: what waits is written when they are dropped.
+pub struct Logs {
+    guard: Option<WorkerGuard>,
+    lost: ErrorCounter,
+    /// What they hide.
+    pub secrets: Secrets,
+}
+
+impl Logs {
+    /// Begins to log; `quiet` leaves but errors on stderr.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn begin(args: &LogArgs, quiet: bool) -> anyhow::Result<Self> {
+        let secrets = Secrets::default();
+        secrets.learn_inherited();
+        let to: Box<dyn Write + Send> = match &args.log_file {
+            Some(file) => Box::new(open(file)?),
+            None => Box::new(io::stderr()),
+        };
+        let in_file = args.log_file.is_some();
+        let writer = Redacted {
+            to,
+            secrets: secrets.clone(),
+        };
+        let (writer, guard) = NonBlockingBuilder::default()
+            .buffered_lines_limit(WAITING)
+            .lossy(true)
+            .finish(writer);
+        let lost = writer.error_counter();
+        tracing_subscriber::registry()
+            .with(filter(args, quiet && !in_file))
+            .with(format(args.log_format, in_file, writer))
+            .init();
+        log_panics(in_file);
+        Ok(Self {
+            guard: Some(guard),
+            lost,
+            secrets,
+        })
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        let lost = self.lost.dropped_lines();
+        if lost > 0 {
+            tracing::warn!(
+                lost,
+                "lines of the log are lost: they came faster than they were written"
+            );
+        }
+        self.guard = None;
+    }
+}
+
+/// The file at its end; a new one is its owner's alone.
+fn open(path: &Path) -> anyhow::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path);
+    file.map_err(|error| {
+        let message = format!("--log-file: {} cannot be opened: {error}", path.display());
+        Mistake(message).into()
+    })
+}
+
+/// What is logged: `-v` says it in short.
+fn filter(args: &LogArgs, quiet: bool) -> Targets {
+    let level = match (args.verbose, quiet) {
+        (_, true) => Level::ERROR,
+        (0, _) => return args.log_level.clone(),
+        (1, _) => Level::INFO,
+        (2, _) => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    Targets::new().with_default(level)
+}
+
+fn format<S, W>(format: LogFormat, in_file: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    match (format, in_file) {
+        (LogFormat::Json, _) => layer.json().flatten_event(true).boxed(),
+        (LogFormat::Text, true) => layer.with_ansi(false).boxed(),
+        // Somebody looks at it now: the time is known, and who says it is acpipe.
+        (LogFormat::Text, false) => {
+            let ansi = io::stderr().is_terminal();
+            layer
+                .with_ansi(ansi)
+                .with_target(false)
+                .without_time()
+                .boxed()
+        }
+    }
+}
+
+/// A panic is a line of the log; where that is a file it is told on stderr as well.
+fn log_panics(in_file: bool) {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let at = panic.location().map(ToString::to_string);
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or("unnamed");
+        let message = crate::core::error::clip(text.unwrap_or("it does not say why"));
+        tracing::error!(target: "acpipe::panic", at, thread, "acpipe panicked: {message}");
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            tracing::error!(target: "acpipe::panic", "{backtrace}");
+        }
+        if in_file {
+            told(panic);
+        }
+    }));
+}
+
+/// A writer that gets no secrets: each write is a whole event.
+struct Redacted<W> {
+    to: W,
+    secrets: Secrets,
+}
+
+impl<W: Write> Write for Redacted<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.to.write_all(self.secrets.hide(&text).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,214 @@
+//! What no log shows: the values that the client gave to agents and MCP servers.
+
+use super::tokens::{self, HIDDEN};
+use crate::core::client::Command;
+use crate::proto::wire::Variables;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The shortest value that is looked for: what is shorter stands everywhere.
+const SHORTEST: usize = 6;
+
+/// How many bytes of values are kept; the oldest are forgotten.
+const ROOM: usize = 1 << 20;
+
+/// The values, shared by those who learn them and the one who hides them.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets(Arc<RwLock<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// When each was learned, by number, and what it is: the longest first, since one may be a part of another.
+    values: Vec<(u64, String)>,
+    bytes: usize,
+    last: u64,
+}
+
+impl Secrets {
+    /// Learns the values of variables.
+    pub fn learn(&self, variables: &Variables) {
+        for value in variables.0.values().flatten() {
+            self.learn_value(value);
+        }
+    }
+
+    /// Learns what acpipe's own environment calls a secret: agents inherit it.
+    pub fn learn_inherited(&self) {
+        for (name, value) in std::env::vars_os() {
+            if tokens::names_secret(&name.to_string_lossy()) {
+                self.learn_value(&value.to_string_lossy());
+            }
+        }
+    }
+
+    /// Learns what a command gives to agents and MCP servers.
+    pub fn learn_from(&self, command: &Command) {
+        let servers = match command {
+            Command::Connect(p) => return self.learn(&p.env),
+            Command::UpdateEnvironment(p) => return self.learn(&p.set),
+            Command::Ensure(p) => &p.mcp_servers,
+            Command::Create(p) => &p.mcp_servers,
+            _ => return,
+        };
+        for server in servers {
+            self.learn_all(&server["env"]);
+            self.learn_all(&server["headers"]);
+        }
+    }
+
+    /// Learns all texts but names.
+    fn learn_all(&self, value: &Value) {
+        match value {
+            Value::String(value) => self.learn_value(value),
+            Value::Array(values) => values.iter().for_each(|value| self.learn_all(value)),
+            Value::Object(fields) => {
+                for (_, value) in fields.iter().filter(|(name, _)| *name != "name") {
+                    self.learn_all(value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Learns a value, a line of it at a time, as logs have them: plain, and quoted once or twice.
+    fn learn_value(&self, value: &str) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for line in value.lines().filter(|line| line.len() >= SHORTEST) {
+            let once = quoted(line);
+            let twice = quoted(&once);
+            for form in [line.to_owned(), once, twice] {
+                known.add(form);
+            }
+        }
+    }
+
+    /// The text without them, and without what looks like others.
+    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut shown = Cow::Borrowed(text);
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, value) in &known.values {
+            if shown.contains(value.as_str()) {
+                shown = Cow::Owned(shown.replace(value.as_str(), HIDDEN));
+            }
+        }
+        match shown {
+            Cow::Borrowed(text) => tokens::hide(text),
+            Cow::Owned(text) => Cow::Owned(tokens::hide(&text).into_owned()),
+        }
+    }
+}
+
+impl Known {
+    fn add(&mut self, value: String) {
+        self.last += 1;
+        if let Some((age, _)) = self.values.iter_mut().find(|(_, known)| *known == value) {
+            *age = self.last;
+            return;
+        }
+        self.bytes += value.len();
+        self.values.push((self.last, value));
+        while self.bytes > ROOM
+            && let Some((oldest, _)) = self
+                .values
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (age, _))| *age)
+        {
+            self.bytes -= self.values.remove(oldest).1.len();
+        }
+        self.values
+            .sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+    }
+}
+
+/// A text as it stands in JSON, without the quotes.
+fn quoted(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn command(method: &str, params: Value) -> Command {
+        match method {
+            "connect" => Command::Connect(serde_json::from_value(params).unwrap()),
+            "update" => Command::UpdateEnvironment(serde_json::from_value(params).unwrap()),
+            "create" => Command::Create(serde_json::from_value(params).unwrap()),
+            _ => Command::Ensure(serde_json::from_value(params).unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_a_client_gives_is_hidden() {
+        let server = json!({"name": "the-server", "url": "https://the-host", "command": "the-command",
+            "env": [{"name": "THE_NAME", "value": "hunter-1"}],
+            "headers": [{"name": "X-Header", "value": "hunter-2"}]});
+        let cases = [
+            (
+                "connect",
+                json!({"env": {"A": "hunter-1", "B": "hunter-2", "C": null}}),
+            ),
+            ("update", json!({"set": {"A": "hunter-1", "B": "hunter-2"}})),
+            ("ensure", json!({"mcpServers": [server]})),
+            (
+                "create",
+                json!({"sessionId": "s", "mcpServers": [server, 1, null]}),
+            ),
+            (
+                "ensure",
+                json!({"mcpServers": [{"env": {"A": "hunter-1"}, "headers": {"B": "hunter-2"}}]}),
+            ),
+        ];
+        for (method, params) in cases {
+            let secrets = Secrets::default();
+            secrets.learn_from(&command(method, params));
+            let text = "THE_NAME hunter-1, the-server the-host the-command X-Header hunter-2";
+            let want = "THE_NAME [hidden], the-server the-host the-command X-Header [hidden]";
+            assert_eq!(secrets.hide(text), want, "{method}");
+        }
+    }
+
+    #[test]
+    fn values_are_known_in_every_form() {
+        let secrets = Secrets::default();
+        let value = "a\"b\\c-d";
+        let set = [
+            ("A", value),
+            ("B", "line one\nline two\n\nx"),
+            ("C", "line one and more"),
+        ];
+        let set = set.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
+        secrets.learn(&set.into_iter().collect());
+        let once = json!(value).to_string();
+        let twice = json!(once).to_string();
+        for text in [value.to_owned(), once, twice, format!("{value:?}")] {
+            assert!(!secrets.hide(&text).contains("-d"), "{text}");
+        }
+        assert_eq!(secrets.hide("line two; x"), "[hidden]; x");
+        assert_eq!(
+            secrets.hide("line one and more."),
+            "[hidden].",
+            "the longest first"
+        );
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_where_they_are_too_many() {
+        let secrets = Secrets::default();
+        let of = |n: usize| format!("{n}-{}", "x".repeat(ROOM / 8));
+        for n in 0..100 {
+            secrets.learn_value(&of(n));
+            assert_eq!(secrets.hide(&of(n)), HIDDEN);
+        }
+        let known = secrets.0.read().unwrap();
+        assert!(known.bytes <= ROOM);
+        assert_eq!(
+            known.bytes,
+            known.values.iter().map(|(_, v)| v.len()).sum::<usize>()
+        );
+    }
+}

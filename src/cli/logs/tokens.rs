@@ -1,0 +1,236 @@
+//! What looks like a secret, whoever wrote it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What stands in the place of a secret.
+pub const HIDDEN: &str = "[hidden]";
+
+/// How keys of known services begin, and how much follows at least.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-", 16),
+    ("sk_live_", 16),
+    ("rk_live_", 16),
+    ("ghp_", 16),
+    ("gho_", 16),
+    ("ghu_", 16),
+    ("ghs_", 16),
+    ("ghr_", 16),
+    ("github_pat_", 16),
+    ("glpat-", 16),
+    ("npm_", 30),
+    ("hf_", 20),
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("xoxb-", 16),
+    ("xoxa-", 16),
+    ("xoxp-", 16),
+    ("xapp-", 16),
+    ("AIza", 30),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("ya29.", 16),
+    ("eyJ", 20),
+];
+
+/// How a header begins that goes on with a secret.
+const SCHEMES: &[&str] = &["bearer", "basic"];
+
+/// How the names of secrets end, without what parts their words.
+const NAMES: &[&str] = &[
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "authorization",
+    "credential",
+    "credentials",
+];
+
+/// The shortest value of a named secret that is hidden; what is shorter may be said of a secret.
+const SHORTEST: usize = 6;
+
+/// The text without what looks like a secret.
+pub fn hide(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut done = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let word = run(text, at, is_word);
+        if let Some(secret) = userinfo(text, at).or_else(|| after(text, &word)) {
+            shown.push_str(&text[done..secret.start]);
+            shown.push_str(HIDDEN);
+            done = secret.end;
+            at = secret.end;
+        } else {
+            at = if word.is_empty() {
+                at + text[at..].chars().next().map_or(1, char::len_utf8)
+            } else {
+                word.end
+            };
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(&text[done..]);
+    Cow::Owned(shown)
+}
+
+/// The secret that a word is, or that it announces.
+fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let said = &text[word.clone()];
+    for (prefix, least) in PREFIXES {
+        if said.starts_with(prefix.trim_end_matches('.')) && text[word.start..].starts_with(prefix)
+        {
+            let secret = run(text, word.start + prefix.len(), is_token);
+            return (secret.len() >= *least).then_some(secret);
+        }
+    }
+    if is_scheme(said) {
+        let secret = run(text, run(text, word.end, |c| c == ' ').end, is_token);
+        let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
+        return (secret.len() >= 8 && is_random).then_some(secret);
+    }
+    if !names_secret(said) {
+        return None;
+    }
+    let is_quote = |c| matches!(c, '"' | '\'' | '\\');
+    let is_option = said.starts_with("--");
+    let separator = run(text, word.end, |c| {
+        is_quote(c) || matches!(c, ' ' | ':' | '=') || (is_option && c == ',')
+    });
+    if !is_option && !text[separator.clone()].contains([':', '=']) {
+        return None;
+    }
+    let secret = run(text, separator.end, |c| {
+        !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
+    });
+    let said = &text[secret.clone()];
+    (secret.len() >= SHORTEST && !is_scheme(said)).then_some(secret)
+}
+
+/// Whether it is the name of a secret.
+pub fn names_secret(name: &str) -> bool {
+    let name = name.replace(['_', '-'], "").to_ascii_lowercase();
+    NAMES.iter().any(|known| name.ends_with(known))
+}
+
+/// The password of an address.
+fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
+    let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
+    let user = run(text, start, is_userinfo);
+    let colon = text[user.clone()].find(':')?;
+    let is_there = text[user.end..].starts_with('@') && user.start + colon + 1 < user.end;
+    is_there.then(|| user.start + colon + 1..user.end)
+}
+
+/// The characters from `at` on that are so.
+fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
+    let rest = &text[at..];
+    at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())
+}
+
+fn is_scheme(word: &str) -> bool {
+    SCHEMES
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn is_token(c: char) -> bool {
+    is_word(c) || matches!(c, '.' | '~' | '+' | '/' | '=')
+}
+
+fn is_userinfo(c: char) -> bool {
+    !c.is_whitespace() && !matches!(c, '/' | '@' | '"' | '\'' | '\\' | '<' | '>')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_hidden() {
+        let cases = [
+            (
+                "key sk-ant-api03-AbCdEf0123456789, ok",
+                "key sk-[hidden], ok",
+            ),
+            ("ghp_0123456789abcdefABCDEF", "ghp_[hidden]"),
+            (
+                "(github_pat_11ABCDE_0123456789abc)",
+                "(github_pat_[hidden])",
+            ),
+            ("/AKIAIOSFODNN7EXAMPLE/", "/AKIA[hidden]"),
+            ("ya29.a0AfH6SMBx_0123456789", "ya29.[hidden]"),
+            ("jwt=eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.c2ln", "jwt=eyJ[hidden]"),
+            (
+                "Authorization: Bearer abc.DEF-123",
+                "Authorization: Bearer [hidden]",
+            ),
+            (
+                "authorization: basic dXNlcjpwYXNz=",
+                "authorization: basic [hidden]",
+            ),
+            (
+                r#"{"apiKey":"abcdef","a":1}"#,
+                r#"{"apiKey":"[hidden]","a":1}"#,
+            ),
+            (
+                r#"{\"api_key\": \"abcdef\"}"#,
+                r#"{\"api_key\": \"[hidden]\"}"#,
+            ),
+            (
+                "ANTHROPIC_API_KEY=päßwörd x",
+                "ANTHROPIC_API_KEY=[hidden] x",
+            ),
+            ("X-Api-Key: abcdef", "X-Api-Key: [hidden]"),
+            ("--token abcdef --x", "--token [hidden] --x"),
+            (
+                r#"["--auth-token", "abcdef"]"#,
+                r#"["--auth-token", "[hidden]"]"#,
+            ),
+            ("?access_token=abcdef&b=1", "?access_token=[hidden]&b=1"),
+            ("https://me:hunter2@host/x", "https://me:[hidden]@host/x"),
+            (
+                "password=first1 and secret=second",
+                "password=[hidden] and secret=[hidden]",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(hide(text), want);
+        }
+    }
+
+    #[test]
+    fn what_does_not_is_shown() {
+        let texts = [
+            "task-runner-of-many-words",
+            "sk-short",
+            "max_tokens=100000 inputTokens: 123456",
+            "the token was refused",
+            "a bearer authentication is needed",
+            "token: none",
+            "https://host:8080/a@b",
+            "see ://",
+            "ends in token=",
+            "a secret",
+            "é😀 unicode \u{2028}",
+            "",
+        ];
+        for text in texts {
+            assert!(
+                matches!(hide(text), Cow::Borrowed(same) if same == text),
+                "{text}"
+            );
+        }
+    }
+}

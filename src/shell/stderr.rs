@@ -1,0 +1,98 @@
+//! What an agent writes to stderr: its end is kept for errors, its lines are logged.
+
+use crate::core::vitals::Vitals;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tracing::{Level, debug, enabled};
+
+/// The longest piece that is logged as one line.
+const LINE: usize = 8 * 1024;
+
+/// The stderr of a process.
+#[derive(Debug)]
+pub struct Stderr {
+    from: Option<Receiver>,
+    /// What was read and is not logged yet.
+    lines: Vec<u8>,
+    vitals: Vitals,
+}
+
+impl Stderr {
+    /// Its end is kept in the signs of life.
+    pub fn new(from: Receiver, vitals: Vitals) -> Self {
+        Self {
+            from: Some(from),
+            lines: Vec::new(),
+            vitals,
+        }
+    }
+
+    /// Whether more may come.
+    pub fn is_open(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Nothing more of it counts.
+    pub fn close(&mut self) {
+        self.from = None;
+        self.log(true);
+    }
+
+    /// Reads more, and closes it at its end.
+    pub async fn read(&mut self) {
+        let Some(from) = &mut self.from else { return };
+        let before = self.lines.len();
+        let n = from.read_buf(&mut self.lines).await.unwrap_or(0);
+        if n == 0 {
+            return self.close();
+        }
+        self.vitals.add_stderr(&self.lines[before..]);
+        self.log(false);
+    }
+
+    /// Logs the lines that are whole; what hides secrets in the log sees none in two halves.
+    fn log(&mut self, all: bool) {
+        if !enabled!(target: "acpipe::agent_stderr", Level::DEBUG) {
+            self.lines.clear();
+            return;
+        }
+        let mut logged = 0;
+        while let Some(line) = next_line(&self.lines[logged..], all) {
+            let text = String::from_utf8_lossy(&self.lines[logged..logged + line]);
+            debug!(target: "acpipe::agent_stderr", "{}", text.trim_end());
+            logged += line;
+        }
+        self.lines.drain(..logged);
+    }
+}
+
+/// The length of the next piece to be logged, if there is one.
+fn next_line(text: &[u8], all: bool) -> Option<usize> {
+    let whole = memchr::memchr(b'\n', text).map(|at| at + 1);
+    let rest = (all && !text.is_empty()).then_some(text.len());
+    let line = whole.or(rest).or((text.len() >= LINE).then_some(LINE))?;
+    Some(line.min(LINE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_logged_when_they_are_whole() {
+        let long = vec![b'x'; LINE + 5];
+        let cases: [(&[u8], bool, Option<usize>); 8] = [
+            (b"", false, None),
+            (b"", true, None),
+            (b"half", false, None),
+            (b"half", true, Some(4)),
+            (b"one\ntwo", false, Some(4)),
+            (b"\n", false, Some(1)),
+            (&long, false, Some(LINE)),
+            (&long[..LINE - 1], false, None),
+        ];
+        for (text, all, want) in cases {
+            assert_eq!(next_line(text, all), want, "{}", text.len());
+        }
+    }
+}
