@@ -59,6 +59,8 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         cwd: "/".into(),
         id_prefix: "bench".into(),
         clock: (Instant::now(), 0),
+        idle_after: None,
+        max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
         on_lost: OnLost::default(),

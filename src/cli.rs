@@ -117,6 +117,8 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
+        idle_after: None,
+        max_sessions: None,
         inherited: inherited(),
         limits: agent.timeouts.limits(),
         on_lost: OnLost {

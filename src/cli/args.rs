@@ -1,5 +1,6 @@
 //! The command line.
 
+mod limits;
 mod options;
 mod timeouts;
 
@@ -11,6 +12,7 @@ use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use limits::LimitArgs;
 use options::OptionArgs;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
@@ -128,6 +130,8 @@ pub struct RunArgs {
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]
 pub struct ServeArgs {
+    #[command(flatten)]
+    pub limits: LimitArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
 }

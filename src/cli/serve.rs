@@ -10,7 +10,11 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store(&args.agent.store)?;
-    let bridge = Bridge::new(super::settings(&args.agent)?, store);
+    let mut settings = super::settings(&args.agent)?;
+    let idle = args.limits.idle_timeout;
+    settings.idle_after = Some(idle).filter(|idle| !idle.is_zero());
+    settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
+    let bridge = Bridge::new(settings, store);
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
     drive(bridge, &mut client, Some(stdin), stored, max_line, login).await?;

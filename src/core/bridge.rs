@@ -9,6 +9,7 @@ mod agents;
 mod commands;
 mod environment;
 mod history;
+mod idle;
 mod listing;
 mod news;
 mod options;
@@ -26,6 +27,8 @@ mod storage;
 mod tests_claude;
 #[cfg(test)]
 mod tests_crossings;
+#[cfg(test)]
+mod tests_idle;
 #[cfg(test)]
 mod tests_settings;
 #[cfg(test)]
@@ -77,6 +80,10 @@ pub struct Settings {
     pub clock: (Instant, i64),
     /// What becomes of a history that the agent knows nothing of any more.
     pub on_lost: OnLost,
+    /// How long what nobody uses is kept; `None` for ever.
+    pub idle_after: Option<Duration>,
+    /// How many sessions are live at most, where that is not as usual.
+    pub max_sessions: Option<usize>,
     /// acpipe's own environment, of which agents inherit.
     pub inherited: Variables,
     /// How long is waited for what.
@@ -185,6 +192,8 @@ struct Agent {
     dialect: Box<dyn Dialect>,
     phase: Phase,
     processes: Vec<Process>,
+    /// When it last had a session, or something else to do.
+    used: Instant,
     /// Its program, once a process of it was started.
     program: Option<Program>,
     /// What is to be done to its processes and was not handed out yet.
@@ -206,6 +215,8 @@ enum Phase {
     Ready(Box<AgentInfo>),
     Stopping {
         waiters: Vec<Token>,
+        /// Why, where nobody asked for it.
+        why: Option<String>,
         /// The agent to start when this one has ended, and who waits for it.
         next: Option<(Box<AgentSpec>, Vec<Token>)>,
     },
@@ -266,6 +277,10 @@ pub struct Bridge {
     subagents: HashMap<String, String>,
     /// The sessions whose turns were answered, since when: they end when all that was received is read.
     ended: Vec<(String, Instant)>,
+    /// Sessions that were let go.
+    released: BTreeMap<String, idle::Released>,
+    /// When it is looked next what can be let go.
+    idle_check: Option<Instant>,
     /// The sessions whose turns are over: the next prompts may go out.
     freed: Vec<String>,
     /// News of sessions that an agent told of before it answered the call for them.
@@ -313,6 +328,8 @@ impl Bridge {
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
             ended: Vec::new(),
+            released: BTreeMap::new(),
+            idle_check: None,
             freed: Vec::new(),
             early: HashMap::new(),
             early_at: None,
@@ -384,6 +401,8 @@ impl Bridge {
             .filter_map(|l| Some((l.until?, "session/list")));
         let times = agent.into_iter().chain(process).chain(restart);
         let times = times.chain(sessions).chain(listings);
+        let idle = self.idle_check.map(|at| (at, "idle"));
+        let times = times.chain(idle);
         times.min_by_key(|(at, _)| *at)
     }
 
@@ -396,6 +415,7 @@ impl Bridge {
         self.tick_restart(now, outlet);
         self.tick_sessions(now, outlet);
         self.tick_listings(now, outlet);
+        self.tick_idle(now, outlet);
         self.go_on(now, outlet);
     }
 

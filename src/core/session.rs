@@ -69,6 +69,8 @@ pub struct Session {
     pub running: Option<Running>,
     /// The message of what the agent says unasked, while no prompt runs.
     pub unprompted: Option<Unprompted>,
+    /// When somebody last did something in it; `None` until that is noted.
+    pub used: Option<Instant>,
     /// The last message that ended.
     pub last: Option<Last>,
     /// The prompt of a turn that was given up and that the agent has not answered yet.
@@ -237,6 +239,7 @@ impl Session {
             activity: None,
             running: None,
             unprompted: None,
+            used: None,
             last: None,
             abandoned: None,
             silence: None,

@@ -157,7 +157,7 @@ fn calls_are_answered_in_the_middle_of_a_flood() {
 /// Everything is bounded: what waits for an agent that does not read its stdin too.
 #[test]
 fn an_agent_that_does_not_read_is_given_up() {
-    let mut s = Server::ready(&json!({}));
+    let mut s = Server::ready_with(&["--max-sessions", "2000"], &json!({}));
     let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
     let pid = i32::try_from(pid).unwrap();
     signal(pid, Signal::STOP);

@@ -29,6 +29,7 @@ mod flood;
 mod framing;
 mod garbage;
 mod handshake;
+mod idle;
 mod keeper;
 mod kills;
 mod launch;

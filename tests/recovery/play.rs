@@ -90,6 +90,8 @@ impl Play {
             cwd: "/".into(),
             id_prefix: format!("t{seq}"),
             clock: (now, 0),
+            idle_after: None,
+            max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
             on_lost: OnLost {

@@ -100,6 +100,8 @@ impl Driver {
             cwd: "/project".into(),
             id_prefix: "t".into(),
             clock: (Instant::now(), 0),
+            idle_after: None,
+            max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
             on_lost: OnLost::default(),

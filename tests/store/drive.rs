@@ -111,6 +111,8 @@ impl World {
             cwd: "/".into(),
             id_prefix: prefix.into(),
             clock: (now, 0),
+            idle_after: None,
+            max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
             on_lost: OnLost::default(),

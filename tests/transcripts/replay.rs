@@ -204,6 +204,8 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
         clock: (now, 0),
+        idle_after: None,
+        max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
         on_lost: OnLost::default(),

@@ -33,13 +33,15 @@ impl Bridge {
             let message = "the agent was disconnected before it was ready";
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
-        self.begin_stopping(None, now, outlet);
+        self.begin_stopping(None, None, now, outlet);
     }
 
-    /// Begins the end of the agent's processes; `next` is the agent to start when they have ended.
+    /// Begins the end of the agent's processes; `next` is the agent to start when they have ended, `why` is told
+    /// where nobody asked for the end.
     pub(super) fn begin_stopping(
         &mut self,
         next: Option<(Box<AgentSpec>, Vec<Token>)>,
+        why: Option<String>,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
@@ -47,10 +49,11 @@ impl Bridge {
         let Some(agent) = &mut self.agent else { return };
         agent.phase = Phase::Stopping {
             waiters: Vec::new(),
+            why: why.clone(),
             next,
         };
         let over = agent.processes.is_empty();
-        Self::tell_agent_state(AgentState::Stopping, None, outlet);
+        Self::tell_agent_state(AgentState::Stopping, why, outlet);
         if over {
             let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
             self.agent_gone(&error, now, outlet);
@@ -65,7 +68,7 @@ impl Bridge {
             self.replace_agent(now, outlet);
         } else if !self.is_stopping() {
             // No turn runs any more, and prompts that wait go to the agent that is started after this one.
-            self.begin_stopping(None, now, outlet);
+            self.begin_stopping(None, None, now, outlet);
         }
     }
 
@@ -94,11 +97,11 @@ impl Bridge {
             return;
         };
         let (reason, next) = match agent.phase {
-            Phase::Stopping { waiters, next, .. } => {
+            Phase::Stopping { waiters, next, why } => {
                 for token in waiters {
                     outlet.reply(token, Ok(Reply::Done(Done {})));
                 }
-                (None, next)
+                (why, next)
             }
             Phase::Starting { .. } | Phase::Ready(_) => (Some(error.message.clone()), None),
         };

@@ -47,6 +47,7 @@ impl Bridge {
         if self.ending.is_some() && !matches!(command, Command::Shutdown) {
             return Err(out_of_order("acpipe is shutting down"));
         }
+        self.note_use(&command, now);
         match command {
             Command::Initialize(p) => {
                 let result = self.initialize(&p)?;
@@ -245,6 +246,7 @@ impl Bridge {
                 silence: Silence::begin(now, self.settings.limits.of(Wait::Initialize)),
             },
             processes: Vec::new(),
+            used: now,
             program: None,
             out,
         });
@@ -319,6 +321,7 @@ impl Bridge {
                 }
                 Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
                     session.must_have(&p.options)?;
+                    session.used = Some(now);
                     let recovery = Recovery {
                         rung: Rung::Live,
                         memory: Memory::Kept,
@@ -337,6 +340,7 @@ impl Bridge {
                 Stage::Resting => {}
             }
         }
+        self.make_room(id, now, outlet)?;
         self.need_agent(now, outlet)?;
         let spec = match (&self.agent, &self.crashed) {
             (Some(agent), _) => &agent.spec,

@@ -146,7 +146,7 @@ impl Bridge {
             Phase::Ready(_) => Vec::new(),
         };
         let next = Some((Box::new(agent.spec.clone()), waiters));
-        self.begin_stopping(next, now, outlet);
+        self.begin_stopping(next, None, now, outlet);
     }
 
     /// The old agent is no more: notes which sessions it had, and sends them on their way to the new one.

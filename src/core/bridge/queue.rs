@@ -60,6 +60,7 @@ impl Bridge {
         let session = self.sessions.get(id);
         let resting = session.is_some_and(|s| matches!(s.stage, Stage::Resting));
         if resting {
+            self.make_room(id, now, outlet)?;
             self.need_agent(now, outlet)?;
         }
         if let Some(session) = self.sessions.get_mut(id) {
@@ -84,7 +85,8 @@ impl Bridge {
     pub(super) fn next_prompt(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
         let lost = |s: &Session| matches!(s.stage, Stage::Resting) && !s.queue.is_empty();
         if self.sessions.get(id).is_some_and(lost) && !self.is_stopping() {
-            if let Err(error) = self.need_agent(now, outlet) {
+            let room = self.make_room(id, now, outlet);
+            if let Err(error) = room.and_then(|()| self.need_agent(now, outlet)) {
                 self.fail_queue(id, &error, outlet);
             } else if let Some(session) = self.sessions.get_mut(id) {
                 session.begin_opening(Strategy::Auto, Vec::new());

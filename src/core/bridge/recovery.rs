@@ -323,6 +323,7 @@ impl Bridge {
             self.opening_failed(id, &error, now, outlet);
             return;
         }
+        session.used = Some(now);
         let live = Stage::Live { agent_session };
         session.silence = None;
         let waiters = match std::mem::replace(&mut session.stage, live) {

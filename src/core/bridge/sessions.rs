@@ -58,6 +58,9 @@ impl Bridge {
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
         self.let_go(id);
+        if let Some(agent) = &mut self.agent {
+            agent.used = now;
+        }
         self.sessions.remove(id);
         Ok(())
     }
@@ -86,6 +89,9 @@ impl Bridge {
             self.view.chunks = p.chunks;
             for session in self.sessions.values_mut() {
                 session.view.chunks = p.chunks;
+            }
+            for released in self.released.values_mut() {
+                released.view.chunks = p.chunks;
             }
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! Modes, models and options: set by the client, and set again in a session that was brought back.
 
 use super::commands::{STOPPING, out_of_order};
-use super::{Agent, Bridge, Call};
+use super::{Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -40,7 +40,9 @@ impl Bridge {
         let resolved = agent_session
             .as_ref()
             .map(|_| setting.clone().resolve(&session.state));
-        if self.agent.as_ref().is_some_and(Agent::is_stopping) {
+        session.used = Some(now);
+        let comes_back = agent_session.is_none() && self.is_renewing();
+        if self.is_stopping() && !comes_back {
             return Err(out_of_order(STOPPING));
         }
         if let (Some(agent_session), Some(setting)) = (agent_session, resolved) {
@@ -53,6 +55,7 @@ impl Bridge {
             return Ok(());
         }
         if resting {
+            self.make_room(&id, now, outlet)?;
             self.need_agent(now, outlet)?;
         }
         if let Some(session) = self.sessions.get_mut(&id) {

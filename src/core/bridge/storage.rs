@@ -62,6 +62,7 @@ impl Bridge {
         session.wanted = identity.wanted;
         session.cost = identity.cost;
         self.sessions.insert(id.to_owned(), session);
+        self.take_back(id);
         Ok(())
     }
 

@@ -25,6 +25,8 @@ pub fn settings(now: Instant) -> Settings {
         cwd: "/".into(),
         id_prefix: "t".into(),
         clock: (now, 0),
+        idle_after: None,
+        max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
         on_lost: OnLost::default(),

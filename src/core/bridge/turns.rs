@@ -172,7 +172,9 @@ impl Bridge {
             return false;
         };
         let agent_session = session.agent_session().map(str::to_owned);
+        // A turn that was given up was cancelled already.
         if session.running.is_none()
+            && session.abandoned.is_none()
             && let (Some(unprompted), Some(agent), Some(agent_session)) =
                 (&mut session.unprompted, &mut self.agent, &agent_session)
         {
@@ -307,6 +309,7 @@ impl Bridge {
             return;
         };
         session.silence = None;
+        session.used = Some(now);
         let cancelled = running.is_cancelled();
         let timing = Timing {
             total: now.saturating_duration_since(running.started),

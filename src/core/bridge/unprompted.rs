@@ -145,6 +145,7 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
+        session.used = Some(now);
         if let Some(unprompted) = &mut session.unprompted {
             unprompted.quiet_at = Some(now + QUIET_LIMIT);
             return;

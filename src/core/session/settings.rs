@@ -35,6 +35,12 @@ impl PendingSettings {
         first.map(|at| (at, "setting"))
     }
 
+    /// Whether nobody waits for anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queued.is_empty() && self.waiting.is_empty()
+    }
+
     /// Puts off what is to be given up.
     pub fn postpone(&mut self, by: Duration) {
         let deadlines = self.waiting.iter_mut();
