@@ -289,6 +289,10 @@ impl Outlet for RpcClient {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
+    fn large_chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        self.write_chunk(place, |out| chunk.write(out));
+    }
+
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {
         // Writing into memory cannot fail.
         self.write_chunk(place, |out| _ = serde_json::to_writer(out, chunk));

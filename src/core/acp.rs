@@ -97,6 +97,14 @@ struct OpenSession<'a> {
     mcp_servers: &'a [serde_json::Value],
 }
 
+/// `session/prompt`, its text borrowed: it can be large.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptRequest<'a> {
+    session_id: &'a str,
+    prompt: Vec<prompt::Block<'a>>,
+}
+
 /// `session/set_model`: gone from ACP, but many agents have nothing else.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -293,12 +301,15 @@ impl Dialect for Acp {
         &mut self,
         call: CallId,
         session: &str,
-        parts: &[PromptPart],
+        parts: &[PromptPart<'_>],
         degrade: bool,
         out: &mut Outgoing,
     ) -> Result<(), Error> {
         let blocks = prompt::blocks(parts, self.info.capabilities, degrade)?;
-        let params = schema::PromptRequest::new(session.to_owned(), blocks);
+        let params = PromptRequest {
+            session_id: session,
+            prompt: blocks,
+        };
         self.call(Pending::Prompt(call), &params, out);
         Ok(())
     }

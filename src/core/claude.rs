@@ -206,7 +206,7 @@ impl Dialect for Claude {
         &mut self,
         call: CallId,
         session: &str,
-        parts: &[PromptPart],
+        parts: &[PromptPart<'_>],
         degrade: bool,
         out: &mut Outgoing,
     ) -> Result<(), Error> {
@@ -215,7 +215,7 @@ impl Dialect for Claude {
         let (child, session) = self
             .session(session)
             .ok_or_else(|| Self::no_session(session))?;
-        session.prompt(call, uuid, &content, out.lines(child));
+        session.prompt(call, uuid, content, out.lines(child));
         Ok(())
     }
 

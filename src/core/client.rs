@@ -125,6 +125,12 @@ pub trait Outlet {
     fn set_unsent(&mut self, _bytes: usize) {}
     /// The next chunk, and the JSON of it.
     fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]);
+    /// The next chunk, where it is so large that its JSON should be written in one place alone.
+    fn large_chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        self.chunk(place, chunk, &json);
+    }
     /// A chunk of an earlier turn, once more.
     fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
     /// A chunk of which there is only the JSON.

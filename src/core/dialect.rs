@@ -10,6 +10,7 @@ use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, SessionOptions, Variables};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// One agent's protocol.
 pub trait Dialect {
@@ -48,7 +49,7 @@ pub trait Dialect {
         &mut self,
         call: CallId,
         session: &str,
-        parts: &[PromptPart],
+        parts: &[PromptPart<'_>],
         degrade: bool,
         out: &mut Outgoing,
     ) -> Result<(), Error>;
@@ -214,12 +215,12 @@ pub enum Opening<'a> {
     Load(&'a str),
 }
 
-/// A piece of a prompt.
+/// A piece of a prompt; what can be large is borrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PromptPart {
-    Text(String),
+pub enum PromptPart<'a> {
+    Text(Cow<'a, str>),
     File {
-        url: String,
+        url: Cow<'a, str>,
         media_type: Option<String>,
         name: Option<String>,
     },

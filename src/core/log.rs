@@ -8,13 +8,17 @@ mod read;
 mod record;
 
 use super::error::{Error, ErrorKind};
-use super::store::{Card, LogFile};
+use super::store::{Card, Count, LogFile, Write};
 use crate::proto::chunk::Chunk;
 use index::{Index, Part};
 pub use read::{Page, Stored};
 pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;
+use std::io::Write as _;
 use std::ops::Range;
+
+/// Lines beyond this size go to the file at once, in bytes.
+pub const LARGE: usize = 1 << 20;
 
 /// The log of one session.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct Log {
     pending: Vec<u8>,
     /// How many bytes of these the client knows of, though the disk did not take them.
     owed: usize,
+    /// Why the file did not take something large.
+    failed: Option<std::io::Error>,
     /// The beginning of the last chunk's line, and its turn.
     prefix: (Option<String>, Vec<u8>),
 }
@@ -51,6 +57,7 @@ impl Log {
             index: Index::default(),
             pending: Vec::new(),
             owed: 0,
+            failed: None,
             prefix: (None, record::chunk_prefix(None)),
         };
         log.scan().map_err(|e| cannot("read", &e))?;
@@ -125,6 +132,39 @@ impl Log {
         (seq, &self.pending[json])
     }
 
+    /// The same with a large one, which is written at once; where that fails, [`Log::commit`] says so. Gives the
+    /// number.
+    pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
+        let seq = self.index.seq + 1;
+        let prefix = record::chunk_prefix(turn);
+        let at = self.write_through(&|mut out| {
+            out.write_all(&prefix)?;
+            write!(out, "{seq},\"chunk\":")?;
+            // In large pieces, which nothing has to gather.
+            let mut gathered = std::io::BufWriter::new(&mut out);
+            serde_json::to_writer(&mut gathered, chunk)?;
+            gathered.write_all(b"}\n")?;
+            gathered.flush()
+        });
+        if let Some(at) = at {
+            self.index.chunk(seq, turn, Part::Middle, &at);
+        }
+        seq
+    }
+
+    /// Writes all that was taken down, and a large line after it; gives where it is.
+    fn write_through(&mut self, write: &Write<'_>) -> Option<Range<u64>> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let written = self.write_out().and_then(|()| {
+            let begin = self.file.end();
+            self.file.append_from(write)?;
+            Ok(begin..self.file.end())
+        });
+        written.map_err(|e| self.failed = Some(e)).ok()
+    }
+
     /// The same with a chunk in the middle of a message of which there is only the JSON; gives the number.
     pub fn json_chunk(&mut self, turn: Option<&str>, json: &[u8]) -> u64 {
         self.line(turn, Part::Middle, |out| out.extend_from_slice(json))
@@ -157,13 +197,24 @@ impl Log {
 
     /// Takes down anything else.
     pub fn append(&mut self, record: &Record<'_>) {
-        let before = self.pending.len();
-        if serde_json::to_writer(&mut self.pending, record).is_err() {
-            self.pending.truncate(before);
+        let mut size = Count::default();
+        if serde_json::to_writer(&mut size, record).is_err() {
             return;
         }
-        self.pending.push(b'\n');
-        let at = self.range_from(before);
+        let at = if size.0 > LARGE as u64 {
+            self.write_through(&|mut out| {
+                let mut gathered = std::io::BufWriter::new(&mut out);
+                serde_json::to_writer(&mut gathered, record)?;
+                gathered.write_all(b"\n")?;
+                gathered.flush()
+            })
+        } else {
+            let before = self.pending.len();
+            let _ = serde_json::to_writer(&mut self.pending, record);
+            self.pending.push(b'\n');
+            Some(self.range_from(before))
+        };
+        let Some(at) = at else { return };
         match record {
             Record::Session { at, identity } => {
                 (*at).clone_into(&mut self.index.updated_at);
@@ -191,7 +242,7 @@ impl Log {
     /// Whether there is something that the file has to take before the client may see it.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        self.pending.len() > self.owed
+        self.pending.len() > self.owed || self.failed.is_some()
     }
 
     /// Writes what was taken down since the last time: all of it or nothing. What is owed may wait.
@@ -199,26 +250,34 @@ impl Log {
     /// # Errors
     /// The disk is full or fails: what was taken down is forgotten, with its numbers.
     pub fn commit(&mut self) -> Result<(), Error> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        match self.file.append(&self.pending) {
-            Ok(()) => {
-                self.pending.clear();
-                self.owed = 0;
-                if self.file.begin() > 0 {
-                    self.index.forget_before(self.file.begin());
-                }
-                Ok(())
-            }
-            Err(_) if !self.is_dirty() => Ok(()),
-            Err(e) => {
+        let dirty = self.is_dirty();
+        let written = match self.failed.take() {
+            Some(e) => Err(e),
+            None => self.write_out(),
+        };
+        match written {
+            Err(e) if dirty => {
                 self.pending.truncate(self.owed);
                 // Where it cannot be read either, that is told when it is to be read.
                 let _ = self.scan();
                 Err(cannot("written", &e))
             }
+            _ => Ok(()),
         }
+    }
+
+    fn write_out(&mut self) -> std::io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.file.append(&self.pending)?;
+        self.pending.clear();
+        self.pending.shrink_to(LARGE);
+        self.owed = 0;
+        if self.file.begin() > 0 {
+            self.index.forget_before(self.file.begin());
+        }
+        Ok(())
     }
 
     /// What was taken down since the last commit may be shown though the disk does not take it: the news

@@ -1,6 +1,5 @@
 //! Prompts that are sent again: which errors pass by themselves, and what a turn knows of its attempts.
 
-use super::dialect::PromptPart;
 use super::error::{Error, ErrorKind};
 use super::event::{StopReason, TurnEnd};
 use super::summary::Ending;
@@ -117,7 +116,8 @@ pub struct Attempts {
 /// What is sent again.
 #[derive(Debug)]
 pub struct Prompt {
-    pub parts: Vec<PromptPart>,
+    /// The `UIMessage` of the user.
+    pub message: Value,
     pub degrade: bool,
 }
 
@@ -366,7 +366,7 @@ mod tests {
         let names = std::sync::Arc::default();
         let mut turn = Turn::start("m".into(), "claude", &json!({}), &names, &mut Nowhere);
         let prompt = Prompt {
-            parts: Vec::new(),
+            message: Value::Null,
             degrade: false,
         };
         let wish = Wish {

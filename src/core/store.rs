@@ -31,6 +31,24 @@ pub trait Store: Debug {
     fn list(&mut self, ticket: u64) -> bool;
 }
 
+/// Writes something large; may be asked to more than once.
+pub type Write<'a> = dyn Fn(&mut dyn io::Write) -> io::Result<()> + 'a;
+
+/// Takes note of how much is written, and of nothing else.
+#[derive(Debug, Default)]
+pub struct Count(pub u64);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The bytes of one log. Dropping it lets other programs have it.
 pub trait LogFile: Debug {
     /// Where it ends: how many bytes there are, those included that were given up at the beginning.
@@ -46,6 +64,16 @@ pub trait LogFile: Debug {
     /// # Errors
     /// The disk is full or fails; what was there before is as it was.
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
+
+    /// The same with what `write` writes, which is too large to be in memory once more.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
+        let mut lines = Vec::new();
+        write(&mut lines)?;
+        self.append(&lines)
+    }
 
     /// Reads a part that is there.
     ///

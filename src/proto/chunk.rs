@@ -4,6 +4,7 @@
 //! known in advance) and `providerExecuted: true` (the client must not try to run them).
 
 mod parts;
+mod weight;
 
 use super::json::Raw;
 pub use parts::{FinishReason, SubagentState, ToolInput, ToolOutput, ToolState};

@@ -15,6 +15,16 @@ pub const DEFAULT_MAX_LINE: usize = 64 * 1024 * 1024;
 const SNIFF_HEAD: usize = 4096;
 const SNIFF_TAIL: usize = 256;
 
+/// A buffer that is larger grew for a long line, in bytes.
+const GROWN: usize = 1 << 20;
+
+/// Gives the memory back of an empty buffer that held `before` bytes: it would stay with it.
+pub fn give_back(buffer: &mut BytesMut, before: usize) {
+    if buffer.is_empty() && before.max(buffer.capacity()) > GROWN {
+        *buffer = BytesMut::new();
+    }
+}
+
 /// What a run of bytes from an agent turned out to be.
 #[derive(Debug, PartialEq)]
 pub enum Batch {
@@ -253,6 +263,10 @@ impl ClientFrames {
             if end.is_some() {
                 bytes::Buf::advance(&mut self.ready, 1);
             }
+            if self.ready.is_empty() {
+                // Else it would keep the memory of the line.
+                self.ready = Bytes::new();
+            }
             if !line.trim_ascii().is_empty() {
                 return Some(ClientFrame::Message(line));
             }
@@ -361,129 +375,13 @@ pub fn write_framed(out: &mut Vec<u8>, framing: Framing, write: impl FnOnce(&mut
             out.push(b'\n');
         }
         Framing::ContentLength => {
-            let mut body = Vec::new();
-            write(&mut body);
-            out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
-            out.append(&mut body);
+            let begin = out.len();
+            write(out);
+            let header = format!("Content-Length: {}\r\n\r\n", out.len() - begin);
+            out.splice(begin..begin, header.into_bytes());
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Feeds `input` in pieces of `size` bytes and collects every item.
-    fn feed<D: Decoder<Error = io::Error>>(mut d: D, input: &[u8], size: usize) -> Vec<D::Item> {
-        let mut buf = BytesMut::new();
-        let mut items = Vec::new();
-        for piece in input.chunks(size.max(1)) {
-            buf.extend_from_slice(piece);
-            while let Some(item) = d.decode(&mut buf).unwrap() {
-                items.push(item);
-            }
-        }
-        while let Some(item) = d.decode_eof(&mut buf).unwrap() {
-            items.push(item);
-        }
-        items
-    }
-
-    fn agent_lines(input: &[u8], max: usize, size: usize) -> Vec<String> {
-        let mut seen = Vec::new();
-        for batch in feed(LineBatches::new(max), input, size) {
-            match batch {
-                Batch::Lines(b) => {
-                    seen.extend(lines(&b).map(|l| String::from_utf8_lossy(l.text).into_owned()));
-                }
-                Batch::TooLong(o) => seen.push(format!(
-                    "<{} {}…{}>",
-                    o.len,
-                    String::from_utf8_lossy(&o.head),
-                    String::from_utf8_lossy(&o.tail)
-                )),
-            }
-        }
-        seen
-    }
-
-    #[test]
-    fn any_chunking_gives_the_same_lines() {
-        let input = b"{\"a\":1}\n\r\n\xff\xfe\nlonger than twelve\n{\"b\":2}\r\nlast";
-        let whole = agent_lines(input, 12, input.len());
-        assert_eq!(
-            whole,
-            [
-                "{\"a\":1}",
-                "\r",
-                "\u{fffd}\u{fffd}",
-                "<18 longer than twelve…longer than twelve>",
-                "{\"b\":2}\r",
-                "last"
-            ]
-        );
-        for size in 1..input.len() {
-            let seen = agent_lines(input, 12, size);
-            let lengths = |v: &[String]| {
-                v.iter()
-                    .map(|s| s.split('…').next().unwrap_or("").len().min(4))
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(lengths(&seen), lengths(&whole), "pieces of {size}");
-            assert_eq!(seen.len(), whole.len(), "pieces of {size}");
-        }
-    }
-
-    #[test]
-    fn an_overlong_line_keeps_its_ends_and_frees_the_rest() {
-        let mut input = b"{\"id\":7,\"result\":\"".to_vec();
-        input.resize(100_000, b'x');
-        input.extend_from_slice(b"\",\"jsonrpc\":\"2.0\"}\nnext\n");
-        let items = feed(LineBatches::new(1000), &input, 777);
-        let [Batch::TooLong(long), Batch::Lines(next)] = &items[..] else {
-            panic!("{items:?}")
-        };
-        assert!(long.head.starts_with(b"{\"id\":7,"));
-        assert!(long.tail.ends_with(b"\"jsonrpc\":\"2.0\"}"));
-        assert_eq!(&next[..], b"next\n");
-    }
-
-    fn client(input: &[u8], max: usize, size: usize) -> Vec<String> {
-        feed(ClientFrames::new(max), input, size)
-            .into_iter()
-            .map(|f| match f {
-                ClientFrame::Message(m) => String::from_utf8_lossy(&m).into_owned(),
-                ClientFrame::TooLong(n) => format!("<too long {n}>"),
-                ClientFrame::BadHeader(h) => format!("<bad {h}>"),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn both_framings_are_told_by_the_first_bytes() {
-        let lsp = b"Content-Length: 2\r\n\r\n{}content-length:3\r\nX: y\r\n\r\n[1]Content-Length: 99\r\n\r\n";
-        let mut long = lsp.to_vec();
-        long.extend([b'x'; 99]);
-        long.extend_from_slice(b"Nope: 1\r\n\r\nContent-Length: 2\r\n\r\n{}");
-        for size in [1, 2, 3, 7, 1000] {
-            assert_eq!(
-                client(&long, 50, size),
-                ["{}", "[1]", "<too long 99>", "<bad Nope: 1>", "{}"]
-            );
-            assert_eq!(
-                client(b"\n {\"a\":1}\n\n[2]", 50, size),
-                [" {\"a\":1}", "[2]"]
-            );
-        }
-    }
-
-    #[test]
-    fn frames_are_answered_in_kind() {
-        let mut out = Vec::new();
-        write_framed(&mut out, Framing::ContentLength, |o| {
-            o.extend_from_slice(b"{}");
-        });
-        write_framed(&mut out, Framing::Lines, |o| o.extend_from_slice(b"{}"));
-        assert_eq!(out, b"Content-Length: 2\r\n\r\n{}{}\n");
-    }
-}
+mod tests;

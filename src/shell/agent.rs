@@ -9,7 +9,7 @@ use super::stderr::Stderr;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::vitals::Vitals;
-use crate::proto::frame::LineBatches;
+use crate::proto::frame::{LineBatches, give_back};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
 use rustix::process::Pid;
@@ -354,7 +354,9 @@ impl Process {
     }
 
     fn next_batch(&mut self) -> Option<AgentInput> {
+        let before = self.buffer.len();
         let batch = self.frames.decode(&mut self.buffer).ok().flatten();
+        give_back(&mut self.buffer, before);
         batch.map(AgentInput::Batch)
     }
 
@@ -378,10 +380,6 @@ async fn read(stdout: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     let Some(stdout) = stdout else {
         return true;
     };
-    if buffer.is_empty() && buffer.capacity() > 16 * READ_SIZE {
-        // It grew for one long line: its memory is given back.
-        *buffer = BytesMut::new();
-    }
     buffer.reserve(READ_SIZE);
     !matches!(stdout.read_buf(buffer).await, Ok(n) if n > 0)
 }

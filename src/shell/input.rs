@@ -1,6 +1,6 @@
 //! The client's stdin, on a thread of its own: the descriptor stays as the client made it.
 
-use crate::proto::frame::{ClientFrame, ClientFrames, Framing};
+use crate::proto::frame::{ClientFrame, ClientFrames, Framing, give_back};
 use bytes::BytesMut;
 use std::io::Read;
 use tokio::sync::mpsc;
@@ -49,11 +49,13 @@ fn pump(mut stdin: impl Read, max_message: usize, sender: &mpsc::Sender<ClientIn
         };
         buffer.extend_from_slice(&piece[..n]);
         loop {
+            let before = buffer.len();
             let frame = if n == 0 {
                 frames.decode_eof(&mut buffer)
             } else {
                 frames.decode(&mut buffer)
             };
+            give_back(&mut buffer, before);
             let Ok(Some(frame)) = frame else { break };
             let input = ClientInput::Frame(frames.framing(), frame);
             if sender.blocking_send(input).is_err() {

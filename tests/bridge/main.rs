@@ -36,6 +36,7 @@ mod launch;
 mod logs;
 mod per_session;
 mod permission;
+mod pressure;
 mod profiles;
 mod queue;
 mod recovery;

@@ -65,12 +65,12 @@ impl Live {
         self.messages
             .push(json!({ "id": format!("u{n}"), "role": "user", "parts": parts }));
         let text = |part: &Value, name: &str| part[name].as_str().map(str::to_owned);
-        let parts: Vec<PromptPart> = parts
+        let parts: Vec<PromptPart<'_>> = parts
             .iter()
             .map(|part| match part["type"].as_str() {
-                Some("text") => PromptPart::Text(text(part, "text").unwrap()),
+                Some("text") => PromptPart::Text(text(part, "text").unwrap().into()),
                 Some("file") => PromptPart::File {
-                    url: text(part, "url").unwrap(),
+                    url: text(part, "url").unwrap().into(),
                     media_type: text(part, "mediaType"),
                     name: text(part, "filename"),
                 },

@@ -81,7 +81,7 @@ mod tests {
     /// The kind that the error has as the answer to a prompt.
     fn kind(error: &str) -> ErrorKind {
         let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
-        let parts = [PromptPart::Text("x".to_owned())];
+        let parts = [PromptPart::Text("x".into())];
         acp.prompt(CallId(1), "s", &parts, false, &mut out).unwrap();
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out);

@@ -6,35 +6,52 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use schema::ContentBlock;
+use serde::Serialize;
 
 /// The content blocks of a prompt.
 ///
 /// # Errors
 /// A part that the agent cannot take, unless `degrade` allows to send a link in its place.
-pub fn blocks(
-    parts: &[PromptPart],
+pub fn blocks<'a>(
+    parts: &'a [PromptPart<'_>],
     can: AgentCapabilities,
     degrade: bool,
-) -> Result<Vec<ContentBlock>, Error> {
-    parts.iter().map(|part| block(part, can, degrade)).collect()
-}
-
-fn block(part: &PromptPart, can: AgentCapabilities, degrade: bool) -> Result<ContentBlock, Error> {
-    let (url, media_type, name) = match part {
-        PromptPart::Text(text) => {
-            return Ok(ContentBlock::Text(schema::TextContent::new(text)));
-        }
+) -> Result<Vec<Block<'a>>, Error> {
+    let block = |part: &'a PromptPart<'_>| match part {
+        PromptPart::Text(text) => Ok(Block::Text { kind: "text", text }),
         PromptPart::File {
             url,
             media_type,
             name,
-        } => (url, media_type, name),
+        } => file(url, media_type.as_deref(), name.as_deref(), can, degrade)
+            .map(|block| Block::Other(Box::new(block))),
     };
-    let name = name.as_deref();
+    parts.iter().map(block).collect()
+}
+
+/// A content block; text is borrowed.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Block<'a> {
+    Text {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        text: &'a str,
+    },
+    Other(Box<ContentBlock>),
+}
+
+fn file(
+    url: &str,
+    media_type: Option<&str>,
+    name: Option<&str>,
+    can: AgentCapabilities,
+    degrade: bool,
+) -> Result<ContentBlock, Error> {
     let Some(data) = DataUrl::read(url) else {
-        return Ok(link(url, name, media_type.as_deref()));
+        return Ok(link(url, name, media_type));
     };
-    let media = media_type.as_deref().unwrap_or(data.media_type);
+    let media = media_type.unwrap_or(data.media_type);
     let kind = media.split('/').next().unwrap_or_default();
     match kind {
         "image" if can.image => Ok(ContentBlock::Image(schema::ImageContent::new(
@@ -89,7 +106,7 @@ mod tests {
 
     fn sent(url: &str, name: Option<&str>, can: AgentCapabilities, degrade: bool) -> Value {
         let part = PromptPart::File {
-            url: url.to_owned(),
+            url: url.into(),
             media_type: None,
             name: name.map(str::to_owned),
         };

@@ -20,7 +20,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         // What is wrong with it is told now, not when its turn comes.
-        prompt_parts(&p.message)?;
+        prompt_parts(Some(&p.message.parts))?;
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
         let id = &id.to_owned();
         if let Some(given) = &p.turn_id {

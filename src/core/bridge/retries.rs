@@ -3,7 +3,7 @@
 
 use super::commands::{STOPPING, out_of_order};
 use super::recovery::PAGES;
-use super::turns::with_history;
+use super::turns::{prompt_parts, with_history};
 use super::{Bridge, Call, Phase};
 use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
@@ -104,8 +104,10 @@ impl Bridge {
             return;
         };
         let call = CallId(self.last_call + 1);
-        let Prompt { parts, degrade } = &running.attempts.prompt;
-        let parts = with_history(session.reinject.take(), parts);
+        let Prompt { message, degrade } = &running.attempts.prompt;
+        // It was sent before.
+        let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
+        let parts = with_history(session.reinject.take(), &parts);
         let dialect = &mut agent.dialect;
         running.waits = dialect.is_busy(&agent_session);
         if let Err(error) = dialect.prompt(call, &agent_session, &parts, *degrade, &mut agent.out) {

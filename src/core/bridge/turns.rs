@@ -16,7 +16,6 @@ use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw, value};
-use crate::proto::wire::UserMessage;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -40,13 +39,13 @@ impl Bridge {
             turn_id,
             prompt: p,
         } = queued;
-        let (parts, skipped) = prompt_parts(&p.message)?;
+        let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
         let message_id = self.next_id("msg");
         let waited = self.waited;
         let at = self.time(now);
-        let user = p
-            .message
-            .to_ui_message(|| message_id.replacen("msg", "user", 1));
+        let user_id = || message_id.replacen("msg", "user", 1);
+        let message = p.message.into_ui_message(user_id);
+        let (parts, _) = prompt_parts(message["parts"].as_array())?;
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             return Err(out_of_order("there is no agent: call agent/connect first"));
@@ -66,7 +65,7 @@ impl Bridge {
         session.log.append(&Record::Prompt {
             at: &at,
             turn_id: &turn_id,
-            message: &user,
+            message: &message,
         });
         if let Err(error) = self.write(id, now, outlet) {
             if let Some(agent) = &mut self.agent {
@@ -104,7 +103,7 @@ impl Bridge {
             after_output: p.retry_after_output,
         };
         let degrade = p.degrade;
-        let attempts = Attempts::first(Prompt { parts, degrade }, wish);
+        let attempts = Attempts::first(Prompt { message, degrade }, wish);
         let mut running = Running::new(turn, turn_id, token, call, attempts, now);
         running.waits = waits;
         running.skipped_parts = skipped;
@@ -346,41 +345,47 @@ impl Session {
 }
 
 /// A prompt, with what was said before for an agent that has lost its memory of it.
-pub(super) fn with_history(said: Option<String>, parts: &[PromptPart]) -> Cow<'_, [PromptPart]> {
+pub(super) fn with_history<'a>(
+    said: Option<String>,
+    parts: &'a [PromptPart<'a>],
+) -> Cow<'a, [PromptPart<'a>]> {
     let Some(said) = said else {
         return Cow::Borrowed(parts);
     };
-    let told = PromptPart::Text(format!(
+    let told = PromptPart::Text(Cow::Owned(format!(
         "What was said in this conversation before, of which you have no memory:\n\n{said}\n\n\
          (End of what was said before. The next message follows.)"
-    ));
+    )));
     std::iter::once(told).chain(parts.iter().cloned()).collect()
 }
 
 /// The parts of a prompt that can be sent, and the types of those that cannot.
-pub(super) fn prompt_parts(message: &UserMessage) -> Result<(Vec<PromptPart>, Vec<String>), Error> {
+pub(super) fn prompt_parts(
+    message: Option<&Vec<Value>>,
+) -> Result<(Vec<PromptPart<'_>>, Vec<String>), Error> {
     let mut parts = Vec::new();
     let mut skipped = Vec::new();
-    for (n, part) in message.parts.iter().enumerate() {
-        let field = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+    for (n, part) in message.into_iter().flatten().enumerate() {
+        let said = |name: &str| part.get(name).and_then(Value::as_str);
+        let field = |name: &str| said(name).map(str::to_owned);
         let need = |name: &str| {
-            field(name)
+            said(name)
                 .ok_or_else(|| invalid(&format!("message.parts[{n}].{name}"), "a string is needed"))
         };
-        match need("type")?.as_str() {
-            "text" => parts.push(PromptPart::Text(need("text")?)),
+        match need("type")? {
+            "text" => parts.push(PromptPart::Text(need("text")?.into())),
             "file" => parts.push(PromptPart::File {
-                url: need("url")?,
+                url: need("url")?.into(),
                 media_type: field("mediaType"),
                 name: field("filename"),
             }),
             "source-url" => parts.push(PromptPart::File {
-                url: need("url")?,
+                url: need("url")?.into(),
                 media_type: None,
                 name: field("title"),
             }),
             "source-document" => parts.push(PromptPart::File {
-                url: need("sourceId")?,
+                url: need("sourceId")?.into(),
                 media_type: field("mediaType"),
                 name: field("filename").or_else(|| field("title")),
             }),

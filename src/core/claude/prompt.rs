@@ -12,11 +12,11 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 ///
 /// # Errors
 /// A file that the CLI cannot take, unless `degrade` allows to send its name alone.
-pub fn blocks(parts: &[PromptPart], degrade: bool) -> Result<Vec<Value>, Error> {
+pub fn blocks(parts: &[PromptPart<'_>], degrade: bool) -> Result<Vec<Value>, Error> {
     parts.iter().map(|part| block(part, degrade)).collect()
 }
 
-fn block(part: &PromptPart, degrade: bool) -> Result<Value, Error> {
+fn block(part: &PromptPart<'_>, degrade: bool) -> Result<Value, Error> {
     let (url, media_type, name) = match part {
         PromptPart::Text(text) => return Ok(words(text)),
         PromptPart::File {
@@ -76,7 +76,7 @@ mod tests {
     fn files_go_in_the_best_form_that_the_cli_takes() {
         let sent = |url: &str, name: Option<&str>, degrade| {
             let part = PromptPart::File {
-                url: url.to_owned(),
+                url: url.into(),
                 media_type: None,
                 name: name.map(str::to_owned),
             };

@@ -175,14 +175,16 @@ impl Session {
     }
 
     /// Sends a prompt.
-    pub fn prompt(&mut self, call: CallId, uuid: String, content: &[Value], out: &mut Vec<u8>) {
-        let frame = json!({
+    pub fn prompt(&mut self, call: CallId, uuid: String, content: Vec<Value>, out: &mut Vec<u8>) {
+        let mut frame = json!({
             "type": "user",
-            "message": { "role": "user", "content": content },
+            "message": { "role": "user" },
             "parent_tool_use_id": null,
             "session_id": self.id,
             "uuid": uuid,
         });
+        // Moved: it can be large.
+        frame["message"]["content"] = content.into();
         write(&frame, out);
         self.prompt = Some(Prompt {
             call,

@@ -3,7 +3,7 @@
 use super::Session;
 use super::unsent::Unsent;
 use crate::core::client::{Outlet, Place};
-use crate::core::log::Log;
+use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::turn::ChunkSink;
 use crate::proto::chunk::Chunk;
@@ -49,6 +49,9 @@ impl<O: Outlet> ChunkSink for Numbered<'_, O> {
 
 impl<O: Outlet> Numbered<'_, O> {
     fn number(&mut self, chunk: &Chunk<'_>) {
+        if chunk.weight() > LARGE {
+            return self.number_large(chunk);
+        }
         let (seq, json) = self.log.chunk(self.turn, chunk);
         if !self.view.chunks {
             return;
@@ -65,6 +68,22 @@ impl<O: Outlet> Numbered<'_, O> {
                 chunk.write(&mut json);
                 self.outlet.chunk(place, chunk, &json);
             }),
+        }
+    }
+
+    /// The same without a copy between the agent's line, the file and what the client gets.
+    fn number_large(&mut self, chunk: &Chunk<'_>) {
+        let seq = self.log.large_chunk(self.turn, chunk);
+        if self.view.chunks {
+            let place = Place {
+                session: self.session,
+                turn: self.turn,
+                seq,
+            };
+            let outlet = &mut *self.outlet;
+            self.view
+                .profile
+                .adapt(chunk, |chunk| outlet.large_chunk(place, chunk));
         }
     }
 

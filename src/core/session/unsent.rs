@@ -5,7 +5,7 @@
 //! the same part. It passes chunks of other parts on the way, of which it is independent, so that readers end
 //! up with the same message. Everything else has to keep its place: before it, all that waits is numbered.
 
-use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
+use crate::proto::chunk::{Chunk, ToolInput};
 use crate::proto::json::Raw;
 use serde_json::value::RawValue;
 
@@ -98,28 +98,22 @@ struct Piece<'a> {
     /// The words that it adds, and what is said of them; a state otherwise.
     words: Option<(Raw<'a>, Option<Raw<'a>>)>,
     has: Has,
-    /// About how large it is.
-    weight: usize,
 }
 
 impl<'a> Piece<'a> {
     fn words(kind: Kind, id: &'a str, delta: Raw<'a>, about: Option<Raw<'a>>) -> Self {
         Self {
-            kind,
-            id,
             words: Some((delta, about)),
-            has: Has::default(),
-            weight: len(Some(delta)) + len(about),
+            ..Self::state(kind, id)
         }
     }
 
-    fn state(kind: Kind, id: &'a str, weight: usize) -> Self {
+    fn state(kind: Kind, id: &'a str) -> Self {
         Self {
             kind,
             id,
             words: None,
             has: Has::default(),
-            weight,
         }
     }
 
@@ -142,7 +136,6 @@ impl<'a> Piece<'a> {
             } => Self::words(Kind::InputDelta, tool_call_id, input_text_delta, None),
             Chunk::ToolInputAvailable(ToolInput {
                 tool_call_id,
-                input,
                 title,
                 tool_metadata,
                 ..
@@ -151,15 +144,10 @@ impl<'a> Piece<'a> {
                     title: title.is_some(),
                     metadata: tool_metadata.is_some(),
                 },
-                ..Self::state(
-                    Kind::Input,
-                    tool_call_id,
-                    len(input) + state_len(tool_metadata),
-                )
+                ..Self::state(Kind::Input, tool_call_id)
             },
             Chunk::ToolOutputAvailable {
                 tool_call_id,
-                output,
                 tool_metadata,
                 ..
             } => Self {
@@ -167,32 +155,17 @@ impl<'a> Piece<'a> {
                     title: false,
                     metadata: tool_metadata.is_some(),
                 },
-                ..Self::state(
-                    Kind::Output,
-                    tool_call_id,
-                    output_len(output) + state_len(tool_metadata),
-                )
+                ..Self::state(Kind::Output, tool_call_id)
             },
-            Chunk::DataToolCall { id, data } => {
-                Self::state(Kind::ToolCall, id, state_len(Some(Named("", data))))
-            }
-            Chunk::DataPlan { id, data } => Self::state(Kind::Plan, id, len(Some(data))),
-            Chunk::DataPermission { id, data } => {
-                Self::state(Kind::Permission, id, len(Some(data)))
-            }
-            Chunk::DataTerminal { id, data } => Self::state(Kind::Terminal, id, len(Some(data))),
-            // How large it is shows when it is written.
-            Chunk::DataSubagent { id, .. } => Self::state(Kind::Subagent, id, 0),
-            Chunk::DataSessionMessage { id, data } => {
-                Self::state(Kind::Letter, id, len(Some(data)))
-            }
-            Chunk::DataSession { id, data, .. } => Self::state(Kind::Session, id, len(Some(data))),
-            Chunk::DataCompaction { id, data } => {
-                Self::state(Kind::Compaction, id, len(Some(data)))
-            }
-            Chunk::DataStructuredOutput { id, data } => {
-                Self::state(Kind::StructuredOutput, id, len(Some(data)))
-            }
+            Chunk::DataToolCall { id, .. } => Self::state(Kind::ToolCall, id),
+            Chunk::DataPlan { id, .. } => Self::state(Kind::Plan, id),
+            Chunk::DataPermission { id, .. } => Self::state(Kind::Permission, id),
+            Chunk::DataTerminal { id, .. } => Self::state(Kind::Terminal, id),
+            Chunk::DataSubagent { id, .. } => Self::state(Kind::Subagent, id),
+            Chunk::DataSessionMessage { id, .. } => Self::state(Kind::Letter, id),
+            Chunk::DataSession { id, .. } => Self::state(Kind::Session, id),
+            Chunk::DataCompaction { id, .. } => Self::state(Kind::Compaction, id),
+            Chunk::DataStructuredOutput { id, .. } => Self::state(Kind::StructuredOutput, id),
             _ => return None,
         })
     }
@@ -205,20 +178,6 @@ impl<'a> Piece<'a> {
     }
 }
 
-fn len(raw: Option<Raw<'_>>) -> usize {
-    raw.map_or(0, |raw| raw.0.get().len())
-}
-
-fn output_len(output: Option<ToolOutput<'_>>) -> usize {
-    output.map_or(0, |o| len(o.content) + len(o.raw_output))
-}
-
-fn state_len(state: Option<Named<'_, ToolState<'_>>>) -> usize {
-    state.map_or(0, |Named(_, s)| {
-        len(s.raw_input) + len(s.raw_output) + len(s.content) + len(s.locations)
-    })
-}
-
 impl Unsent {
     /// Bytes that wait; none only where nothing does.
     #[must_use]
@@ -228,7 +187,7 @@ impl Unsent {
 
     /// Lets a chunk wait; false where it cannot, or not behind those that wait now.
     pub fn take(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> bool {
-        let Some(piece) = Piece::of(chunk).filter(|piece| piece.weight <= LARGEST) else {
+        let Some(piece) = Piece::of(chunk).filter(|_| chunk.weight() <= LARGEST) else {
             return false;
         };
         if self.turn.as_deref() != turn {

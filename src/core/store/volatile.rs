@@ -1,6 +1,6 @@
 //! Sessions in memory, for as long as the program runs: `--persist never`.
 
-use super::{Card, LogFile, Store};
+use super::{Card, Count, LogFile, Store, Write};
 use crate::core::error::Error;
 use std::io;
 use std::ops::Range;
@@ -34,6 +34,18 @@ struct Memory {
     bytes: Vec<u8>,
 }
 
+impl Memory {
+    /// Gives the oldest half up where there is too much.
+    fn give_up(&mut self) {
+        if self.bytes.len() > KEPT {
+            let half = self.bytes.len() / 2;
+            let line = memchr::memchr(b'\n', &self.bytes[half..]).map_or(half, |at| half + at + 1);
+            self.bytes.drain(..line);
+            self.given_up += line as u64;
+        }
+    }
+}
+
 impl LogFile for Memory {
     fn end(&self) -> u64 {
         self.given_up + self.bytes.len() as u64
@@ -45,15 +57,23 @@ impl LogFile for Memory {
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes.extend_from_slice(lines);
-        if self.bytes.len() > KEPT {
-            let half = self.bytes.len() / 2;
-            let line = memchr::memchr(b'\n', &self.bytes[half..]).map_or(half, |at| half + at + 1);
-            self.bytes.drain(..line);
-            self.given_up += line as u64;
-        }
+        self.give_up();
         Ok(())
     }
 
+    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
+        let mut size = Count::default();
+        write(&mut size)?;
+        if size.0 > KEPT as u64 {
+            // It would be given up at once.
+            self.given_up = self.end() + size.0;
+            self.bytes = Vec::new();
+            return Ok(());
+        }
+        write(&mut self.bytes)?;
+        self.give_up();
+        Ok(())
+    }
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let place =
             |at: u64| usize::try_from(at.saturating_sub(self.given_up)).unwrap_or(usize::MAX);

@@ -70,13 +70,14 @@ impl UserMessage {
     }
 
     /// As a `UIMessage` with an id; one is made where it has none.
-    pub fn to_ui_message(&self, new_id: impl FnOnce() -> String) -> Value {
-        let mut message = self.other.clone();
+    #[must_use]
+    pub fn into_ui_message(self, new_id: impl FnOnce() -> String) -> Value {
+        let mut message = self.other;
         if !message.get("id").is_some_and(Value::is_string) {
             message.insert("id".to_owned(), new_id().into());
         }
         message.insert("role".to_owned(), "user".into());
-        message.insert("parts".to_owned(), self.parts.clone().into());
+        message.insert("parts".to_owned(), self.parts.into());
         Value::Object(message)
     }
 }

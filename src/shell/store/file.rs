@@ -2,7 +2,7 @@
 
 use super::worker::Worker;
 use super::{Durability, names, stamp};
-use crate::core::store::{Card, LogFile};
+use crate::core::store::{Card, Count, LogFile, Write};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -110,6 +110,10 @@ impl LogFile for File {
     }
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.append_from(&|out| out.write_all(lines))
+    }
+
+    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
         if self.removed {
             return Err(io::Error::other("the session was removed"));
         }
@@ -117,8 +121,9 @@ impl LogFile for File {
             self.handle.set_len(self.len)?;
             self.torn = false;
         }
-        let Err(e) = (&*self.handle).write_all(lines) else {
-            self.len += lines.len() as u64;
+        let mut lines = Counted(&self.handle, Count::default());
+        let Err(e) = write(&mut lines) else {
+            self.len += lines.1.0;
             return Ok(());
         };
         self.torn = self.handle.set_len(self.len).is_err();
@@ -177,6 +182,20 @@ impl LogFile for File {
         self.worker.remove(self.card());
         self.removed = true;
         Ok(())
+    }
+}
+
+/// What is written to a file, and how much that is.
+struct Counted<'a>(&'a fs::File, Count);
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.0.write(bytes)?;
+        self.1.write(&bytes[..n])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -57,7 +57,7 @@ impl Test {
     /// Sends a prompt: its id.
     fn prompts(&mut self, session: &str) -> String {
         self.calls += 1;
-        let parts = [PromptPart::Text("go".to_owned())];
+        let parts = [PromptPart::Text("go".into())];
         let sent = self
             .claude
             .prompt(CallId(self.calls), session, &parts, false, &mut self.out);

@@ -1,0 +1,325 @@
+//! Much more than fits anywhere: what memory it takes, that nothing of it is lost, and that nobody waits for ever.
+//!
+//! The large forms, with figures for `docs/performance.md`:
+//! `cargo test --release --test bridge pressure -- --ignored --nocapture --test-threads 1`
+
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, LIMIT, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+/// A client that keeps nothing of what it reads, and reads when it is told to.
+struct Client {
+    world: World,
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Client {
+    /// Connected to the fake agent with this script, with the session `default`.
+    fn new(args: &[&str], script: &Value) -> Self {
+        let world = World::new();
+        let path = world.script(script);
+        let args = [&["serve"], args, &["--", FAKE_AGENT, &path]].concat();
+        let mut child = world
+            .acpipe(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut client = Self {
+            stdin: child.stdin.take().unwrap(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            world,
+        };
+        client.send(1, "initialize", &json!({"protocolVersion": 1}));
+        client.send(2, "session/ensure", &json!({}));
+        client.read_to(2, |_| {});
+        client
+    }
+
+    fn send(&mut self, id: u32, method: &str, params: &Value) {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(self.stdin, "{call}").unwrap();
+    }
+
+    /// Reads up to the answer to a call, and hands over the text of the chunks on the way.
+    fn read_to(&mut self, id: u32, mut text: impl FnMut(&str)) -> Value {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message;
+            }
+            let chunk = &message["params"]["chunk"];
+            if chunk["type"] == "text-delta" {
+                text(chunk["delta"].as_str().unwrap());
+            }
+        }
+    }
+
+    /// Reads up to an answer to what has no usable id.
+    fn read_to_error(&mut self) -> Value {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"].is_null() && message.get("error").is_some() {
+                return message;
+            }
+        }
+    }
+
+    fn await_agent_call(&self, method: &str) {
+        let since = Instant::now();
+        while crate::harness::calls(&self.world.log(), method).is_empty() {
+            assert!(since.elapsed() < LIMIT, "the agent never got {method}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A figure of acpipe's memory, in bytes.
+    fn memory(&self, figure: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix(figure)).unwrap();
+        let kib = line.split_whitespace().nth(1).unwrap();
+        kib.parse::<u64>().unwrap() * 1024
+    }
+
+    /// The most memory that it had so far.
+    fn peak(&self) -> u64 {
+        self.memory("VmHWM")
+    }
+
+    fn finish(mut self) {
+        drop(self.stdin);
+        std::io::copy(&mut self.stdout, &mut std::io::sink()).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        assert_eq!(self.world.leak(), None);
+    }
+}
+
+/// In words.
+fn mib(bytes: u64) -> String {
+    format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB)
+}
+
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The agent says `bytes`, in numbered pieces, and nobody reads; with `cancelled` the client cancels meanwhile.
+///
+/// The agent has to write all of it before it answers the cancel, for which it has 5 s while it is heard: a debug
+/// build is too slow for that.
+fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
+    let piece = 8 * 1024;
+    let times = bytes / piece;
+    let words = "x".repeat(usize::try_from(piece).unwrap() - 9);
+    let mut steps =
+        vec![json!({"repeat": {"times": times, "steps": [say(&format!("{words} {{i}} "))]}})];
+    if cancelled {
+        steps.push(json!({"wait": "session/cancel"}));
+    }
+    let reason = if cancelled { "cancelled" } else { "end_turn" };
+    steps.push(end(reason));
+    let script = json!({"session/prompt": [steps]});
+    let mut client = Client::new(args, &script);
+    let idle = client.memory("VmRSS");
+    client.send(3, "session/prompt", &json!({"message": "go"}));
+    client.await_agent_call("session/prompt");
+    // Nobody tells when all pipes are full; if they are not yet, what follows comes all the earlier.
+    std::thread::sleep(Duration::from_millis(500));
+    if cancelled {
+        client.send(4, "session/cancel", &json!({}));
+        client.await_agent_call("session/cancel");
+    }
+    let stopped = client.memory("VmRSS");
+    let begun = Instant::now();
+    // Whatever the pieces are cut into: the words between the blanks.
+    let (mut said, mut next, mut number) = (0_u64, 0_u64, String::new());
+    let mut hear = |text: &str| {
+        for c in text.chars() {
+            match c {
+                '0'..='9' => number.push(c),
+                ' ' if !number.is_empty() => {
+                    assert_eq!(number.parse::<u64>().unwrap(), next);
+                    next += 1;
+                    number.clear();
+                }
+                _ => said += u64::from(c == 'x'),
+            }
+        }
+    };
+    if cancelled {
+        // It was answered before anything was read.
+        let answer = client.read_to(4, &mut hear);
+        assert_eq!(answer["result"]["cancelled"], true);
+    }
+    let answer = client.read_to(3, &mut hear);
+    let summary = &answer["result"];
+    assert_eq!(next, times);
+    assert_eq!(said, times * words.len() as u64);
+    assert_eq!(summary["stopReason"], reason);
+    let told = summary["text"].as_str().unwrap().len() as u64;
+    let left_out = summary["omitted"]["text"].as_u64().unwrap();
+    assert!(told <= 4 * MIB && told + left_out >= said);
+    let peak = client.peak();
+    tell(&format!(
+        "{} at a stopped reader {args:?}: {} idle, {} stopped, {} at most; read in {:.1?}",
+        mib(bytes),
+        mib(idle),
+        mib(stopped),
+        mib(peak),
+        begun.elapsed(),
+    ));
+    assert!(peak < 64 * MIB, "{peak}");
+    client.finish();
+}
+
+#[test]
+fn a_stopped_reader_costs_no_memory_and_no_words() {
+    a_stopped_reader(64 * MIB, false, &[]);
+}
+
+#[test]
+fn nor_does_it_where_nothing_is_stored() {
+    a_stopped_reader(64 * MIB, false, &["--persist", "never"]);
+}
+
+#[test]
+#[ignore = "by hand: it takes a gigabyte of disk"]
+fn a_gigabyte_at_a_stopped_reader() {
+    a_stopped_reader(1024 * MIB, true, &[]);
+}
+
+#[test]
+#[ignore = "by hand"]
+fn a_gigabyte_at_a_stopped_reader_where_nothing_is_stored() {
+    a_stopped_reader(1024 * MIB, true, &["--persist", "never"]);
+}
+
+/// The size of a frame that passes: less where the test itself is slow, but more than a session in memory keeps.
+const FRAME: u64 = if cfg!(debug_assertions) { 34 } else { 60 } * MIB;
+
+/// How much memory a frame takes at most while it passes: so many times its size.
+fn assert_ratio(client: &Client, idle: u64, what: &str) {
+    let took = client.peak().saturating_sub(idle);
+    let percent = took * 100 / FRAME;
+    tell(&format!(
+        "{what} of {}: {} above idle, {percent} % of its size",
+        mib(FRAME),
+        mib(took),
+    ));
+    // Beside the frame there are a few buffers, and as much of the text as a summary has.
+    assert!(took <= 3 * FRAME + MIB, "{percent} %");
+}
+
+/// What the agent says in one line, in the field of an update.
+fn huge_update(bytes: u64, update: &str) -> Value {
+    let (before, after) = update.split_once("HUGE").unwrap();
+    let prefix = format!(
+        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{before}"#
+    );
+    json!({"huge": {"bytes": bytes, "prefix": prefix, "suffix": format!("{after}}}}}")}})
+}
+
+const WORDS: &str =
+    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"HUGE"}}"#;
+
+/// The agent says one huge thing; a client that reads gets it whole.
+fn a_frame_of_the_agent(what: &str, update: &str, args: &[&str]) {
+    let script = json!({"session/prompt": [[say("a"), huge_update(FRAME, update), say("z"), end("end_turn")]]});
+    let mut client = Client::new(args, &script);
+    let idle = client.memory("VmRSS");
+    client.send(3, "session/prompt", &json!({"message": "go"}));
+    let mut line = String::new();
+    let (mut seen, mut huge) = (0, 0_u64);
+    loop {
+        line.clear();
+        assert!(client.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+        if line.starts_with(r#"{"jsonrpc":"2.0","id":3"#) {
+            break;
+        }
+        if line.len() > 100_000 {
+            huge = line.bytes().filter(|b| *b == b'x').count() as u64;
+        }
+        seen += usize::from(line.contains(r#""delta":"z""#));
+    }
+    assert!(seen == 1 && huge >= FRAME, "{seen} {huge}");
+    assert_ratio(&client, idle, what);
+    client.finish();
+}
+
+#[test]
+fn huge_words_pass_in_three_times_their_size() {
+    a_frame_of_the_agent("a message", WORDS, &[]);
+}
+
+#[test]
+fn so_they_do_where_nothing_is_stored() {
+    a_frame_of_the_agent("a message, not stored,", WORDS, &["--persist", "never"]);
+}
+
+#[test]
+fn a_huge_output_of_a_tool_passes_in_three_times_its_size() {
+    let tool = r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","rawInput":{"a":1},"content":[{"type":"content","content":{"type":"text","text":"HUGE"}}]}"#;
+    a_frame_of_the_agent("a tool's output", tool, &[]);
+}
+
+#[test]
+fn a_huge_prompt_passes_in_three_times_its_size() {
+    let script = json!({"session/prompt": [[say("done"), end("end_turn")]]});
+    let mut client = Client::new(&[], &script);
+    let idle = client.memory("VmRSS");
+    let words = "x".repeat(usize::try_from(FRAME).unwrap());
+    client.send(3, "session/prompt", &json!({"message": words}));
+    let answer = client.read_to(3, |_| {});
+    assert_eq!(answer["result"]["text"], "done");
+    assert_ratio(&client, idle, "a prompt");
+    let got = fs::read_to_string(client.world.dir.join("agent.log")).unwrap();
+    let xs = got.bytes().filter(|b| *b == b'x').count() as u64;
+    assert!(xs >= FRAME, "{xs}");
+    client.finish();
+}
+
+/// Over the cap, a frame concerns nobody but its own call.
+#[test]
+fn what_is_over_the_cap_fails_alone() {
+    let script = json!({"session/prompt": [
+        [say("a"), huge_update(3 * MIB, WORDS), say("z"), end("end_turn")],
+        [{"default": true}],
+    ]});
+    let mut client = Client::new(&["--max-line", "1000000"], &script);
+    let mut text = String::new();
+    client.send(3, "session/prompt", &json!({"message": "go"}));
+    let answer = client.read_to(3, |said| text += said);
+    assert_eq!(text, "az");
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
+    client.send(
+        4,
+        "session/prompt",
+        &json!({"message": "x".repeat(3_000_000)}),
+    );
+    let error = client.read_to_error();
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--max-line")
+    );
+    client.send(5, "session/prompt", &json!({"message": "still here"}));
+    assert_eq!(client.read_to(5, |_| {})["result"]["text"], "still here");
+    client.finish();
+}
