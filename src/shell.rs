@@ -21,7 +21,7 @@ pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
 pub use input::{ClientInput, read_stdin};
 pub use keeper::{KEEP, keep};
-pub use output::{FULL, hand_over};
+pub use output::{FULL, Pressure, hand_over};
 pub use signals::Interrupt;
 pub use store::{
     Durability, Events, Files, ReadOnly, archived, cards, read_only, state_dir, sweep,

@@ -4,6 +4,7 @@
 
 mod batch;
 mod methods;
+mod reads;
 
 use super::logs::Secrets;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
@@ -12,9 +13,10 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
-use crate::shell::{Client, ClientInput, FULL, Interrupt, Wish, hand_over};
+use crate::shell::{Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over};
 use batch::{BatchId, Batches};
 use methods::{Called, Methods};
+use reads::{Reads, only_reads};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -33,14 +35,15 @@ pub struct RpcClient {
     framing: Framing,
     out: Vec<u8>,
     wishes: VecDeque<Wish>,
+    reads: Reads,
     last_token: u64,
     calls: HashMap<Token, Caller>,
     batches: Batches,
     prefix: ChunkPrefix,
     /// Where the chunks are in `out`.
     chunks: Vec<ChunkPlace>,
-    /// Whether the client is behind with reading, and how many bytes wait for that.
-    behind: bool,
+    /// How much waits to be written, and how many bytes wait unnumbered because of that.
+    pressure: Pressure,
     unsent: usize,
 }
 
@@ -76,12 +79,13 @@ impl RpcClient {
             framing: Framing::Lines,
             out: Vec::new(),
             wishes: VecDeque::new(),
+            reads: Reads::default(),
             last_token: 0,
             calls: HashMap::new(),
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
             chunks: Vec::new(),
-            behind: false,
+            pressure: Pressure::None,
             unsent: 0,
         }
     }
@@ -166,7 +170,12 @@ impl RpcClient {
             }
             return;
         }
+        let size = params.map_or(0, |params| params.get().len());
         match called {
+            Called::Command(command) if only_reads(&command) && !self.can_wait(size) => {
+                self.answer(id, batch, Err(unread()));
+            }
+            Called::Answer(Ok(_)) if !self.has_room() => self.answer(id, batch, Err(unread())),
             Called::Command(command) => {
                 if let Some(batch) = batch {
                     self.batches.answer_to_come(batch);
@@ -183,7 +192,23 @@ impl RpcClient {
         self.last_token += 1;
         let token = Token(self.last_token);
         self.calls.insert(token, Caller { id, batch });
-        self.wishes.push_back(Wish::Command(token, command));
+        let waits = only_reads(&command) && !self.has_room();
+        let wish = Wish::Command(token, command);
+        if waits {
+            self.reads.push(wish);
+        } else {
+            self.wishes.push_back(wish);
+        }
+    }
+
+    /// Whether the client has read enough of what it was given to be given more.
+    fn has_room(&self) -> bool {
+        self.pressure != Pressure::Full && !self.is_full()
+    }
+
+    /// Whether a call that only reads can be answered, or wait for that.
+    fn can_wait(&self, size: usize) -> bool {
+        self.has_room() || self.reads.have_room(size)
     }
 
     fn result(&mut self, id: Option<&RawValue>, batch: Option<BatchId>, result: &impl Serialize) {
@@ -326,7 +351,7 @@ impl Outlet for RpcClient {
     }
 
     fn is_behind(&self) -> bool {
-        self.behind
+        self.pressure != Pressure::None
     }
 
     fn unsent(&self) -> usize {
@@ -386,11 +411,13 @@ impl Client for RpcClient {
     }
 
     fn next_wish(&mut self) -> Option<Wish> {
-        self.wishes.pop_front()
+        self.wishes
+            .pop_front()
+            .or_else(|| self.has_room().then(|| self.reads.pop())?)
     }
 
-    fn fall_behind(&mut self, behind: bool) {
-        self.behind = behind;
+    fn press(&mut self, pressure: Pressure) {
+        self.pressure = pressure;
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
@@ -413,6 +440,12 @@ fn usable_id(id: &RawValue) -> Result<(), Error> {
     }
     let message = "invalid request: id must be a string, a number or null";
     Err(Error::new(ErrorKind::InvalidRequest, message))
+}
+
+/// Too many answers wait for a client that does not read.
+fn unread() -> Error {
+    let message = "too many calls wait for you to read what was written: read on, then call again";
+    Error::new(ErrorKind::Overloaded, message)
 }
 
 fn parse_error(e: &serde_json::Error) -> Error {

@@ -18,6 +18,7 @@ mod queue;
 mod receipt;
 mod recovery;
 mod restart;
+mod retold;
 mod retries;
 mod sessions;
 mod settings;
@@ -58,7 +59,7 @@ use listing::Listing;
 use processes::Process;
 use serde_json::{Map, Value};
 pub use status::Measure;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use storage::Awaited;
 use waiting::start_due;
@@ -250,6 +251,8 @@ pub struct Bridge {
     /// Answers that wait for the store, by the number that it was given.
     awaited: HashMap<u64, Awaited>,
     last_ticket: u64,
+    /// Turns that are told once more.
+    retold: VecDeque<retold::Retold>,
     /// Lists that wait for the agent's own.
     listings: Vec<Listing>,
     initialized: bool,
@@ -308,6 +311,7 @@ impl Bridge {
             store,
             awaited: HashMap::new(),
             last_ticket: 0,
+            retold: VecDeque::new(),
             listings: Vec::new(),
             initialized: false,
             view: View {
@@ -443,6 +447,7 @@ impl Bridge {
 
     fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
         self.number_unsent(outlet);
+        self.stop_retelling(outlet);
         self.ending.get_or_insert_default().extend(token);
         self.stop_agent(now, outlet);
         self.finish_if_done(outlet);

@@ -7,7 +7,7 @@ use super::discover::LoginShell;
 use super::files;
 use super::input::ClientInput;
 use super::keeper::words::Order;
-use super::output::{Closed, Output};
+use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
@@ -42,8 +42,8 @@ pub trait Client: Outlet {
     fn patience(&self) -> Option<Duration>;
     /// The next thing the client wants.
     fn next_wish(&mut self) -> Option<Wish>;
-    /// Whether its reader is behind: much waits to be written, and does not get away.
-    fn fall_behind(&mut self, _behind: bool) {}
+    /// So much waits to be written, and does not get away.
+    fn press(&mut self, _pressure: Pressure) {}
     /// Appends what is to be written to stdout.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
@@ -207,7 +207,7 @@ impl Shell {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
-        client.fall_behind(self.output.is_behind());
+        client.press(self.output.pressure());
         let rest = self.bridge.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
@@ -239,11 +239,15 @@ impl Shell {
     /// Does everything that follows from what happened, then hands the output over.
     fn settle(&mut self, client: &mut impl Client, now: Instant) {
         loop {
+            client.press(self.output.pressure());
             while let Some(wish) = client.next_wish() {
                 self.grant(wish, client, now);
             }
             self.perform(client, now);
-            client.fall_behind(self.output.is_behind());
+            client.press(self.output.pressure());
+            if self.output.pressure() != Pressure::Full {
+                self.bridge.retell(client);
+            }
             self.hand_over(client, now);
             self.output.flush();
             if let Some(why) = self.output.closed()

@@ -37,6 +37,16 @@ pub struct Output {
     seen: (u64, Instant),
 }
 
+/// How much waits for a client that reads slowly, or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressure {
+    None,
+    /// What can be merged is.
+    Behind,
+    /// Agents are slowed, and calls that only read wait.
+    Full,
+}
+
 /// Why nothing is written any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
@@ -162,9 +172,13 @@ impl Output {
         self.buffer.len() > FULL
     }
 
-    /// True while much waits because the reader has not taken the last batch yet.
-    pub fn is_behind(&self) -> bool {
-        self.busy && self.buffer.len() > BEHIND
+    /// How much waits because the reader has not taken the last batch yet.
+    pub fn pressure(&self) -> Pressure {
+        match self.buffer.len() {
+            len if len > FULL => Pressure::Full,
+            len if len > BEHIND && self.busy => Pressure::Behind,
+            _ => Pressure::None,
+        }
     }
 
     /// Set once nothing can be written any more.

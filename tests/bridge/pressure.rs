@@ -323,3 +323,45 @@ fn what_is_over_the_cap_fails_alone() {
     assert_eq!(client.read_to(5, |_| {})["result"]["text"], "still here");
     client.finish();
 }
+
+/// Who asks and does not read is refused after a while; what has an effect is heard all the same.
+#[test]
+fn answers_do_not_pile_up() {
+    let words = "x".repeat(8000);
+    let script = json!({"session/prompt": [
+        [{"repeat": {"times": 200, "steps": [say(&words)]}}, end("end_turn")],
+        [{"wait": "session/cancel"}, end("cancelled")],
+    ]});
+    let mut client = Client::new(&[], &script);
+    client.send(3, "session/prompt", &json!({"message": "go"}));
+    client.read_to(3, |_| {});
+    let ids = 10..610;
+    for id in ids.clone() {
+        client.send(id, "session/replay", &json!({"afterSeq": 0, "limit": 8}));
+    }
+    client.send(4, "session/prompt", &json!({"message": "again"}));
+    client.send(5, "session/cancel", &json!({}));
+    client.await_agent_call("session/cancel");
+    let (mut given, mut refused, mut ended) = (0, 0, false);
+    let mut line = String::new();
+    while given + refused < ids.len() || !ended {
+        line.clear();
+        assert!(client.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        match message["id"].as_u64() {
+            Some(4) => {
+                assert_eq!(message["result"]["stopReason"], "cancelled");
+                ended = true;
+            }
+            Some(10..) if message.get("result").is_some() => given += 1,
+            Some(10..) => {
+                assert_eq!(message["error"]["code"], -32001);
+                refused += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(given > 100 && refused > 100, "{given} {refused}");
+    assert!(client.peak() < 64 * MIB, "{}", mib(client.peak()));
+    client.finish();
+}

@@ -30,6 +30,7 @@ impl Bridge {
         if let Err(error) = self.try_command(token, command, now, outlet) {
             outlet.reply(token, Err(error));
         }
+        self.retell(outlet);
         self.go_on(now, outlet);
     }
 

@@ -25,7 +25,7 @@ impl Bridge {
         let id = &id.to_owned();
         if let Some(given) = &p.turn_id {
             self.session(id)?.must_not_have(given)?;
-            if self.told_before(id, given, p.rerun, token, outlet)? {
+            if self.told_before(id, given, p.rerun, token)? {
                 return Ok(());
             }
         }

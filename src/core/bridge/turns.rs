@@ -2,20 +2,20 @@
 
 use super::commands::{invalid, no_session, out_of_order};
 use super::{Bridge, Call};
-use crate::core::client::{Outlet, Place, Reply, Token};
+use crate::core::client::Outlet;
 use crate::core::dialect::Outgoing;
 use crate::core::dialect::PromptPart;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::limits::Wait;
-use crate::core::log::{Record, TurnState};
+use crate::core::log::Record;
 use crate::core::retry::{Attempts, Prompt, Wish};
 use crate::core::session::{Queued, Running, Session};
 use crate::core::silence::Silence;
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw, value};
+use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -112,47 +112,6 @@ impl Bridge {
         session.running = Some(running);
         session.silence = Some(Silence::begin(now, self.settings.limits.of(Wait::Prompt)));
         Ok(())
-    }
-
-    /// Whether a turn of this id was prompted before and is told of here: one that is finished is given once
-    /// more, with its chunks.
-    pub(super) fn told_before(
-        &mut self,
-        id: &str,
-        turn_id: &str,
-        rerun: bool,
-        token: Token,
-        outlet: &mut impl Outlet,
-    ) -> Result<bool, Error> {
-        let session = self.session(id)?;
-        if session.turn_id() == Some(turn_id) {
-            return Ok(false);
-        }
-        match session.log.turn(turn_id)? {
-            TurnState::Finished(summary) => {
-                let profile = session.view.profile;
-                session.log.turn_chunks(turn_id, |stored| {
-                    let place = Place {
-                        session: id,
-                        turn: Some(turn_id),
-                        seq: stored.seq,
-                    };
-                    profile.adapt_stored(value(&stored.chunk), |chunk| {
-                        outlet.stored_chunk(place, &chunk);
-                    });
-                })?;
-                outlet.reply(token, Ok(Reply::StoredTurn(summary)));
-                Ok(true)
-            }
-            TurnState::Unfinished if !rerun => {
-                let message = format!(
-                    "turn {turn_id:?} was prompted before, and its end is not known: what it did may be done \
-                     already. session/replay shows it; prompt with \"rerun\": true to run it again"
-                );
-                Err(Error::new(ErrorKind::TurnUnfinished, message).with("turnId", turn_id))
-            }
-            TurnState::Unfinished | TurnState::Unknown => Ok(false),
-        }
     }
 
     /// Cancels one turn: that which is named, or else that which runs, or else the first that waits; true when

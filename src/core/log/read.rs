@@ -105,34 +105,44 @@ impl Log {
         Ok(page)
     }
 
-    /// Hands over the chunks of a turn, in order.
+    /// Hands over the chunks of a turn, in order, until `take` says false; gives the place to go on from, unless
+    /// that was the last.
     ///
     /// # Errors
     /// The disk fails.
-    pub fn turn_chunks(&self, turn: &str, take: impl FnMut(&Stored)) -> Result<(), Error> {
-        match self.index.turn(turn) {
-            Some(known) => self.chunks_from(turn, known.begin, take),
-            None => Ok(()),
-        }
+    pub fn turn_chunks(
+        &self,
+        turn: &str,
+        from: Option<u64>,
+        mut take: impl FnMut(&Stored) -> bool,
+    ) -> Result<Option<u64>, Error> {
+        let Some(known) = self.index.turn(turn) else {
+            return Ok(None);
+        };
+        let mut over = true;
+        let next = self.chunks_from(turn, from.unwrap_or(known.begin), |stored| {
+            over = take(stored);
+            over
+        })?;
+        Ok((!over).then_some(next))
     }
 
-    /// Hands over the chunks of one message of a turn.
+    /// Hands over the chunks of one message of a turn, until `take` says false; gives where the last one ended.
     fn chunks_from(
         &self,
         turn: &str,
         begin: u64,
-        mut take: impl FnMut(&Stored),
-    ) -> Result<(), Error> {
+        mut take: impl FnMut(&Stored) -> bool,
+    ) -> Result<u64, Error> {
         let range = begin.max(self.file.begin())..self.file.end();
         let read = self.lines(range, |line, _| {
             let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
             let Some(stored) = chunk(line).filter(of_turn) else {
                 return true;
             };
-            take(&stored);
-            !stored.is_last()
+            take(&stored) && !stored.is_last()
         });
-        read.map(|_| ()).map_err(|e| cannot("read", &e))
+        read.map_err(|e| cannot("read", &e))
     }
 
     /// What became of a turn.
@@ -184,6 +194,7 @@ impl Log {
                 let mut fold = Fold::default();
                 self.chunks_from(turn, *begin, |stored| {
                     profile.adapt_stored(value(&stored.chunk), |chunk| fold.push(&chunk));
+                    true
                 })?;
                 Ok(Some(fold.message()))
             }

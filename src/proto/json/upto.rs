@@ -80,6 +80,7 @@ pub fn prefix(text: &str, most: usize) -> usize {
 mod tests {
     use super::*;
     use crate::proto::json::to_raw;
+    use std::fmt::Write as _;
 
     #[test]
     fn a_beginning_is_as_the_whole_begins() {
@@ -90,7 +91,7 @@ mod tests {
                 // As written by those who escape all they can.
                 let mut escaped = String::new();
                 for unit in text.encode_utf16() {
-                    escaped.extend(["\\u".to_owned(), format!("{unit:04x}")]);
+                    let _ = write!(escaped, "\\u{unit:04x}");
                 }
                 let escaped = RawValue::from_string(format!("\"{escaped}\"")).unwrap();
                 for raw in [to_raw(&text), escaped] {
