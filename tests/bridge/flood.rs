@@ -154,6 +154,28 @@ fn calls_are_answered_in_the_middle_of_a_flood() {
     s.turn(&id);
 }
 
+/// Both ways at once: the client writes much and does not read, the agent as well.
+#[test]
+fn full_pipes_both_ways_do_not_deadlock() {
+    let mut s = flooding(10_000, "text");
+    let sessions = ["s1", "s2", "s3"];
+    for session in sessions {
+        s.ensure(session);
+    }
+    s.read_on(false);
+    let mut ids = vec![s.send_prompt("default", "go")];
+    // It floods before it reads on: of what follows, little fits into its pipe.
+    let big = "x".repeat(1_000_000);
+    ids.extend(sessions.map(|session| s.send_prompt(session, &big)));
+    let status = s.send("agent/status", &json!({}));
+    s.read_on(true);
+    for id in &ids {
+        let turn = s.turn(id);
+        assert_eq!(numbers(&turn), (0..10_000).collect::<Vec<u32>>());
+    }
+    assert_eq!(s.result(&status)["state"], "ready");
+}
+
 /// Everything is bounded: what waits for an agent that does not read its stdin too.
 #[test]
 fn an_agent_that_does_not_read_is_given_up() {
