@@ -32,22 +32,27 @@ pub struct Numbered<'a, O> {
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        if self.outlet.is_behind() {
-            if self.wait(chunk) {
-                return;
-            }
-            self.number_unsent();
-            if self.wait(chunk) {
-                return;
-            }
-        } else if self.unsent.bytes() > 0 {
-            self.number_unsent();
+        if self.outlet.is_behind() || self.unsent.bytes() > 0 {
+            self.merge_or_number(chunk);
+        } else {
+            self.number(chunk);
         }
-        self.number(chunk);
     }
 }
 
 impl<O: Outlet> Numbered<'_, O> {
+    #[cold]
+    fn merge_or_number(&mut self, chunk: &Chunk<'_>) {
+        let behind = self.outlet.is_behind();
+        if behind && self.wait(chunk) {
+            return;
+        }
+        self.number_unsent();
+        if !(behind && self.wait(chunk)) {
+            self.number(chunk);
+        }
+    }
+
     fn number(&mut self, chunk: &Chunk<'_>) {
         if chunk.weight() > LARGE {
             return self.number_large(chunk);
@@ -72,6 +77,7 @@ impl<O: Outlet> Numbered<'_, O> {
     }
 
     /// The same without a copy between the agent's line, the file and what the client gets.
+    #[cold]
     fn number_large(&mut self, chunk: &Chunk<'_>) {
         let seq = self.log.large_chunk(self.turn, chunk);
         if self.view.chunks {
@@ -112,6 +118,7 @@ impl<O: Outlet> Numbered<'_, O> {
     }
 
     /// Numbers all that waits.
+    #[cold]
     fn number_unsent(&mut self) {
         let unsent = self.outlet.unsent() - self.unsent.bytes();
         self.outlet.set_unsent(unsent);

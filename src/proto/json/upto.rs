@@ -9,11 +9,16 @@ const PIECE: usize = 64 * 1024;
 impl JsonStr<'_> {
     /// Appends as much of the text as fits into `room` bytes; gives how many bytes of it do not.
     pub fn decode_up_to(self, room: usize, text: &mut String) -> usize {
-        let json = self.raw().get();
-        if json.len() <= room.min(PIECE) {
+        if self.raw().get().len() <= room.min(PIECE) {
             self.decode_into(text);
             return 0;
         }
+        self.decode_in_pieces(room, text)
+    }
+
+    #[cold]
+    fn decode_in_pieces(self, room: usize, text: &mut String) -> usize {
+        let json = self.raw().get();
         let mut rest = &json[1..json.len() - 1];
         let (mut room, mut beyond) = (room, 0);
         while !rest.is_empty() {
