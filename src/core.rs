@@ -9,7 +9,7 @@
 pub mod acp;
 pub mod bridge;
 pub mod claude;
-mod clean;
+pub mod clean;
 pub mod client;
 mod data_url;
 pub mod dialect;

@@ -45,9 +45,19 @@ struct State {
     dice: Dice,
     /// How often of a hundred a write or a sync fails.
     failing: usize,
-    /// What was asked to be synced: the answer's number, the log, and how long that was then.
-    asked: VecDeque<(u64, String, usize)>,
+    /// What is shown of sessions.
+    cards: BTreeMap<String, Card>,
+    /// What is to be answered later.
+    asked: VecDeque<Asked>,
     failures: u32,
+}
+
+/// What was asked, and the answer's number.
+#[derive(Debug)]
+enum Asked {
+    /// To sync a log: how long that was then.
+    Sync(u64, String, usize),
+    List(u64),
 }
 
 /// The disk; every copy is the same one.
@@ -60,6 +70,7 @@ impl Disk {
             logs,
             dice: Dice(seed),
             failing: 0,
+            cards: BTreeMap::new(),
             asked: VecDeque::new(),
             failures: 0,
         })))
@@ -78,12 +89,26 @@ impl Disk {
         self.0.borrow().logs.clone()
     }
 
-    /// Does the oldest sync that was asked for, or fails to.
+    /// Does the oldest sync that was asked for, or fails to; the same with lists.
     pub fn sync_next(&self) -> Option<StoreEvent> {
         let mut state = self.0.borrow_mut();
-        let (ticket, id, len) = state.asked.pop_front()?;
-        if state.fails() {
-            let outcome = Err(Error::new(ErrorKind::Storage, "the sync failed"));
+        let asked = state.asked.pop_front()?;
+        let failed = |what| Error::new(ErrorKind::Storage, what);
+        let fails = state.fails();
+        let (ticket, id, len) = match asked {
+            Asked::Sync(ticket, id, len) => (ticket, id, len),
+            Asked::List(ticket) => {
+                let cards = state.cards.values().cloned().collect();
+                let outcome = if fails {
+                    Err(failed("the list failed"))
+                } else {
+                    Ok(cards)
+                };
+                return Some(StoreEvent::Listed { ticket, outcome });
+            }
+        };
+        if fails {
+            let outcome = Err(failed("the sync failed"));
             return Some(StoreEvent::Synced { ticket, outcome });
         }
         if let Some(kept) = state.logs.get_mut(&id) {
@@ -91,16 +116,6 @@ impl Disk {
         }
         let outcome = Ok(());
         Some(StoreEvent::Synced { ticket, outcome })
-    }
-
-    /// What a crash of the machine leaves: anything between what was synced and all.
-    pub fn after_lost_tail(&self, dice: &mut Dice) -> BTreeMap<String, Kept> {
-        let mut logs = self.logs();
-        for kept in logs.values_mut() {
-            let unsure = kept.bytes.len().saturating_sub(kept.synced);
-            kept.bytes.truncate(kept.synced + dice.below(unsure + 1));
-        }
-        logs
     }
 }
 
@@ -124,11 +139,13 @@ impl Store for Disk {
             disk: self.clone(),
             id: id.to_owned(),
             end,
+            removed: None,
         }))
     }
 
-    fn list(&mut self, _: u64) -> bool {
-        false
+    fn list(&mut self, ticket: u64) -> bool {
+        self.0.borrow_mut().asked.push_back(Asked::List(ticket));
+        true
     }
 }
 
@@ -138,10 +155,15 @@ struct File {
     disk: Disk,
     id: String,
     end: usize,
+    /// What it is after it was removed: nobody else finds it.
+    removed: Option<Kept>,
 }
 
 impl File {
-    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn kept<T>(&mut self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        if let Some(kept) = &mut self.removed {
+            return act(kept);
+        }
         let mut state = self.disk.0.borrow_mut();
         act(state.logs.entry(self.id.clone()).or_default())
     }
@@ -164,7 +186,10 @@ impl LogFile for File {
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let place = |at: u64| usize::try_from(at).unwrap().min(self.end);
         let range = place(range.start)..place(range.end);
-        Ok(self.kept(|kept| kept.bytes[range].to_vec()))
+        if let Some(kept) = &self.removed {
+            return Ok(kept.bytes[range].to_vec());
+        }
+        Ok(self.disk.0.borrow().logs[&self.id].bytes[range].to_vec())
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
@@ -175,19 +200,33 @@ impl LogFile for File {
     }
 
     fn sync(&mut self, ticket: u64) -> bool {
-        let asked = (ticket, self.id.clone(), self.end);
+        let asked = Asked::Sync(ticket, self.id.clone(), self.end);
         self.disk.0.borrow_mut().asked.push_back(asked);
         true
     }
 
-    fn describe(&mut self, _: &Card) {}
+    fn describe(&mut self, card: &Card) {
+        if self.removed.is_some() {
+            return;
+        }
+        let mut state = self.disk.0.borrow_mut();
+        state.cards.insert(self.id.clone(), card.clone());
+    }
 
-    fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn replace(&mut self, lines: &[u8], _: bool) -> io::Result<()> {
+        if self.disk.0.borrow_mut().fails() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let bytes = lines.to_vec();
+        self.end = bytes.len();
+        self.kept(|kept| *kept = Kept { bytes, synced: 0 });
+        Ok(())
     }
 
     fn remove(&mut self, _: bool) -> io::Result<()> {
-        self.disk.0.borrow_mut().logs.remove(&self.id);
+        let mut state = self.disk.0.borrow_mut();
+        self.removed = state.logs.remove(&self.id);
+        state.cards.remove(&self.id);
         Ok(())
     }
 }

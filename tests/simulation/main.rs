@@ -1,0 +1,113 @@
+//! The core in a world of its own: clients, agents, a disk and a clock, all made up and left to the dice, and what
+//! must hold at every step. `STEPS=100000000` makes more of them; a failure tells its `SEED` and `STEPS`, with which
+//! it comes again.
+
+#![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
+#![expect(clippy::too_many_lines, reason = "tables are as long as they are")]
+#![expect(clippy::print_stderr, reason = "a failure says how it comes again")]
+
+mod model;
+
+use model::dice::Dice;
+use model::targets;
+use model::world::World;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::{env, fs};
+
+/// How many steps are made, unless told otherwise.
+const STEPS: u64 = 1_000_000;
+
+/// How many steps a world has.
+const LIFE: u64 = 500;
+
+fn given(name: &str) -> Option<u64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+/// What a world saw.
+#[derive(Default)]
+struct Saw {
+    replies: u64,
+    spawned: u64,
+}
+
+fn run(seed: u64, steps: u64) -> Saw {
+    let mut world = None;
+    let life = catch_unwind(AssertUnwindSafe(|| {
+        let world = world.insert(World::any(Dice::Seeded(seed)));
+        while world.steps < steps {
+            world.step();
+        }
+        if seed.is_multiple_of(2) {
+            world.calm_down();
+        }
+        world.finish();
+    }));
+    let made = world.as_ref().map_or(0, |world| world.steps);
+    if let Err(why) = life {
+        eprintln!("SEED={seed} STEPS={made} cargo test --test simulation");
+        resume_unwind(why);
+    }
+    world.map_or_else(Saw::default, |world| Saw {
+        replies: world.client.replies,
+        spawned: world.spawned,
+    })
+}
+
+#[test]
+fn the_core_keeps_its_word_whatever_comes() {
+    let steps = given("STEPS");
+    if let Some(seed) = given("SEED") {
+        run(seed, steps.unwrap_or(LIFE));
+        return;
+    }
+    let worlds = steps.unwrap_or(STEPS).div_ceil(LIFE);
+    let next = AtomicU64::new(0);
+    let replies = AtomicU64::new(0);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= worlds {
+                return;
+            }
+            let saw = run(seed, LIFE);
+            assert!(
+                saw.spawned > 0 || saw.replies > 0,
+                "nothing happens in {seed}"
+            );
+            replies.fetch_add(saw.replies, Ordering::Relaxed);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    assert!(
+        replies.into_inner() > worlds,
+        "hardly anything was answered"
+    );
+}
+
+/// Everything that a fuzzer found worth keeping, once more: `fuzz/` finds more of it.
+#[test]
+fn the_corpus_holds() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    for (name, target) in targets::ALL {
+        let mut kept = 0;
+        for file in fs::read_dir(corpus.join(name)).unwrap() {
+            let file = file.unwrap().path();
+            let data = fs::read(&file).unwrap();
+            if let Err(why) = catch_unwind(|| target(&data)) {
+                eprintln!("{}", file.display());
+                resume_unwind(why);
+            }
+            kept += 1;
+        }
+        assert!(kept > 0, "{name} has no corpus");
+    }
+}

@@ -1,0 +1,267 @@
+//! The client: what it gets, held against what it was promised.
+
+use super::{logs, stream};
+use acpipe::core::client::{Notice, Outlet, Place, Reply, Token};
+use acpipe::core::error::Error;
+use acpipe::proto::chunk::Chunk;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a call.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub what: &'static str,
+    pub session: String,
+}
+
+/// What is not handed over yet.
+#[derive(Debug)]
+enum Staged {
+    Chunk {
+        session: String,
+        turn: Option<String>,
+        seq: u64,
+        json: Vec<u8>,
+    },
+    Answer(Asked, Reply),
+}
+
+/// A turn's chunks.
+#[derive(Debug, Default)]
+struct Seen {
+    chunks: Vec<Value>,
+    ended: bool,
+    /// Whether it could not be stored any more: then the error is all that it ends with.
+    cut_off: bool,
+}
+
+/// What the client was given so far.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Debug, Default)]
+pub struct Client {
+    /// Whether it gets every chunk, as profile 7 has it: then nothing may be missing.
+    pub sees_all: bool,
+    /// How many chunks it takes until it has to read first.
+    pub room: Option<usize>,
+    /// Sessions that were closed while the disk failed: how far they are is not known.
+    torn: BTreeSet<String>,
+    /// Whether the disk may fail now.
+    pub disk_fails: bool,
+    /// Whether the disk ever failed: turns may be broken off.
+    pub disk_failed: bool,
+    /// Calls that are not answered.
+    pub waiting: BTreeMap<u64, Asked>,
+    staged: Vec<Staged>,
+    /// The agent's sessions in which a turn is open, by turn; and those in which one was until just now. One that
+    /// began before its session was open names none.
+    open: BTreeMap<(String, String), String>,
+    closed: BTreeSet<String>,
+    /// The number of each session's last chunk, staged or handed over.
+    last: BTreeMap<String, u64>,
+    /// The same of those that were handed over.
+    given: BTreeMap<String, u64>,
+    turns: BTreeMap<(String, String), Seen>,
+    /// Turns that were prompted again on purpose.
+    pub again: BTreeSet<String>,
+    /// Chunks of a stored turn that are told once more.
+    stored: Vec<Value>,
+    /// The last list of sessions.
+    pub list: Option<Value>,
+    pub replies: u64,
+    /// Whether it tells what it gets.
+    pub loud: bool,
+    pub errors: BTreeMap<&'static str, u64>,
+}
+
+impl Client {
+    /// What was staged is handed over: nobody can take it back.
+    pub fn hand_over(&mut self) {
+        for staged in std::mem::take(&mut self.staged) {
+            let (session, turn, seq, json) = match staged {
+                Staged::Answer(asked, reply) => {
+                    self.check_answer(&asked, &reply);
+                    continue;
+                }
+                Staged::Chunk {
+                    session,
+                    turn,
+                    seq,
+                    json,
+                } => (session, turn, seq, json),
+            };
+            self.given.insert(session.clone(), seq);
+            let chunk = logs::read(&json).unwrap_or_else(|why| panic!("{why}"));
+            if let Some(turn) = turn.filter(|_| self.sees_all) {
+                self.take(session, turn, chunk);
+            }
+        }
+    }
+
+    fn note_turn(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
+        let Some(turn) = place.turn else { return };
+        let turn = (place.session.to_owned(), turn.to_owned());
+        match chunk {
+            Chunk::Start { .. } => {
+                let chunk = logs::read(json).unwrap_or_default();
+                let about = &chunk["messageMetadata"];
+                let about = [&about["acp"]["sessionId"], &about["claude"]["sessionId"]];
+                let session = about.into_iter().find_map(Value::as_str);
+                let session = session.unwrap_or_default().to_owned();
+                self.open.insert(turn, session);
+            }
+            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => {
+                self.closed.extend(self.open.remove(&turn));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a turn is open in this session of the agent, or was until just now.
+    pub fn is_in_turn(&self, agent_session: &str) -> bool {
+        let mut open = self.open.values().chain(&self.closed);
+        !self.sees_all || open.any(|session| session.is_empty() || session == agent_session)
+    }
+
+    /// All that followed from what happened is done.
+    pub fn settle(&mut self) {
+        self.closed.clear();
+    }
+
+    fn take(&mut self, session: String, turn: String, chunk: Value) {
+        let kind = chunk["type"].as_str().unwrap_or_default();
+        let again = kind == "start" && self.again.contains(&turn);
+        let seen = self.turns.entry((session, turn)).or_default();
+        if again && seen.ended {
+            *seen = Seen::default();
+        }
+        assert!(!seen.ended, "{chunk} follows the end of its turn");
+        seen.ended = matches!(kind, "finish" | "abort" | "error");
+        let why = chunk["errorText"].as_str().unwrap_or_default();
+        seen.cut_off = why.starts_with("the session's log cannot be");
+        seen.chunks.push(chunk);
+        if seen.ended
+            && !seen.cut_off
+            && let Err(why) = stream::check(&seen.chunks)
+        {
+            panic!("{why} in {:#?}", seen.chunks);
+        }
+    }
+
+    /// Turns that have begun and not ended.
+    pub fn open_turns(&self) -> impl Iterator<Item = &(String, String)> {
+        let open = self.turns.iter().filter(|(_, seen)| !seen.ended);
+        open.map(|(turn, _)| turn)
+    }
+
+    fn check_answer(&mut self, asked: &Asked, reply: &Reply) {
+        match reply {
+            Reply::Turn(summary) if self.sees_all => {
+                let summary = serde_json::to_value(summary).unwrap();
+                let turn = summary["turnId"].as_str().unwrap().to_owned();
+                let seen = self.turns.get(&(asked.session.clone(), turn));
+                let chunks = seen.map(|seen| seen.chunks.as_slice()).unwrap_or_default();
+                if !seen.is_some_and(|seen| seen.cut_off)
+                    && let Err(why) = stream::check_with_summary(chunks, &summary)
+                {
+                    panic!("{why} in {chunks:#?}");
+                }
+            }
+            Reply::StoredTurn(_) => {
+                let stored = std::mem::take(&mut self.stored);
+                if self.sees_all
+                    && !self.disk_failed
+                    && let Err(why) = stream::check(&stored)
+                {
+                    panic!("{why} in {stored:#?}");
+                }
+            }
+            Reply::Sessions(_) => self.list = serde_json::to_value(reply).ok(),
+            _ => {}
+        }
+    }
+}
+
+impl Outlet for Client {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        self.replies += 1;
+        if self.loud {
+            let answer = answer.as_ref().map(|a| serde_json::to_string(a).unwrap());
+            eprintln!("  {token:?} is answered {answer:?}");
+        }
+        let asked = self.waiting.remove(&token.0);
+        let asked = asked.unwrap_or_else(|| panic!("{token:?} was answered before: {answer:?}"));
+        match answer {
+            Ok(reply) => {
+                let torn = asked.what == "session/close" && self.disk_fails;
+                if asked.what == "session/clear" || torn {
+                    // Its numbers begin anew, or may.
+                    self.hand_over();
+                    self.last.remove(&asked.session);
+                    self.given.remove(&asked.session);
+                    if torn {
+                        self.torn.insert(asked.session.clone());
+                    }
+                }
+                self.staged.push(Staged::Answer(asked, reply));
+            }
+            Err(error) => {
+                assert!(
+                    !error.message.is_empty() && error.kind.name() != "internal",
+                    "{asked:?}: {error:?}"
+                );
+                *self.errors.entry(error.kind.name()).or_default() += 1;
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.room == Some(0)
+    }
+
+    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
+        self.note_turn(place, chunk, json);
+        if self.loud {
+            eprintln!("  {place:?} {}", json.escape_ascii());
+        }
+        let last = self.last.entry(place.session.to_owned()).or_default();
+        if self.torn.remove(place.session) {
+            *last = place.seq - 1;
+        }
+        let (before, seq) = (*last, place.seq);
+        assert!(seq >= before, "{place:?} after {before}");
+        if self.sees_all {
+            assert_eq!(seq, before + 1, "{place:?}");
+        }
+        *last = seq;
+        self.room = self.room.map(|room| room.saturating_sub(1));
+        self.staged.push(Staged::Chunk {
+            session: place.session.to_owned(),
+            turn: place.turn.map(str::to_owned),
+            seq,
+            json: json.to_vec(),
+        });
+    }
+
+    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
+        self.stored.push(chunk.clone());
+    }
+
+    fn retract(&mut self, session: &str, after: u64) {
+        let given = self.given.get(session).copied().unwrap_or_default();
+        assert!(
+            given <= after,
+            "{session}: {given} was given, and retracted after {after}"
+        );
+        self.staged.retain(|staged| match staged {
+            Staged::Chunk {
+                session: of, seq, ..
+            } => of != session || *seq <= after,
+            Staged::Answer(..) => true,
+        });
+        if let Some(last) = self.last.get_mut(session) {
+            *last = after.min(*last);
+        }
+    }
+
+    fn notify(&mut self, _: Notice) {}
+}

@@ -1,0 +1,18 @@
+//! A world around the core: clients, agents of both dialects, a disk and a clock, all of them made up, and what
+//! must hold whatever they do. The fuzz targets have the same one.
+
+pub mod acp;
+pub mod agent;
+pub mod asks;
+pub mod claude;
+pub mod client;
+pub mod dice;
+#[path = "../../store/disk.rs"]
+pub mod disk;
+pub mod files;
+pub mod hostile;
+pub mod logs;
+#[path = "../../bridge/harness/stream.rs"]
+pub mod stream;
+pub mod targets;
+pub mod world;

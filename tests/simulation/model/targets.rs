@@ -1,0 +1,151 @@
+//! What the fuzz targets do with their bytes: `fuzz/fuzz_targets/` calls these, a test replays the corpus with them.
+
+use super::dice::Dice;
+use super::files;
+use super::world::World;
+use acpipe::core::bridge::AgentInput;
+use acpipe::core::clean::clean;
+use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, lines};
+use acpipe::proto::json::value;
+use acpipe::proto::rpc::{self, Message};
+use acpipe::proto::wire::Protocol;
+use bytes::{Bytes, BytesMut};
+use serde_json::value::RawValue;
+use std::fmt::Debug;
+use std::io;
+use tokio_util::codec::Decoder;
+
+/// A target: its name, as of its corpus, and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const ALL: [Target; 6] = [
+    ("frame", frame),
+    ("envelope", envelope),
+    ("acp", acp),
+    ("claude", claude),
+    ("history", history),
+    ("core", core),
+];
+
+/// Beyond so many bytes a line of an agent is too long.
+const MAX_LINE: usize = 4096;
+
+/// How many steps a fuzzer's world has at most.
+const LIFE: u64 = 2000;
+
+/// Takes `input` in pieces of `size` bytes.
+fn feed<D: Decoder<Error = io::Error>>(mut decoder: D, input: &[u8], size: usize) -> Vec<D::Item> {
+    let mut buffer = BytesMut::new();
+    let mut items = Vec::new();
+    for piece in input.chunks(size.max(1)) {
+        buffer.extend_from_slice(piece);
+        while let Some(item) = decoder.decode(&mut buffer).unwrap() {
+            items.push(item);
+        }
+    }
+    while let Some(item) = decoder.decode_eof(&mut buffer).unwrap() {
+        items.push(item);
+    }
+    assert!(buffer.is_empty(), "{buffer:?} is left");
+    items
+}
+
+/// What the framing makes of bytes does not depend on the pieces in which they come.
+pub fn frame(data: &[u8]) {
+    let [max, size, input @ ..] = data else {
+        return;
+    };
+    let (max, size) = (usize::from(*max), usize::from(*size) + 1);
+    let agent = |size| -> Vec<Result<Vec<u8>, u64>> {
+        let batches = feed(LineBatches::new(max), input, size).into_iter();
+        let lines = batches.flat_map(|batch| match batch {
+            Batch::Lines(batch) => lines(&batch).map(|l| Ok(l.text.to_vec())).collect(),
+            Batch::TooLong(line) => vec![Err(line.len)],
+        });
+        lines.collect()
+    };
+    let whole = agent(input.len());
+    same(&agent(size), &whole);
+    let len =
+        |line: &Result<Vec<u8>, u64>| line.as_ref().map_or_else(|len| *len, |l| l.len() as u64);
+    let told: u64 = whole.iter().map(len).sum();
+    let newlines = memchr::memchr_iter(b'\n', input).count();
+    assert_eq!(told, (input.len() - newlines) as u64, "bytes are lost");
+    // A header block without an end is given up as soon as it is too long.
+    if input.len() <= 4096 {
+        let client = |size| -> Vec<ClientFrame> { feed(ClientFrames::new(max), input, size) };
+        same(&client(size), &client(input.len()));
+    }
+}
+
+fn same<T: PartialEq + Debug>(pieces: &[T], whole: &[T]) {
+    assert_eq!(pieces, whole, "in pieces, and as a whole");
+}
+
+/// An envelope that is read can be answered; what is mended stays what it was, line by line.
+pub fn envelope(data: &[u8]) {
+    let mended = clean(Bytes::copy_from_slice(data));
+    assert_eq!(lines(data).count(), lines(&mended).count());
+    for (before, line) in lines(data).zip(lines(&mended)) {
+        let Ok(text) = std::str::from_utf8(line.text) else {
+            continue;
+        };
+        let read: Option<&RawValue> = serde_json::from_str(text).ok();
+        let was: Result<&RawValue, _> = serde_json::from_slice(before.text);
+        assert_eq!(was.is_ok(), read.is_some(), "{text}");
+        _ = read.map(value);
+        if let Ok(Message::Request { id, .. }) = rpc::parse(text) {
+            let mut answer = Vec::new();
+            rpc::write_result(&mut answer, id, &1);
+            let answer = String::from_utf8(answer).unwrap();
+            match rpc::parse(&answer) {
+                Ok(Message::Response { id: again, outcome }) => {
+                    let none = id.get() == "null";
+                    assert!(outcome.is_ok() && (none || again.unwrap().get() == id.get()));
+                }
+                other => panic!("{other:?} of {answer}"),
+            }
+        }
+    }
+}
+
+/// What an agent says in a turn, whatever it is; then all goes on as it should.
+fn say(protocol: Protocol, data: &[u8]) {
+    let mut world = World::in_a_turn(protocol);
+    for batch in feed(LineBatches::new(MAX_LINE), data, usize::MAX) {
+        world.feed(AgentInput::Batch(batch));
+    }
+    world.calm_down();
+    world.finish();
+}
+
+pub fn acp(data: &[u8]) {
+    say(Protocol::Acp, data);
+}
+
+pub fn claude(data: &[u8]) {
+    say(Protocol::Claude, data);
+}
+
+/// The history of a session that is brought back.
+pub fn history(data: &[u8]) {
+    let batches = feed(LineBatches::new(MAX_LINE), data, usize::MAX);
+    let mut said: Vec<AgentInput> = batches.into_iter().map(AgentInput::Batch).collect();
+    said.extend(files::lines(Vec::new()));
+    let mut world = World::with_history(said);
+    world.calm_down();
+    world.finish();
+}
+
+/// A whole world, all choices made by the bytes.
+pub fn core(data: &[u8]) {
+    let mut world = World::any(Dice::of(data));
+    while !world.dice.is_spent() && world.steps < LIFE {
+        world.step();
+    }
+    if data.len().is_multiple_of(2) {
+        world.calm_down();
+    }
+    world.finish();
+}
