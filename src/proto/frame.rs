@@ -299,16 +299,18 @@ impl ClientFrames {
         while buf.first().is_some_and(u8::is_ascii_whitespace) {
             bytes::Buf::advance(buf, 1);
         }
-        let (head, body) = match memchr::memmem::find(buf, b"\r\n\r\n") {
-            Some(at) => (at, at + 4),
-            None => match memchr::memmem::find(buf, b"\n\n") {
-                Some(at) => (at, at + 2),
-                None if buf.len() > SNIFF_HEAD => {
-                    buf.clear();
-                    return Some(ClientFrame::BadHeader("header block without an end".into()));
-                }
-                None => return None,
-            },
+        let blank = |line: &[u8]| memchr::memmem::find(buf, line).map(|at| (at, at + line.len()));
+        // Whichever comes first: the other may stand in the body, or in the next message.
+        let Some((head, body)) = [blank(b"\r\n\r\n"), blank(b"\n\n")]
+            .into_iter()
+            .flatten()
+            .min()
+        else {
+            if buf.len() > SNIFF_HEAD {
+                buf.clear();
+                return Some(ClientFrame::BadHeader("header block without an end".into()));
+            }
+            return None;
         };
         let Some(len) = content_length(&buf[..head]) else {
             let header = String::from_utf8_lossy(&buf[..head]).into_owned();

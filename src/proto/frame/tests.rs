@@ -104,6 +104,8 @@ fn both_framings_are_told_by_the_first_bytes() {
             client(b"\n {\"a\":1}\n\n[2]", 50, size),
             [" {\"a\":1}", "[2]"]
         );
+        let mixed = b"Content-Length: 2\n\n{}Content-Length: 2\r\n\r\n[]";
+        assert_eq!(client(mixed, 50, size), ["{}", "[]"]);
     }
 }
 
