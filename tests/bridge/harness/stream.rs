@@ -170,7 +170,7 @@ impl Message {
         for (field, value) in chunk.as_object().ok_or("no object")? {
             holds(
                 &format!("{field} is null"),
-                !value.is_null() || field == "output",
+                !value.is_null() || ["input", "output"].contains(&field.as_str()),
             )?;
         }
         let is_ending = matches!(kind.as_str(), "finish" | "abort" | "error");
