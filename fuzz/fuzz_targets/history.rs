@@ -1,0 +1,8 @@
+//! Bytes for `targets::history`.
+
+#![no_main]
+
+#[path = "../../tests/simulation/model/mod.rs"]
+mod model;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| model::targets::history(data));
