@@ -72,9 +72,11 @@ impl Silence {
         self.since().checked_add(wait)
     }
 
-    /// Somebody was told of it.
-    pub fn note_told(&mut self) {
-        self.told += 1;
+    /// Somebody was told of it: once, however often it was due meanwhile.
+    pub fn note_told(&mut self, first: Duration, now: Instant) {
+        while self.tell_at(first).is_some_and(|at| at <= now) {
+            self.told += 1;
+        }
     }
 
     /// What was last heard, and how long ago.
@@ -155,14 +157,13 @@ mod tests {
         let mut silence = Silence::begin(t0, None);
         for at in [10, 20, 40, 80] {
             assert_eq!(silence.tell_at(S(10)), Some(t0 + S(at)));
-            silence.note_told();
+            silence.note_told(S(10), t0 + S(at));
         }
         assert!(silence.hear(t0 + S(90), "plan"));
         assert_eq!(silence.tell_at(S(10)), Some(t0 + S(100)));
-        for _ in 0..40 {
-            silence.note_told();
-        }
-        assert_eq!(silence.tell_at(S(10)), None);
+        // One that slept through several times is told once.
+        silence.note_told(S(10), t0 + S(90 + 25));
+        assert_eq!(silence.tell_at(S(10)), Some(t0 + S(90 + 40)));
     }
 
     #[test]

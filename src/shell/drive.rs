@@ -296,7 +296,7 @@ impl Shell {
     /// The client cannot be told that it does not read: the log is.
     fn tell_deafness(&mut self, now: Instant) {
         if let Some(deaf) = &mut self.deaf {
-            deaf.note_told();
+            deaf.note_told(UNREAD_FOR, now);
             let lasted = in_words(deaf.lasted(now));
             info!("the client has not read for {lasted}: agents wait for it");
         }

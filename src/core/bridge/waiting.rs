@@ -37,7 +37,7 @@ impl Bridge {
         if silence.tell_at(SLOW_START).is_none_or(|at| at > now) {
             return;
         }
-        silence.note_told();
+        silence.note_told(SLOW_START, now);
         outlet.notify(Notice::AgentState(AgentStateParams {
             state: AgentState::Starting,
             reason: None,
@@ -77,9 +77,7 @@ impl Bridge {
         }
         let waiting = self.session_waits(id, now);
         if let Some(session) = self.sessions.get_mut(id) {
-            if let Some(silence) = &mut session.silence {
-                silence.note_told();
-            }
+            session.note_told(now);
             session.tell_activity(waiting, outlet);
         }
     }

@@ -58,13 +58,24 @@ impl Session {
     /// When the client is to be told that nothing goes on.
     #[must_use]
     pub fn tells_silence(&self) -> Due {
-        let first = match (&self.stage, &self.running) {
-            (Stage::Opening { call: Some(_), .. }, _) => SLOW_OPENING,
-            (Stage::Live { .. }, Some(running)) if running.ended.is_none() => SILENT_TURN,
-            _ => return None,
-        };
-        let at = self.silence.as_ref()?.tell_at(first)?;
+        let at = self.silence.as_ref()?.tell_at(self.first_told()?)?;
         Some((at, "silence"))
+    }
+
+    /// The client is told of it now.
+    pub fn note_told(&mut self, now: Instant) {
+        if let (Some(first), Some(silence)) = (self.first_told(), &mut self.silence) {
+            silence.note_told(first, now);
+        }
+    }
+
+    /// After how long it is told for the first time.
+    fn first_told(&self) -> Option<Duration> {
+        match (&self.stage, &self.running) {
+            (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
+            (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
+            _ => None,
+        }
     }
 
     /// The agent is at the session that it is to open: its time begins anew.

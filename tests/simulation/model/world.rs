@@ -9,12 +9,14 @@ use super::dice::Dice;
 use super::disk::Disk;
 use super::{files, logs};
 use acpipe::core::bridge::{
-    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
+    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Measure, OnLost, Settings,
 };
 use acpipe::core::client::{Command, Token};
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::limits::Limits;
 use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
+use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
 use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use std::collections::{BTreeMap, VecDeque};
@@ -147,6 +149,7 @@ impl World {
                 env: Variables::default(),
                 source: AgentSource::CommandLine,
                 protocol,
+                child_per_session: dice.percent(20),
                 options: SessionOptions::default(),
             },
             policy: if dice.percent(70) {
@@ -157,6 +160,7 @@ impl World {
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: "x".into(),
+            limits: Limits::default(),
             clock: (now, 0),
             inherited,
             on_lost: OnLost {
@@ -553,6 +557,13 @@ impl World {
             Effect::CloseInput(id) => self.told_to_end(id.0, 0),
             Effect::Terminate(id) => self.told_to_end(id.0, 1),
             Effect::Kill(id) => self.told_to_end(id.0, 2),
+            Effect::Measure(id) => {
+                if let Some(process) = self.processes.get_mut(&id.0) {
+                    let measured = AgentInput::Measured(Measure::default());
+                    process.said.push_back(Said::Event(measured));
+                }
+            }
+            Effect::Watch(_) => {}
             Effect::Finished => {
                 assert!(self.bridge.is_ending(), "it ended though nobody wished it");
                 self.finished = true;
@@ -571,6 +582,7 @@ impl World {
         let started = AgentInput::Started {
             pid: 7,
             program: None,
+            vitals: Vitals::default(),
         };
         if spec.args.iter().any(|arg| arg == "--version") {
             let word = dice.pick(&["2.1.330 (Claude Code)\n", "2.0.1\n", "3\n"]);
