@@ -2,7 +2,7 @@
 
 use super::commands::no_session;
 use super::{Bridge, Phase};
-use crate::core::client::Outlet;
+use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
@@ -125,10 +125,11 @@ impl Bridge {
         self.freed.push(id.clone());
         if let Some(session) = self.sessions.get_mut(&id) {
             session.rest();
-            // A prompt that waits for another environment needs it still.
-            if !session.queue.is_empty() {
+            // Prompts that wait need it still, those for another environment with that.
+            let prompts: Vec<Token> = session.queue.tokens().collect();
+            if !prompts.is_empty() {
                 session.begin_opening(Strategy::Auto, Vec::new());
-                if !self.is_renewing() {
+                if !prompts.into_iter().all(|prompt| self.is_held(prompt)) {
                     self.climb(&id, now, outlet);
                 }
             }
