@@ -262,7 +262,13 @@ impl Bridge {
         let Some(agent) = &mut self.agent else { return };
         let limits = &self.settings.limits;
         let due = |process: &&Process| process.start_due(limits).is_some_and(|at| at <= now);
-        if let Some(child) = agent.processes.iter().find(due).map(|p| p.child) {
+        let late: Vec<Child> = agent
+            .processes
+            .iter()
+            .filter(due)
+            .map(|p| p.child)
+            .collect();
+        for child in late {
             let error = self.not_started();
             self.process_broken(child, &error, now, outlet);
         }
