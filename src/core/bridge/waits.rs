@@ -46,12 +46,12 @@ impl Bridge {
             .map(|s| s.id.clone())
             .collect();
         for id in due {
-            if self.pause_over(&id, now, outlet) {
-                continue;
-            }
             self.catch_up(&id, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.quieten(now, outlet);
+            }
+            if self.pause_over(&id, now, outlet) {
+                continue;
             }
             self.tick_settings(&id, now, outlet);
             self.tick_abandoned(&id, now, outlet);
