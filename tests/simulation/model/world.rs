@@ -18,7 +18,7 @@ use acpipe::core::permit::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
-use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use acpipe::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -161,6 +161,8 @@ impl World {
             cwd: "/".into(),
             id_prefix: "x".into(),
             limits: Limits::default(),
+            idle_after: None,
+            max_sessions: None,
             clock: (now, 0),
             inherited,
             on_lost: OnLost {
@@ -505,6 +507,7 @@ impl World {
     /// Does everything that follows from what happened.
     pub fn settle(&mut self) {
         self.hear_backlog();
+        self.bridge.retell(&mut self.client);
         for _ in 0..ENOUGH {
             let effects = self.bridge.effects(self.now);
             if effects.is_empty() {
@@ -581,7 +584,13 @@ impl World {
         }
         let started = AgentInput::Started {
             pid: 7,
-            program: None,
+            program: Box::new(Program {
+                file: "/agent".into(),
+                real_file: "/agent".into(),
+                found_by: FoundBy::GivenPath,
+                passed_over: Vec::new(),
+                added_path: Vec::new(),
+            }),
             vitals: Vitals::default(),
         };
         if spec.args.iter().any(|arg| arg == "--version") {
