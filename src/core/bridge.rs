@@ -405,7 +405,8 @@ impl Bridge {
             .filter_map(|l| Some((l.until?, "session/list")));
         let times = agent.into_iter().chain(process).chain(restart);
         let times = times.chain(sessions).chain(listings);
-        let idle = self.idle_check.map(|at| (at, "idle"));
+        let idle = self.idle_check.filter(|_| !self.is_ending());
+        let idle = idle.map(|at| (at, "idle"));
         let times = times.chain(idle);
         times.min_by_key(|(at, _)| *at)
     }
