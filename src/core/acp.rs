@@ -3,6 +3,7 @@
 mod answers;
 mod gone;
 mod overlong;
+mod pending;
 pub mod per_session;
 mod prompt;
 mod shortcut;
@@ -18,6 +19,7 @@ use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
 use crate::proto::wire::{LineFaults, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
+use pending::Pending;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
 use std::collections::HashMap;
@@ -32,58 +34,6 @@ pub struct Acp {
     info: AgentInfo,
     faults: LineFaults,
     shortcuts: Shortcuts,
-}
-
-/// A request of ours that waits for its answer.
-#[derive(Debug, Clone)]
-enum Pending {
-    Initialize,
-    New(CallId),
-    /// With the id that the session is asked for by.
-    Resume(CallId, String),
-    Load(CallId, String),
-    List(CallId),
-    Close,
-    SetMode(CallId),
-    SetModel(CallId),
-    SetOption(CallId),
-    Prompt(CallId),
-}
-
-impl Pending {
-    fn method(&self) -> &'static str {
-        match self {
-            Self::Initialize => "initialize",
-            Self::New(_) => "session/new",
-            Self::Resume(..) => "session/resume",
-            Self::Load(..) => "session/load",
-            Self::List(_) => "session/list",
-            Self::Close => "session/close",
-            Self::SetMode(_) => "session/set_mode",
-            Self::SetModel(_) => "session/set_model",
-            Self::SetOption(_) => "session/set_config_option",
-            Self::Prompt(_) => "session/prompt",
-        }
-    }
-
-    /// What follows from an error; nothing where nobody waits for the answer.
-    fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
-        Some(match *self {
-            Self::Initialize => AgentEvent::NotReady(error),
-            Self::Close => {
-                debug!(%error, "session/close failed");
-                return None;
-            }
-            Self::New(call)
-            | Self::Resume(call, _)
-            | Self::Load(call, _)
-            | Self::List(call)
-            | Self::SetMode(call)
-            | Self::SetModel(call)
-            | Self::SetOption(call)
-            | Self::Prompt(call) => AgentEvent::Failed { call, error },
-        })
-    }
 }
 
 /// `session/new`, `session/load` and `session/resume`, with MCP servers as the client gave them (ACP requires
