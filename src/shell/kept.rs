@@ -143,8 +143,12 @@ impl Kept {
 
 /// The program that runs, even if its file was replaced meanwhile.
 fn itself() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        return Ok(PathBuf::from("/proc/self/exe"));
-    }
-    std::env::current_exe()
+    let file = std::env::current_exe()?;
+    // Linux says "(deleted)" behind the name of a file that was; under this one it can still be had.
+    let by_link = PathBuf::from("/proc/self/exe");
+    Ok(if !file.exists() && by_link.exists() {
+        by_link
+    } else {
+        file
+    })
 }

@@ -2,11 +2,12 @@
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{ACPIPE, LIMIT, World, signal};
+use crate::harness::{ACPIPE, FAKE_AGENT, LIMIT, World, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -206,4 +207,33 @@ fn an_agent_may_open_as_many_files_as_before() {
         .env("ACPIPE_STATE_DIR", world.dir.join("state"));
     assert!(!run.output().unwrap().status.success());
     assert_eq!(fs::read_to_string(told).unwrap().trim(), "100");
+}
+
+#[test]
+fn acpipe_may_be_replaced_while_it_runs() {
+    let world = World::new();
+    let copy = world.dir.join("acpipe");
+    fs::copy(ACPIPE, &copy).unwrap();
+    let mut serve = Command::new(&copy)
+        .arg("serve")
+        .env("ACPIPE_STATE_DIR", world.dir.join("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = serve.stdin.take().unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    let mut call = |call: Value| {
+        writeln!(stdin, "{call}").unwrap();
+        let is_answer = |line: &String| line.contains(&format!(r#""id":{}"#, call["id"]));
+        lines.by_ref().map(Result::unwrap).find(is_answer).unwrap()
+    };
+    call(json!({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}}));
+    fs::remove_file(&copy).unwrap();
+    fs::write(&copy, "another version").unwrap();
+    let answer =
+        call(json!({"id": 2, "method": "agent/connect", "params": {"command": FAKE_AGENT}}));
+    assert!(answer.contains(r#""state":"ready""#), "{answer}");
+    drop(stdin);
+    assert!(serve.wait().unwrap().success());
 }

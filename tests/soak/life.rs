@@ -13,6 +13,9 @@ const AT_ONCE: usize = 50;
 /// How many prompts an agent takes before it crashes.
 const LIFE_OF_AN_AGENT: usize = 400;
 
+/// After how many turns a session's messages are cleared: what is known of a history grows with it.
+const HISTORY: u32 = 10;
+
 /// What the agent says when it wants to be cancelled.
 const ENOUGH: &str = "enough! ";
 
@@ -70,6 +73,7 @@ pub fn live(updates: usize, sessions: usize) {
     }
     let mut turns: HashMap<u64, Turn> = HashMap::new();
     let mut of_session: HashMap<String, u64> = HashMap::new();
+    let mut histories: HashMap<String, u32> = HashMap::new();
     let mut others: u64 = 0;
     let mut done = 0;
     let mut endings: BTreeMap<String, usize> = BTreeMap::new();
@@ -131,6 +135,13 @@ pub fn live(updates: usize, sessions: usize) {
                 };
                 *endings.entry(ending.to_owned()).or_default() += 1;
                 of_session.remove(&turn.session);
+                let history = histories.entry(turn.session.clone()).or_default();
+                *history += 1;
+                if *history % HISTORY == 0 {
+                    let session = json!({"sessionId": turn.session});
+                    client.send("message/clear", &session);
+                    others += 1;
+                }
                 idle.push(turn.session);
             }
             Message::Other => {}
