@@ -167,15 +167,15 @@ impl Ending {
 impl Keeper {
     async fn watch(mut self, mut signals: Heard) {
         loop {
-            match self.reap() {
-                Left::Nobody => return,
-                Left::TheAgentsOwn(status) => {
-                    self.tell(News::Ended(status)).await;
-                    self.ask(LEFTOVERS_GRACE);
-                    // As a rule nobody is left: nothing would wake us.
-                    continue;
-                }
-                Left::Some => {}
+            let (ended, somebody_left) = self.reap();
+            if let Some(status) = ended {
+                self.tell(News::Ended(status)).await;
+            }
+            if !somebody_left {
+                return;
+            }
+            if ended.is_some() {
+                self.ask(LEFTOVERS_GRACE);
             }
             let due = self.ending.map(Ending::due);
             let [int, term, hup] = &mut signals.ends;
@@ -198,8 +198,8 @@ impl Keeper {
         }
     }
 
-    /// Takes the status of everyone who ended.
-    fn reap(&mut self) -> Left {
+    /// Takes the status of everyone who ended: the agent's, if it is among them, and whether anybody is left.
+    fn reap(&mut self) -> (Option<i32>, bool) {
         let mut status = None;
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -208,14 +208,8 @@ impl Keeper {
                     status = Some(how.as_raw());
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-                Ok(None) => return status.map_or(Left::Some, Left::TheAgentsOwn),
-                Err(_) => {
-                    if let Some(status) = status {
-                        // Somebody has to hear of it before the end.
-                        return Left::TheAgentsOwn(status);
-                    }
-                    return Left::Nobody;
-                }
+                Ok(None) => return (status, true),
+                Err(_) => return (status, false),
             }
         }
     }
@@ -286,14 +280,6 @@ impl Keeper {
             let _ = kill_process_group(self.agent, signal);
         }
     }
-}
-
-/// Who is left below a keeper.
-enum Left {
-    Nobody,
-    Some,
-    /// What the agent may have left: it has just ended, like this.
-    TheAgentsOwn(i32),
 }
 
 /// What acpipe wants next; `None`, once, when it is gone.

@@ -137,7 +137,7 @@ pub fn live(updates: usize, sessions: usize) {
                 of_session.remove(&turn.session);
                 let history = histories.entry(turn.session.clone()).or_default();
                 *history += 1;
-                if *history % HISTORY == 0 {
+                if history.is_multiple_of(HISTORY) {
                     let session = json!({"sessionId": turn.session});
                     client.send("message/clear", &session);
                     others += 1;
