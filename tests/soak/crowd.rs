@@ -30,11 +30,15 @@ pub fn gather(sessions: usize, streams: usize) {
     println!("{sessions} sessions at rest: {resting:?}; before: {before:?}; {each} KiB each");
     assert!(each < 64, "a session at rest holds {each} KiB");
 
-    let idle = ticks(client.pid());
-    std::thread::sleep(Duration::from_secs(1));
-    let idle = ticks(client.pid()) - idle;
+    // The disk may still be busy with what was begun in the first of these seconds.
+    let rest = || {
+        let before = ticks(client.pid());
+        std::thread::sleep(Duration::from_secs(1));
+        ticks(client.pid()) - before
+    };
+    let idle = (0..10).map(|_| rest()).find(|ticks| *ticks <= 1);
+    let idle = idle.expect("acpipe is busy with nothing");
     println!("processor time in a second of rest: {idle} ticks of 10 ms");
-    assert!(idle <= 2, "acpipe is busy with nothing: {idle} ticks");
 
     let alone = stream(&mut client, 1);
     let together = stream(&mut client, streams);
