@@ -13,6 +13,7 @@ mod idle;
 mod listing;
 mod news;
 mod options;
+mod panics;
 mod processes;
 mod queue;
 mod receipt;
@@ -30,6 +31,8 @@ mod tests_claude;
 mod tests_crossings;
 #[cfg(test)]
 mod tests_idle;
+#[cfg(test)]
+mod tests_panics;
 #[cfg(test)]
 mod tests_settings;
 #[cfg(test)]
@@ -413,15 +416,17 @@ impl Bridge {
 
     /// A time came: whatever is due is given up or goes on.
     pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        self.number_unsent(outlet);
-        self.tick_processes(now, outlet);
-        self.tick_agent(now, outlet);
-        self.tick_start(now, outlet);
-        self.tick_restart(now, outlet);
-        self.tick_sessions(now, outlet);
-        self.tick_listings(now, outlet);
-        self.tick_idle(now, outlet);
-        self.go_on(now, outlet);
+        self.mending(now, outlet, |bridge, outlet| {
+            bridge.number_unsent(outlet);
+            bridge.tick_processes(now, outlet);
+            bridge.tick_agent(now, outlet);
+            bridge.tick_start(now, outlet);
+            bridge.tick_restart(now, outlet);
+            bridge.tick_sessions(now, outlet);
+            bridge.tick_listings(now, outlet);
+            bridge.tick_idle(now, outlet);
+            bridge.go_on(now, outlet);
+        });
     }
 
     /// True while a stop of the agent is under way, whose steps must not wait for the client.

@@ -167,6 +167,13 @@ impl Outgoing {
         self.0.push((child, order));
     }
 
+    /// A panic may have left half a line at the end: it is cut off.
+    pub fn mend(&mut self) {
+        if let Some((_, Order::Lines(lines))) = self.0.last_mut() {
+            lines.truncate(memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1));
+        }
+    }
+
     /// Adds everything that another one holds.
     pub fn append(&mut self, other: &mut Self) {
         self.0.append(&mut other.0);

@@ -280,6 +280,16 @@ impl Log {
         Ok(())
     }
 
+    /// A panic may have left half a line at the end: it is cut off, and the rest read again.
+    pub fn mend(&mut self) {
+        let whole = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
+        self.pending.truncate(whole);
+        self.owed = self.owed.min(whole);
+        self.prefix = (None, record::chunk_prefix(None));
+        // Where it cannot be read, that is told when it is to be read.
+        let _ = self.scan();
+    }
+
     /// What was taken down since the last commit may be shown though the disk does not take it: the news
     /// that it does not. It is written with what comes next.
     pub fn owe(&mut self) {

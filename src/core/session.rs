@@ -77,6 +77,8 @@ pub struct Session {
     pub abandoned: Option<Abandoned>,
     /// What was heard since the agent was asked for something that takes its time.
     pub silence: Option<Silence>,
+    /// Whether a panic broke off what was being said in it.
+    pub broken: bool,
 }
 
 /// The agent's id of a session.
@@ -243,6 +245,7 @@ impl Session {
             last: None,
             abandoned: None,
             silence: None,
+            broken: false,
         }
     }
 
@@ -322,6 +325,7 @@ impl Session {
             turn: turn_id,
             log: &mut self.log,
             unsent: &mut self.unsent,
+            broken: &mut self.broken,
             view: self.view,
             outlet,
         }
@@ -344,10 +348,12 @@ impl Session {
             turn: Some(turn_id),
             log: &mut self.log,
             unsent: &mut self.unsent,
+            broken: &mut self.broken,
             view: self.view,
             outlet,
         };
         act(turn, &mut sink);
+        drop(sink);
         let now = turn.activity();
         let told = self.activity.as_ref();
         if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))

@@ -25,13 +25,18 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) {
         // What it reads or adds comes after all that was said before it.
-        self.number_unsent(outlet);
+        self.mending(now, outlet, Self::number_unsent);
         self.commit(now, outlet);
-        if let Err(error) = self.try_command(token, command, now, outlet) {
+        let done = self.caught(now, outlet, |bridge, outlet| {
+            bridge.try_command(token, command, now, outlet)
+        });
+        if let Err(error) = done.unwrap_or_else(|panic| Err(panic.error)) {
             outlet.reply(token, Err(error));
         }
-        self.retell(outlet);
-        self.go_on(now, outlet);
+        self.mending(now, outlet, |bridge, outlet| {
+            bridge.retell(outlet);
+            bridge.go_on(now, outlet);
+        });
     }
 
     fn try_command(

@@ -34,11 +34,26 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Option<AgentInput> {
-        if !matches!(input, AgentInput::Batch(_)) {
-            self.number_unsent(outlet);
+        if let AgentInput::Batch(batch) = input {
+            let agent = self.agent.as_mut()?;
+            let child = agent.child(id)?;
+            if !agent.hear(child, now) {
+                return None;
+            }
+            let rest = self.batch(child, batch, now, outlet);
+            return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
-        let agent = self.agent.as_mut()?;
-        let child = agent.child(id)?;
+        self.mending(now, outlet, |bridge, outlet| {
+            bridge.number_unsent(outlet);
+            bridge.news(id, input, now, outlet);
+        });
+        None
+    }
+
+    /// Takes what is no word of the agent's.
+    fn news(&mut self, id: AgentId, input: AgentInput, now: Instant, outlet: &mut impl Outlet) {
+        let Some(agent) = &mut self.agent else { return };
+        let Some(child) = agent.child(id) else { return };
         match input {
             AgentInput::Started {
                 pid,
@@ -54,21 +69,7 @@ impl Bridge {
                     self.agent_gone(&error, now, outlet);
                 }
             }
-            AgentInput::Batch(Batch::Lines(batch)) => {
-                agent.hear(child, now);
-                let rest = self.lines(child, batch, now, outlet);
-                return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
-            }
-            AgentInput::Batch(Batch::TooLong(line)) => {
-                agent.hear(child, now);
-                let mut events = Vec::new();
-                agent
-                    .dialect
-                    .read_overlong(child, &line, &mut events, &mut agent.out);
-                for event in events {
-                    self.event(event, now, outlet);
-                }
-            }
+            AgentInput::Batch(_) => {}
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not end";
                 let error = Error::new(ErrorKind::Streaming, message);
@@ -90,7 +91,33 @@ impl Bridge {
                 }
             }
         }
-        None
+    }
+
+    /// Takes what the agent says; gives back what there is no room for.
+    fn batch(
+        &mut self,
+        child: Child,
+        batch: Batch,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<Bytes> {
+        match batch {
+            Batch::Lines(batch) => self.lines(child, batch, now, outlet),
+            Batch::TooLong(line) => {
+                self.reading(child, now, outlet, |bridge, outlet| {
+                    let Some(agent) = &mut bridge.agent else {
+                        return;
+                    };
+                    let mut events = Vec::new();
+                    let out = &mut agent.out;
+                    agent.dialect.read_overlong(child, &line, &mut events, out);
+                    for event in events {
+                        bridge.event(event, now, outlet);
+                    }
+                });
+                None
+            }
+        }
     }
 
     /// Reads lines until the outlet is full; gives the rest back.
@@ -108,12 +135,21 @@ impl Bridge {
             if outlet.is_full() {
                 return Some(batch.slice(read..));
             }
-            let agent = self.agent.as_mut()?;
-            let out = &mut agent.out;
-            agent.dialect.read(child, line.text, &mut events, out);
-            for event in events.drain(..) {
-                self.event(event, now, outlet);
+            let goes_on = self.reading(child, now, outlet, |bridge, outlet| {
+                let Some(agent) = &mut bridge.agent else {
+                    return;
+                };
+                let out = &mut agent.out;
+                agent.dialect.read(child, line.text, &mut events, out);
+                for event in events.drain(..) {
+                    bridge.event(event, now, outlet);
+                }
+            });
+            if !goes_on {
+                return None;
             }
+            // What a panic left of the line goes with it.
+            events.clear();
             read = line.end;
         }
         None

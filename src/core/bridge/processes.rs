@@ -29,6 +29,8 @@ pub(super) struct Process {
     pub heard: Option<Instant>,
     /// How it is, once it runs.
     pub vitals: Vitals,
+    /// Whether what it says is not read any more: that panicked.
+    pub unread: bool,
     /// Its end, once it is to end.
     pub stop: Option<Stop>,
 }
@@ -40,10 +42,19 @@ impl Agent {
         Some(process.child)
     }
 
-    /// A process said something.
-    pub(super) fn hear(&mut self, child: Child, now: Instant) {
-        if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
+    /// A process said something; false where that is not read any more.
+    pub(super) fn hear(&mut self, child: Child, now: Instant) -> bool {
+        let process = self.processes.iter_mut().find(|p| p.child == child);
+        process.is_some_and(|process| {
             process.heard = Some(now);
+            !process.unread
+        })
+    }
+
+    /// What a process says is not read any more.
+    pub(super) fn read_no_more(&mut self, child: Child) {
+        if let Some(process) = self.processes.iter_mut().find(|p| p.child == child) {
+            process.unread = true;
         }
     }
 
@@ -172,6 +183,7 @@ impl Bridge {
                         since: now,
                         heard: None,
                         vitals: Vitals::default(),
+                        unread: false,
                         stop: None,
                     });
                 }

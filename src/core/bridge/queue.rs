@@ -103,7 +103,10 @@ impl Bridge {
             };
             session.tell_queue(outlet);
             let token = queued.token;
-            if let Err(error) = self.begin_turn(id, queued, now, outlet) {
+            let begun = self.caught(now, outlet, |bridge, outlet| {
+                bridge.begin_turn(id, queued, now, outlet)
+            });
+            if let Err(error) = begun.unwrap_or_else(|panic| Err(panic.error)) {
                 outlet.reply(token, Err(error));
             }
         }

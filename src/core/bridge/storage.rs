@@ -5,6 +5,7 @@ use super::commands::no_session;
 use super::{Bridge, Call};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::event::CallId;
 use crate::core::limits::Wait;
 use crate::core::log::{FORMAT, Identity, Log, Record};
 use crate::core::session::{Abandoned, Known, Session};
@@ -131,7 +132,7 @@ impl Bridge {
     /// anything.
     pub fn commit(&mut self, now: Instant, outlet: &mut impl Outlet) {
         if !outlet.is_behind() || outlet.is_full() {
-            self.number_unsent(outlet);
+            self.mending(now, outlet, Self::number_unsent);
         }
         let mut failed = Vec::new();
         self.sessions.for_each_awake(|session| {
@@ -188,7 +189,21 @@ impl Bridge {
             sink.chunk(&Chunk::Error { error_text });
         }
         session.log.owe();
-        let Some(call) = call else {
+        if let Some(call) = call {
+            self.break_off(id, call, agent_session, now);
+            self.close_turn(id, &Ending::Failed(error), now, outlet);
+        }
+    }
+
+    /// The prompt of a turn that was ended from here is not waited for any more, and cancelled.
+    pub(super) fn break_off(
+        &mut self,
+        id: &str,
+        call: CallId,
+        agent_session: Option<String>,
+        now: Instant,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         if let Some(Call::Prompt { .. }) = self.calls.get(&call) {
@@ -199,7 +214,6 @@ impl Bridge {
             }
         }
         self.ended.retain(|(ended, _)| ended != id);
-        self.close_turn(id, &Ending::Failed(error), now, outlet);
     }
 
     /// A turn is over: its summary is given when it is on the disk.

@@ -192,9 +192,11 @@ impl Bridge {
                 self.ended.push((id, at));
                 continue;
             }
-            self.end_answered(&id, now, outlet);
+            self.mending(now, outlet, |bridge, outlet| {
+                bridge.end_answered(&id, now, outlet);
+            });
         }
-        self.go_on(now, outlet);
+        self.mending(now, outlet, |bridge, outlet| bridge.go_on(now, outlet));
     }
 
     /// Does what had to wait for the end of a turn.

@@ -162,8 +162,9 @@ impl Bridge {
         }
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let dialect = agent.dialect.name();
-        let sink = &mut session.sink(Some(&turn_id), outlet);
-        let turn = Turn::start(message_id, dialect, &about, &names, sink);
+        let mut sink = session.sink(Some(&turn_id), outlet);
+        let turn = Turn::start(message_id, dialect, &about, &names, &mut sink);
+        drop(sink);
         debug!(session = id, %turn_id, "the agent speaks unasked");
         session.unprompted = Some(Unprompted {
             turn,

@@ -26,8 +26,18 @@ pub struct Numbered<'a, O> {
     pub(super) turn: Option<&'a str>,
     pub(super) log: &'a mut Log,
     pub(super) unsent: &'a mut Unsent,
+    pub(super) broken: &'a mut bool,
     pub(super) view: View,
     pub(super) outlet: &'a mut O,
+}
+
+/// As with a mutex: whoever panics with the session in its hands leaves it marked.
+impl<O> Drop for Numbered<'_, O> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.broken = true;
+        }
+    }
 }
 
 impl<O: Outlet> ChunkSink for Numbered<'_, O> {
@@ -128,6 +138,7 @@ impl<O: Outlet> Numbered<'_, O> {
             turn: turn.as_deref(),
             log: &mut *self.log,
             unsent: &mut *self.unsent,
+            broken: &mut *self.broken,
             view: self.view,
             outlet: &mut *self.outlet,
         };
@@ -149,6 +160,12 @@ impl Session {
         if self.has_unsent() {
             self.sink(None, outlet).number_unsent();
         }
+    }
+
+    /// How many bytes wait for a client that is behind.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        self.unsent.bytes()
     }
 
     /// What waits is forgotten: the disk did not take what was before it.

@@ -39,6 +39,7 @@ impl Session {
                 turn: Some(&u.turn_id),
                 log: &mut self.log,
                 unsent: &mut self.unsent,
+                broken: &mut self.broken,
                 view: self.view,
                 outlet,
             };
