@@ -446,3 +446,21 @@ fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
     play.answer(&call, &json!({"stopReason": "end_turn"}));
     assert_eq!(play.result(turn)["stopReason"], "end_turn");
 }
+
+#[test]
+fn a_turn_whose_end_the_disk_is_owed_is_told_and_not_run_again() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let prompt = json!({"turnId": "t", "rerun": true, "message": "hello"});
+    let turn = play.ask(Command::Prompt(params(prompt.clone())));
+    let call = play.sent();
+    disk.0.set(true);
+    play.update("S", &text("agent_message_chunk"));
+    assert_eq!(play.result(turn)["errors"][0]["kind"], "storage");
+    play.answer(&call, &json!({"stopReason": "cancelled"}));
+    let again = play.ask(Command::Prompt(params(prompt)));
+    assert_eq!(play.result(again), play.result(turn));
+}

@@ -48,6 +48,25 @@ pub struct Page {
 }
 
 impl Log {
+    /// Where it ends, with what the file does not have yet.
+    fn end(&self) -> u64 {
+        self.file.end() + self.pending.len() as u64
+    }
+
+    /// Reads from the file, and beyond it from what it does not have yet: a full disk may be owed it for long.
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let end = self.file.end();
+        let mut bytes = if range.start < end {
+            self.file.read(range.start..range.end.min(end))?
+        } else {
+            Vec::new()
+        };
+        let place = |at: u64| usize::try_from(at.saturating_sub(end)).unwrap_or(usize::MAX);
+        let pending = place(range.start)..place(range.end).min(self.pending.len());
+        bytes.extend_from_slice(self.pending.get(pending).unwrap_or_default());
+        Ok(bytes)
+    }
+
     /// Hands over whole lines and where they are, until `take` says false; gives where the last one ended.
     pub(super) fn lines(
         &self,
@@ -58,7 +77,7 @@ impl Log {
         // Where `held` begins, and where the next block does.
         let (mut start, mut next) = (range.start, range.start);
         while next < range.end {
-            let block = self.file.read(next..range.end.min(next + BLOCK))?;
+            let block = self.read(next..range.end.min(next + BLOCK))?;
             if block.is_empty() {
                 break;
             }
@@ -88,7 +107,7 @@ impl Log {
         let mut page = Page::default();
         let mut size = 0;
         let from = self.index.place_after(after).max(self.file.begin());
-        let read = self.lines(from..self.file.end(), |line, _| {
+        let read = self.lines(from..self.end(), |line, _| {
             let Some(stored) = chunk(line).filter(|stored| stored.seq > after) else {
                 return true;
             };
@@ -134,7 +153,7 @@ impl Log {
         begin: u64,
         mut take: impl FnMut(&Stored) -> bool,
     ) -> Result<u64, Error> {
-        let range = begin.max(self.file.begin())..self.file.end();
+        let range = begin.max(self.file.begin())..self.end();
         let read = self.lines(range, |line, _| {
             let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
             let Some(stored) = chunk(line).filter(of_turn) else {
@@ -156,7 +175,7 @@ impl Log {
         let Some(at) = turn.summary.clone() else {
             return Ok(TurnState::Unfinished);
         };
-        let line = self.file.read(at).map_err(|e| cannot("read", &e))?;
+        let line = self.read(at).map_err(|e| cannot("read", &e))?;
         let line = serde_json::from_slice::<Line<'_>>(&line).ok();
         Ok(match line.and_then(|line| line.summary.map(value)) {
             Some(summary) => TurnState::Finished(summary),
@@ -186,7 +205,7 @@ impl Log {
         };
         match &message.source {
             Source::Line(at) => {
-                let line = self.file.read(at.clone()).map_err(|e| cannot("read", &e))?;
+                let line = self.read(at.clone()).map_err(|e| cannot("read", &e))?;
                 let line = serde_json::from_slice::<Line<'_>>(&line).ok();
                 Ok(line.and_then(|line| line.message.map(value)))
             }
