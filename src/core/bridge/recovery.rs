@@ -268,6 +268,10 @@ impl Bridge {
             _ if history => session.cost,
             _ => None,
         };
+        if rung == Rung::New {
+            // It was said in the session whose place this one takes.
+            session.end_unprompted(None, outlet);
+        }
         let before = session.known.replace(Known {
             agent: key,
             id: agent_session.clone(),

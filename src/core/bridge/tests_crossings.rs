@@ -1,7 +1,7 @@
 //! Calls that cross: whatever comes late, twice or in between, everyone is answered and nothing is mixed up.
 
 use super::tests_settings::settings;
-use super::{AgentId, AgentInput, Bridge, Effect, Exit};
+use super::{AgentId, AgentInput, Bridge, Effect, Exit, Settings};
 use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, LogFile, Store, Volatile};
@@ -55,8 +55,12 @@ impl Play {
     }
 
     fn with(store: Box<dyn Store>) -> Self {
+        Self::of(settings(Instant::now()), store)
+    }
+
+    fn of(settings: Settings, store: Box<dyn Store>) -> Self {
         let mut play = Self {
-            bridge: Bridge::new(settings(Instant::now()), store),
+            bridge: Bridge::new(settings, store),
             heard: Heard::default(),
             now: Instant::now(),
             tokens: 0,
@@ -463,4 +467,31 @@ fn a_turn_whose_end_the_disk_is_owed_is_told_and_not_run_again() {
     play.answer(&call, &json!({"stopReason": "cancelled"}));
     let again = play.ask(Command::Prompt(params(prompt)));
     assert_eq!(play.result(again), play.result(turn));
+}
+
+#[test]
+fn what_an_agent_says_in_a_session_that_it_then_loses_ends_before_it_is_cleared() {
+    let mut settings = settings(Instant::now());
+    settings.on_lost.clear = true;
+    let mut play = Play::of(settings, Box::new(Volatile));
+    play.ensure(json!({"agentSessionId": "S", "strategy": ["resume", "new"]}));
+    let call = play.ready();
+    assert_eq!(call["method"], "session/resume");
+    let question = json!({"sessionId": "S", "toolCall": {"toolCallId": "t"}, "options": []});
+    play.say(
+        &json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission",
+        "params": question}),
+    );
+    let mut call = play.say(&json!({"jsonrpc": "2.0", "id": call["id"],
+        "error": {"code": -32002, "message": "there is none"}}));
+    if call["method"] == "session/list" {
+        call = play.answer(&call, &json!({"sessions": []}));
+    }
+    assert_eq!(call["method"], "session/new");
+    play.answer(&call, &opened("N"));
+    let get = History::GetSession(params(json!({})));
+    let info = play.history(get);
+    assert_eq!(play.result(info)["state"], "live");
+    assert_eq!(play.result(info)["turnId"], Value::Null);
+    assert_eq!(play.result(info)["messages"], 0);
 }
