@@ -245,6 +245,12 @@ impl Log {
         self.pending.len() > self.owed || self.failed.is_some()
     }
 
+    /// Whether the file has all that was taken down, what is owed too.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.pending.is_empty() && self.failed.is_none()
+    }
+
     /// Writes what was taken down since the last time: all of it or nothing. What is owed may wait.
     ///
     /// # Errors

@@ -133,16 +133,20 @@ impl Bridge {
 
     /// Lets a session go, if it can come back: the agent may forget it, and other programs may have it.
     fn release(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) -> bool {
-        let live = |session: &Session| session.agent_session().is_some();
-        if self.sessions.get(id).is_some_and(live) {
-            let comes_back = match self.agent.as_ref().map(|agent| &agent.phase) {
-                Some(Phase::Ready(info)) => info.capabilities.resume || info.capabilities.load,
-                _ => false,
-            };
-            // By what is stored: a full disk keeps it here.
-            if !comes_back || self.identify(id, now, outlet).is_err() {
-                return false;
-            }
+        let Some(session) = self.sessions.get(id) else {
+            return false;
+        };
+        let live = session.agent_session().is_some();
+        let comes_back = match self.agent.as_ref().map(|agent| &agent.phase) {
+            Some(Phase::Ready(info)) => info.capabilities.resume || info.capabilities.load,
+            _ => false,
+        };
+        // By what is stored: a full disk keeps it here, and one that was never live is not found.
+        let stored = session.log.identity().is_some();
+        if (live && !comes_back) || !stored || self.identify(id, now, outlet).is_err() {
+            return false;
+        }
+        if live {
             info!(
                 session = id,
                 "the session is let go until somebody needs it"
@@ -156,19 +160,24 @@ impl Bridge {
                 agent.used = now;
             }
         }
-        // Only what is on the disk is found there again.
-        if self.store.has(id).unwrap_or(false)
-            && let Some(session) = self.sessions.get_mut(id)
-        {
-            let released = Released {
-                mcp_servers: std::mem::take(&mut session.mcp_servers),
-                view: session.view,
-                reinject: session.reinject.take(),
-            };
-            self.sessions.remove(id);
-            self.released.insert(id.to_owned(), released);
-        }
+        self.unload(id);
         true
+    }
+
+    /// Keeps nothing in memory of a session that rests, where all of it is on the disk and nobody reads it.
+    fn unload(&mut self, id: &str) {
+        let kept = self.is_retold(id) || !self.store.has(id).unwrap_or(false);
+        let session = self.sessions.get_mut(id);
+        let Some(session) = session.filter(|session| !kept && session.is_written()) else {
+            return;
+        };
+        let released = Released {
+            mcp_servers: std::mem::take(&mut session.mcp_servers),
+            view: session.view,
+            reinject: session.reinject.take(),
+        };
+        self.sessions.remove(id);
+        self.released.insert(id.to_owned(), released);
     }
 
     /// Gives a session that is opened from the store what it had before it was let go.
@@ -205,6 +214,11 @@ impl Bridge {
 }
 
 impl Session {
+    /// Whether all that was said in it is on the disk.
+    fn is_written(&self) -> bool {
+        self.log.is_written() && !self.has_unsent()
+    }
+
     /// Whether nobody waits for anything in it.
     fn is_idle(&self) -> bool {
         self.running.is_none()

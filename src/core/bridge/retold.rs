@@ -53,6 +53,11 @@ impl Bridge {
         }
     }
 
+    /// Whether a turn of this session is being told.
+    pub(super) fn is_retold(&self, id: &str) -> bool {
+        self.retold.iter().any(|retold| retold.session == id)
+    }
+
     /// Tells on, until all is told or the outlet is full.
     pub fn retell(&mut self, outlet: &mut impl Outlet) {
         while !outlet.is_full()

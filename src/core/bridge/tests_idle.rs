@@ -4,21 +4,88 @@ use super::tests_settings::settings;
 use super::{AgentId, AgentInput, Bridge, Effect, Exit};
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::Error;
-use crate::core::store::Volatile;
+use crate::core::store::{Card, LogFile, Store};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::AgentState;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(1800);
+
+/// A disk that may be full: the bytes of each log.
+#[derive(Debug, Clone, Default)]
+struct Disk(Rc<RefCell<Logs>>);
+
+#[derive(Debug, Default)]
+struct Logs {
+    bytes: BTreeMap<String, Vec<u8>>,
+    is_full: bool,
+}
+
+impl Store for Disk {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.0.borrow().bytes.contains_key(id))
+    }
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        self.0.borrow_mut().bytes.entry(id.to_owned()).or_default();
+        Ok(Box::new(File(self.clone(), id.to_owned())))
+    }
+    fn list(&mut self, _: u64) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct File(Disk, String);
+
+impl LogFile for File {
+    fn end(&self) -> u64 {
+        self.0.0.borrow().bytes[&self.1].len() as u64
+    }
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let mut logs = self.0.0.borrow_mut();
+        if logs.is_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        logs.bytes.get_mut(&self.1).unwrap().extend(lines);
+        Ok(())
+    }
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        Ok(self.0.0.borrow().bytes[&self.1][range].to_vec())
+    }
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        unreachable!("nothing is torn")
+    }
+    fn sync(&mut self, _: u64) -> bool {
+        false
+    }
+    fn describe(&mut self, _: &Card) {}
+    fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
+        unreachable!("nothing is cleared")
+    }
+    fn remove(&mut self, _: bool) -> io::Result<()> {
+        self.0.0.borrow_mut().bytes.remove(&self.1);
+        Ok(())
+    }
+}
 
 #[derive(Default)]
 struct Heard {
     answers: HashMap<u64, Result<Value, Error>>,
     states: Vec<(AgentState, bool)>,
+    /// How many chunks it got.
+    chunks: usize,
+    /// The types of those that are told once more.
+    told: Vec<String>,
+    is_full: bool,
 }
 
 impl Outlet for Heard {
@@ -26,8 +93,15 @@ impl Outlet for Heard {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(self.answers.insert(token.0, answer).is_none());
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn is_full(&self) -> bool {
+        self.is_full
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
+        self.chunks += 1;
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
+        self.told.push(chunk["type"].as_str().unwrap().to_owned());
+    }
     fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, notice: Notice) {
         if let Notice::AgentState(told) = notice {
@@ -42,6 +116,7 @@ struct Play {
     heard: Heard,
     now: Instant,
     tokens: u64,
+    disk: Disk,
     agent: AgentId,
     offers: Value,
     /// The methods it was called, and the steps of its end.
@@ -58,8 +133,10 @@ impl Play {
         let mut settings = settings(Instant::now());
         settings.idle_after = Some(LIMIT);
         settings.max_sessions = max_sessions;
+        let disk = Disk::default();
         let mut play = Self {
-            bridge: Bridge::new(settings, Box::new(Volatile)),
+            bridge: Bridge::new(settings, Box::new(disk.clone())),
+            disk,
             heard: Heard::default(),
             now: Instant::now(),
             tokens: 0,
@@ -87,7 +164,11 @@ impl Play {
     }
 
     fn prompt(&mut self, id: &str) -> u64 {
-        let prompt = json!({"sessionId": id, "message": "x"});
+        self.prompt_as(id, &format!("t{}", self.tokens))
+    }
+
+    fn prompt_as(&mut self, id: &str, turn: &str) -> u64 {
+        let prompt = json!({"sessionId": id, "turnId": turn, "message": "x"});
         self.ask(Command::Prompt(params(prompt)))
     }
 
@@ -107,6 +188,7 @@ impl Play {
         let (now, heard) = (self.now, &mut self.heard);
         assert!(self.bridge.agent(self.agent, input, now, heard).is_none());
         self.bridge.drained(true, now, heard);
+        self.bridge.commit(now, heard);
     }
 
     fn work(&mut self) {
@@ -263,4 +345,46 @@ fn the_idlest_makes_room_and_none_that_is_at_work() {
     );
     // One that is live needs no room.
     p.ensure("c").unwrap();
+}
+
+#[test]
+fn what_the_disk_did_not_take_stays_in_memory() {
+    let mut p = Play::new(all(), None);
+    let opened = p.ensure("a").unwrap();
+    let turn = p.prompt_as("a", "t");
+    p.disk.0.borrow_mut().is_full = true;
+    p.says(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": opened["agentSessionId"], "update": {"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "x"}}}}),
+    );
+    // The turn was cut off, and the client knows more than the disk.
+    p.end_turn();
+    assert_eq!(
+        p.heard.answers[&turn].as_ref().unwrap()["stopReason"],
+        "error"
+    );
+    p.done();
+    p.wait(3 * LIMIT);
+    assert_eq!(p.done()[0], "session/close");
+    p.disk.0.borrow_mut().is_full = false;
+    let again = p.prompt_as("a", "t");
+    let answers = [turn, again].map(|token| p.heard.answers[&token].as_ref().unwrap());
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
+fn a_turn_that_is_told_once_more_is_told_to_its_end() {
+    let mut p = Play::new(all(), Some(1));
+    p.ensure("a").unwrap();
+    p.prompt_as("a", "t");
+    p.end_turn();
+    p.heard.is_full = true;
+    let again = p.prompt_as("a", "t");
+    let ensure = Command::Ensure(params(json!({"sessionId": "b"})));
+    p.bridge.command(Token(0), ensure, p.now, &mut p.heard);
+    p.heard.is_full = false;
+    p.bridge.retell(&mut p.heard);
+    assert!(p.heard.answers[&again].is_ok());
+    assert_eq!(p.heard.told.last().unwrap(), "finish");
 }
