@@ -1,6 +1,5 @@
 //! What the client asks of sessions as a whole: lists, the end of one.
 
-use super::commands::no_session;
 use super::{Bridge, Phase};
 use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
@@ -95,8 +94,7 @@ impl Bridge {
             }
             return Ok(());
         };
-        let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
-        session.view.chunks = p.chunks;
+        self.session(id)?.view.chunks = p.chunks;
         Ok(())
     }
 

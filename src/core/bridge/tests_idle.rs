@@ -388,3 +388,18 @@ fn a_turn_that_is_told_once_more_is_told_to_its_end() {
     assert!(p.heard.answers[&again].is_ok());
     assert_eq!(p.heard.told.last().unwrap(), "finish");
 }
+
+#[test]
+fn what_is_shown_of_a_session_that_was_let_go_can_be_chosen() {
+    let mut p = Play::new(all(), None);
+    p.ensure("a").unwrap();
+    p.wait(2 * LIMIT);
+    let hide = params(json!({"sessionId": "a", "chunks": false}));
+    let hide = p.ask(Command::Subscribe(hide));
+    assert!(p.heard.answers[&hide].is_ok());
+    p.wait(2 * LIMIT);
+    p.world(AgentInput::Exited(Exit::default()));
+    p.prompt("a");
+    p.end_turn();
+    assert_eq!(p.heard.chunks, 0);
+}
