@@ -125,9 +125,13 @@ fn prompt(named: &str, dice: &mut Dice, last: &mut u64, again: &mut Option<Strin
             more = format!(r#""turnId":"t{last}","#);
         }
     }
-    if dice.percent(30) {
-        let after = dice.percent(50);
-        more = format!(r#"{more}"retry":true,"retryAfterOutput":{after},"#);
+    match dice.below(100) {
+        0..10 => more.push_str(r#""whenBusy":"reject","#),
+        70.. => {
+            let after = dice.percent(50);
+            more = format!(r#"{more}"retry":true,"retryAfterOutput":{after},"#);
+        }
+        _ => {}
     }
     let message = dice.pick(&[
         r#""do it""#,

@@ -101,6 +101,8 @@ pub struct World {
     finished: bool,
     /// What is in every history of the CLI's, unless the dice tell.
     history: Vec<AgentInput>,
+    /// How many sessions may be live at most.
+    max_sessions: Option<usize>,
     tokens: u64,
     turns: u64,
     /// How many steps were made.
@@ -161,8 +163,8 @@ impl World {
             cwd: "/".into(),
             id_prefix: "x".into(),
             limits: Limits::default(),
-            idle_after: None,
-            max_sessions: None,
+            idle_after: dice.percent(60).then_some(Duration::from_secs(60)),
+            max_sessions: dice.pick(&[None, None, None, Some(1), Some(2), Some(3)]),
             clock: (now, 0),
             inherited,
             on_lost: OnLost {
@@ -170,6 +172,7 @@ impl World {
                 reinject: dice.below(3) * 50,
             },
         };
+        let max_sessions = settings.max_sessions;
         let disk = Disk::new(dice.roll(), BTreeMap::new());
         let mut world = Self {
             dice,
@@ -182,6 +185,7 @@ impl World {
             deaf_since: None,
             finished: false,
             history: Vec::new(),
+            max_sessions,
             tokens: 0,
             turns: 0,
             steps: 0,
@@ -714,6 +718,8 @@ impl World {
         let opening = |s: &&serde_json::Value| s["state"] == "opening";
         let sessions = all["sessions"].as_array().unwrap();
         assert_eq!(sessions.iter().find(opening), None, "it is left so");
+        let live = sessions.iter().filter(|s| s["state"] == "live").count();
+        assert!(live <= self.max_sessions.unwrap_or(live), "{live} are live");
     }
 
     /// The client leaves, and all comes to its end.
