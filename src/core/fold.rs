@@ -55,12 +55,7 @@ impl ChunkSink for Folding {
             self.fold.push(&chunk);
             return;
         }
-        let chunk = value(&to_raw(chunk));
-        self.fold.push(&match chunk {
-            // What no value can hold is kept as text.
-            Value::String(unread) => json!({ "type": "data-acp", "data": { "unread": unread } }),
-            mended => mended,
-        });
+        self.fold.push(&value(&to_raw(chunk)));
     }
 }
 

@@ -342,13 +342,29 @@ impl serde::Serialize for Members<'_> {
 }
 
 /// A value in the form that can be merged, with U+FFFD for halves of characters. What that form cannot hold
-/// (nesting over 128 levels, a number without bounds) stands as a string of its JSON text.
+/// (nesting over 128 levels, a number without bounds) stands as a string of its JSON text; the objects around it
+/// stay what they are, a few levels deep.
 #[must_use]
 pub fn value(raw: &RawValue) -> Value {
+    held(raw, AROUND)
+}
+
+/// In how many objects what a value cannot hold is looked for: each is read once more.
+const AROUND: u32 = 8;
+
+fn held(raw: &RawValue, around: u32) -> Value {
     let json = raw.get();
-    serde_json::from_str(json)
-        .or_else(|_| serde_json::from_str(&without_halves(json)))
-        .unwrap_or_else(|_| json.into())
+    let whole = serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_halves(json)));
+    whole.unwrap_or_else(|_| {
+        if around == 0 || !json.starts_with('{') {
+            return json.into();
+        }
+        let members = Members::of(raw);
+        let held = members
+            .iter()
+            .map(|(name, value)| (name, held(value, around - 1)));
+        held.collect()
+    })
 }
 
 /// Merges objects deeply and replaces everything else, as the AI SDK merges metadata; true when that

@@ -213,10 +213,7 @@ fn nothing_is_lost_that_a_value_cannot_hold() {
         replayed(&[&tool])[0]["parts"][1].clone()
     };
     assert_eq!(tool(r#"{"a":"\ud83d"}"#)["input"]["a"], "\u{fffd}");
-    let kept = tool(r#"{"a":1e999}"#);
-    assert_eq!(kept["type"], "data-acp");
-    let unread = kept["data"]["unread"].as_str().unwrap();
-    assert!(unread.contains("1e999"), "{unread}");
+    assert_eq!(tool(r#"{"a":1e999}"#)["input"]["a"], "1e999");
 }
 
 #[test]

@@ -147,7 +147,25 @@ mod tests {
             let raw: &RawValue = serde_json::from_str(json).unwrap();
             assert_eq!(value(raw), want, "{json}");
         }
-        let endless: &RawValue = serde_json::from_str("1e999").unwrap();
-        assert_eq!(value(endless), "1e999");
+    }
+
+    #[test]
+    fn what_a_value_cannot_hold_is_text_in_the_objects_around_it() {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let cases = [
+            ("1e999".to_owned(), json!("1e999")),
+            (
+                r#"{"type":"\ud83d","data":{"n":1e999,"m":[1]}}"#.to_owned(),
+                json!({"type": "\u{fffd}", "data": {"n": "1e999", "m": [1]}}),
+            ),
+            (format!(r#"{{"a":{deep}}}"#), json!({ "a": deep })),
+        ];
+        for (json, want) in cases {
+            let raw: &RawValue = serde_json::from_str(&json).unwrap();
+            assert_eq!(value(raw), want, "{json}");
+        }
+        let endless = r#"{"a":"#.repeat(9_999) + "1" + &"}".repeat(9_999);
+        let raw: &RawValue = serde_json::from_str(&endless).unwrap();
+        assert!(value(raw)["a"]["a"].is_object());
     }
 }

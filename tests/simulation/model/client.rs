@@ -254,7 +254,7 @@ impl Outlet for Client {
     }
 
     fn json_chunk(&mut self, _: Place<'_>, json: &[u8]) {
-        let chunk = logs::read(json).unwrap_or_default();
+        let chunk = logs::read(json).unwrap_or_else(|why| panic!("{why}"));
         self.stored.push(chunk);
     }
 
