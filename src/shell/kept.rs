@@ -110,6 +110,7 @@ impl Kept {
     pub fn order(&self, order: Order) {
         if let Some(socket) = &self.socket
             && let Err(error) = socket.try_write(&[order.byte()])
+            && error.kind() != io::ErrorKind::BrokenPipe
         {
             warn!(%error, ?order, "the agent's keeper could not be asked");
         }
