@@ -16,6 +16,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
+const _: () = assert!(cfg!(panic = "unwind"), "what aborts cannot be caught");
+
 /// A panic that was caught.
 pub(super) struct Panic {
     payload: Box<dyn Any + Send>,
