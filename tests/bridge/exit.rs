@@ -1,8 +1,8 @@
 //! Agents that end, or do not: nothing that was said is lost, nobody is left behind.
 
-use crate::harness::calls;
-use crate::harness::server::{Id, Server};
+use crate::harness::server::{Framing, Id, Server};
 use crate::harness::steps::{end, say, tool, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,29 @@ fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
     s.connect(&json!({}));
     s.ensure("default");
     assert_eq!(s.prompt("back").summary["text"], "back");
+}
+
+/// Nobody wished its end: who prompts meanwhile need not know of it.
+#[test]
+fn a_prompt_that_comes_while_a_broken_agent_is_ended_goes_to_the_next() {
+    let world = World::new();
+    let steps = json!([{"closeStdout": true}, {"hang": true}]);
+    let once = json!({"once": {"mark": world.dir.join("mark"), "steps": steps}});
+    let script = json!({"session/prompt": [[once, {"default": true}]], "eof": [{"sleep": 500}]});
+    let script = world.script(&script);
+    let mut s = Server::launch(world, &["--", FAKE_AGENT, &script], Framing::Lines, &[]);
+    s.initialize();
+    s.ensure("default");
+    assert_eq!(s.prompt("x").summary["errors"][0]["kind"], "streaming");
+    assert_eq!(s.prompt("next").summary["text"], "next");
+    s.agent_states(&[
+        "starting",
+        "ready",
+        "stopping",
+        "disconnected",
+        "starting",
+        "ready",
+    ]);
 }
 
 #[test]

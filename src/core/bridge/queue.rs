@@ -29,7 +29,9 @@ impl Bridge {
                 return Ok(());
             }
         }
-        let (held, stopping) = (self.is_held(token), self.is_stopping());
+        // Where nobody wished the end of the agent, the next one takes the prompt.
+        let stopping = self.is_stopping() && self.crashed.is_none();
+        let held = self.is_held(token);
         let session = self.session(id)?;
         session.takes_prompt(p.when_busy)?;
         if stopping && !held {
@@ -59,6 +61,8 @@ impl Bridge {
     ) -> Result<(), Error> {
         let session = self.sessions.get(id);
         let resting = session.is_some_and(|s| matches!(s.stage, Stage::Resting));
+        let broke = self.is_stopping() && self.crashed.is_some();
+        let resting = resting && !broke;
         if resting {
             self.make_room(id, now, outlet)?;
             self.need_agent(now, outlet)?;
