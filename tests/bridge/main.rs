@@ -34,6 +34,7 @@ mod keeper;
 mod kills;
 mod launch;
 mod logs;
+mod matrix;
 mod per_session;
 mod permission;
 mod pressure;

@@ -1,0 +1,250 @@
+//! What the process of an agent must not do. Each does it once; the next prompt finds an agent as it should be.
+
+use super::peak;
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World};
+use serde_json::{Value, json};
+
+/// A word of such a shell.
+const WORD: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#;
+
+/// A shell that answers two calls as an agent does, then gets a prompt and does this.
+fn shell_agent(world: &World, does: &str) -> String {
+    let script = format!(
+        r#"#!/bin/sh
+answer() {{
+    read -r line
+    id=${{line#*\"id\":}}
+    id=${{id%%[,\}}]*}}
+    echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}}"
+}}
+if [ -e "$0.done" ]; then exec '{FAKE_AGENT}'; fi
+: > "$0.done"
+answer '{{"protocolVersion":1}}'
+answer '{{"sessionId":"s"}}'
+read -r line
+{does}
+"#
+    );
+    world.executable("agent", &script)
+}
+
+/// A server whose agent is this program.
+fn serve(world: World, command: &str) -> Server {
+    let mut s = Server::launch(world, &[], Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s.call("agent/connect", &json!({ "command": command }));
+    s.ensure("default");
+    s
+}
+
+/// Where it ends, with which code, and what the call that met it is told.
+#[test]
+fn an_agent_may_end_at_every_stage() {
+    let exit = |code: i32| json!({"exit": code});
+    let cases = [
+        ("start", 0, "agentStart"),
+        ("start", 3, "agentStart"),
+        ("initialize", 0, "agentStart"),
+        ("initialize", 3, "agentStart"),
+        ("session/new", 0, "agentExited"),
+        ("session/new", 3, "agentExited"),
+        ("session/prompt", 0, "agentExited"),
+        ("session/prompt", 3, "agentExited"),
+    ];
+    for (stage, code, kind) in cases {
+        let world = World::new();
+        let mark = world.dir.join("mark");
+        let once =
+            json!({"once": {"mark": mark, "steps": [{"stderr": "my last words"}, exit(code)]}});
+        let script = match stage {
+            "start" => json!({ "start": [once] }),
+            _ => json!({stage: [[once, {"default": true}]]}),
+        };
+        let path = world.script(&script);
+        let mut s = Server::launch(world, &["--", FAKE_AGENT, &path], Framing::Lines, &[]);
+        s.initialize();
+        s.waive("agent/state");
+        let mut told = Value::Null;
+        for (method, params) in [
+            ("agent/connect", json!({})),
+            ("session/ensure", json!({})),
+            ("session/prompt", json!({"message": "x"})),
+        ] {
+            let id = s.send(method, &params);
+            let answer = s.answer(&id);
+            if method == "session/prompt" && answer["error"].is_null() {
+                let turn = s.claim_turn(&answer["result"]);
+                told = turn.summary["errors"][0].clone();
+            } else if !answer["error"].is_null() {
+                told = answer["error"].clone();
+                told["kind"] = told["data"]["kind"].clone();
+            }
+            if !told.is_null() {
+                break;
+            }
+        }
+        assert_eq!(told["kind"], kind, "{stage} {code}: {told}");
+        let message = told["message"].as_str().unwrap();
+        assert!(
+            message.contains("my last words"),
+            "{stage} {code}: {message}"
+        );
+        assert_eq!(told["data"]["exitCode"], code, "{stage} {code}: {told}");
+        if stage == "start" || stage == "initialize" {
+            s.call("agent/connect", &json!({}));
+        }
+        s.ensure("default");
+        assert_eq!(s.prompt("next").summary["text"], "next", "{stage} {code}");
+    }
+}
+
+#[test]
+fn an_agent_that_ends_after_its_answer_is_started_for_the_next_prompt() {
+    for code in [0, 3] {
+        let world = World::new();
+        let mark = world.dir.join("mark");
+        let once = json!({"once": {"mark": mark, "steps": [say("last"), end("end_turn"), {"exit": code}]}});
+        let script = world.script(&json!({"session/prompt": [[once, {"default": true}]]}));
+        let mut s = Server::launch(world, &["--", FAKE_AGENT, &script], Framing::Lines, &[]);
+        s.initialize();
+        s.ensure("default");
+        let turn = s.prompt("x");
+        assert_eq!(
+            (&turn.summary["text"], &turn.summary["isError"]),
+            (&json!("last"), &json!(false))
+        );
+        s.agent_states(&["starting", "ready", "disconnected"]);
+        assert_eq!(s.prompt("next").summary["text"], "next");
+        s.agent_states(&["starting", "ready"]);
+    }
+}
+
+#[test]
+fn an_empty_file_is_no_agent() {
+    let world = World::new();
+    let empty = world.executable("empty", "");
+    let mut s = Server::launch(world, &[], Framing::Lines, &[]);
+    s.initialize();
+    let error = s.call_error("agent/connect", &json!({ "command": empty }));
+    assert_eq!(error["data"]["kind"], "agentStart", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("#!/bin/sh"), "{message}");
+    s.agent_states(&["starting", "disconnected"]);
+    s.connect(&json!({}));
+    s.ensure("default");
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+/// Nothing has to be written to it until it is cancelled: then it is found out.
+#[test]
+fn an_agent_that_closes_its_stdin_is_found_out_by_the_cancel() {
+    let world = World::new();
+    let agent = shell_agent(&world, &format!("exec <&-; echo '{WORD}'; exec sleep 1000"));
+    let mut s = serve(world, &agent);
+    let id = s.send_prompt("default", "x");
+    s.await_chunk("default", |chunk| chunk["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled", "{}", turn.summary);
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+/// 200 MB on stderr, in lines and in one that never ends.
+#[test]
+fn a_flood_on_stderr_is_read_and_not_kept() {
+    let floods = [
+        "yes 'this is fine, this is fine, this is fine' | head -c 200000000 >&2",
+        "head -c 200000000 /dev/zero | tr '\\0' x >&2",
+    ];
+    for flood in floods {
+        let world = World::new();
+        let agent = shell_agent(
+            &world,
+            &format!("{flood}; echo >&2; echo last words >&2; exit 3"),
+        );
+        let mut s = serve(world, &agent);
+        let turn = s.prompt("x");
+        let error = &turn.summary["errors"][0];
+        assert_eq!(error["kind"], "agentExited", "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("last words"),
+            "{error}"
+        );
+        assert!(peak(&s) < 64, "{flood}: {} MiB", peak(&s));
+        assert_eq!(s.prompt("next").summary["text"], "next");
+    }
+}
+
+#[test]
+fn a_line_that_never_ends_is_not_kept() {
+    let piece = "x".repeat(64 << 10);
+    let flood = json!({"repeat": {"times": 2000, "steps": [{ "partial": piece }]}});
+    let mut s = Server::ready_with(
+        &["--max-line", "1000000"],
+        &json!({"session/prompt": [
+            [say("kept"), flood, {"wait": "session/cancel"}, {"line": ""}, end("cancelled")],
+            [{"default": true}],
+        ]}),
+    );
+    let id = s.send_prompt("default", "x");
+    s.await_chunk("default", |chunk| chunk["delta"] == "kept");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(turn.summary["text"], "kept");
+    assert!(peak(&s) < 64, "{} MiB", peak(&s));
+    assert_eq!(s.call("agent/status", &json!({}))["faults"]["tooLong"], 1);
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+/// Half a message, and no more: a cancel ends the wait for the rest.
+#[test]
+fn half_a_line_keeps_nobody_who_cancels() {
+    let world = World::new();
+    let half = json!({"partial": r#"{"jsonrpc":"2.0","id":{id},"resu"#});
+    let steps = json!([say("kept"), half, {"hang": true}]);
+    let once = json!({"once": {"mark": world.dir.join("mark"), "steps": steps}});
+    let script = world.script(&json!({"session/prompt": [[once, {"default": true}]]}));
+    let args = ["--timeout", "cancel=1s", "--", FAKE_AGENT, &script];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s.ensure("default");
+    let id = s.send_prompt("default", "x");
+    s.await_chunk("default", |chunk| chunk["delta"] == "kept");
+    s.call("session/cancel", &json!({}));
+    let turn = s.turn(&id);
+    assert_eq!(
+        turn.summary["errors"][0]["kind"], "timeout",
+        "{}",
+        turn.summary
+    );
+    assert_eq!(turn.summary["text"], "kept");
+    // Half an answer is none: another process takes the prompt.
+    s.waive("agent/state");
+    assert_eq!(s.prompt("next").summary["text"], "next");
+}
+
+/// The agent ends, and what it leaves behind has its pipes and goes on talking.
+#[test]
+fn who_goes_on_talking_for_an_agent_that_ended_is_ended() {
+    for (how, stubborn) in [("", ""), ("setsid ", ""), ("setsid ", "trap '' TERM; ")] {
+        let world = World::new();
+        let talk = world.executable(
+            "talk",
+            &format!("#!/bin/sh\n{stubborn}while :; do echo '{WORD}'; done\n"),
+        );
+        let agent = shell_agent(&world, &format!("{how}{talk} & exit 5"));
+        let mut s = serve(world, &agent);
+        let turn = s.prompt("x");
+        let error = &turn.summary["errors"][0];
+        assert_eq!(error["kind"], "agentExited", "{error}");
+        assert_eq!(error["data"]["exitCode"], 5, "{error}");
+        let text = turn.summary["text"].as_str().unwrap();
+        assert!(text.chars().all(|c| c == 'x'), "{text}");
+        assert_eq!(s.prompt("next").summary["text"], "next");
+    }
+}
