@@ -47,21 +47,26 @@ fn each_demand_has_a_verdict_and_what_holds_it_is_there() {
         let verdict = told.get(&row).unwrap_or_else(|| panic!("{row} is missing"));
         let known = VERDICTS.iter().any(|begin| verdict.starts_with(begin));
         assert!(known, "{row}: {verdict}");
-        let Some(held) = verdict.strip_prefix("held by ") else {
-            continue;
-        };
-        // What differs in part is said behind it.
-        let (held, _) = held.split_once("; ").unwrap_or((held, ""));
-        for place in held.split(", ") {
-            let (path, test) = place.split_once(" (").unwrap_or((place, ""));
-            let source = std::fs::read_to_string(root.join(path));
-            let source = source.unwrap_or_else(|error| panic!("{row}: {path}: {error}"));
-            let test = test.trim_end_matches(')');
-            assert!(
-                test.is_empty() || source.contains(&format!("fn {test}(")),
-                "{row}: {path} has no {test}"
-            );
+        if let Some(held) = verdict.strip_prefix("held by ") {
+            check_held(&row, held);
         }
+    }
+}
+
+/// Fails unless the files and tests that are to hold a row are there.
+pub fn check_held(row: &str, held: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // What differs in part is said behind it.
+    let (held, _) = held.split_once("; ").unwrap_or((held, ""));
+    for place in held.split(", ") {
+        let (path, test) = place.split_once(" (").unwrap_or((place, ""));
+        let source = std::fs::read_to_string(root.join(path));
+        let source = source.unwrap_or_else(|error| panic!("{row}: {path}: {error}"));
+        let test = test.trim_end_matches(')');
+        assert!(
+            test.is_empty() || source.contains(&format!("fn {test}(")),
+            "{row}: {path} has no {test}"
+        );
     }
 }
 

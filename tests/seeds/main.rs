@@ -8,6 +8,7 @@ mod cli;
 mod demands;
 mod drive;
 mod expect;
+mod pains;
 #[path = "../transcripts/stream.rs"]
 mod stream;
 mod table;
