@@ -63,7 +63,8 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     if lines > CEILING {
         wrong.push(format!("{path}: {lines} lines, more than {CEILING}"));
     }
-    let code = code(text);
+    // That somebody panics is no part of the world.
+    let code = code(text).replace("std::thread::panicking", "");
     let within = |room: &str| path.starts_with(&format!("{room}/")) || path == format!("{room}.rs");
     for (room, words, why) in FORBIDDEN.iter().filter(|(room, ..)| within(room)) {
         for word in words.iter().filter(|w| code.contains(**w)) {
