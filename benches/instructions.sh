@@ -9,8 +9,9 @@
 set -eu
 
 text_budget=8000
-# 10,000 until sessions were stored: their lines, and the summary among them, take about 700.
-mixed_budget=11000
+# 10,000 until sessions were stored: their lines, and the summary among them, take about 700. 11,000 until every
+# update was noted as a sign of life, could be merged and could panic: about 375.
+mixed_budget=11500
 # Its lines are longer, each names itself anew, and all of the text is told twice: bit by bit and whole.
 claude_budget=13000
 
