@@ -2,7 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
+use rustix::process::{Pid, test_kill_process};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -39,9 +39,10 @@ impl ClientProcess {
 fn look(id: u32) -> io::Result<ClientProcess> {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
-    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+    let handle = match handle(pid) {
         Ok(handle) => Some(handle),
         Err(Errno::NOSYS) if lives(pid) => None,
+        Err(Errno::NOSYS) => return Err(Errno::SRCH.into()),
         Err(error) => return Err(error.into()),
     };
     let (ended, watched) = oneshot::channel();
@@ -56,6 +57,17 @@ fn look(id: u32) -> io::Result<ClientProcess> {
             let _ = ended.send(());
         })?;
     Ok(ClientProcess(watched))
+}
+
+#[cfg(target_os = "linux")]
+fn handle(pid: Pid) -> rustix::io::Result<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(pid, PidfdFlags::empty())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn handle(_: Pid) -> rustix::io::Result<OwnedFd> {
+    Err(Errno::NOSYS)
 }
 
 /// Sleeps until a process has ended: then its handle is readable.

@@ -172,6 +172,10 @@ impl Keeper {
                 self.tell(News::Ended(status)).await;
             }
             if !somebody_left {
+                if !cfg!(target_os = "linux") {
+                    // Orphans go to somebody else here: those in its group can still be reached.
+                    let _ = kill_process_group(self.agent, Signal::KILL);
+                }
                 return;
             }
             if ended.is_some() {

@@ -1,6 +1,6 @@
 //! The processes below one, as `/proc` tells; where there is none, nobody is found.
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::fs;
 
@@ -59,16 +59,26 @@ fn parse(pid: Pid, stat: &str) -> Option<Member> {
 impl Member {
     /// Signals this process and no other that got its number meanwhile.
     pub fn signal(self, signal: Signal) {
-        let sent = match pidfd_open(self.pid, PidfdFlags::empty()) {
+        // Gone, or another user's: neither can be helped.
+        let _ = self.try_signal(signal);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn try_signal(self, signal: Signal) -> rustix::io::Result<()> {
+        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+        match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(process) => match look(self.pid) {
                 Some(now) if now.started == self.started => pidfd_send_signal(process, signal),
                 _ => Ok(()),
             },
             Err(rustix::io::Errno::NOSYS) => kill_process(self.pid, signal),
             Err(error) => Err(error),
-        };
-        // Gone, or another user's: neither can be helped.
-        let _ = sent;
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn try_signal(self, signal: Signal) -> rustix::io::Result<()> {
+        kill_process(self.pid, signal)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What acpipe and a keeper say to each other, over a socket that only they hold.
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -90,7 +91,7 @@ pub fn receive_pipes(socket: &UnixStream) -> io::Result<Option<[OwnedFd; 3]>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC;
+    let flags = RecvFlags::empty();
     recvmsg(
         socket,
         &mut [IoSliceMut::new(&mut byte)],
@@ -100,7 +101,11 @@ pub fn receive_pipes(socket: &UnixStream) -> io::Result<Option<[OwnedFd; 3]>> {
     let mut pipes = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(fds) = message {
-            pipes.extend(fds);
+            for pipe in fds {
+                // What the agent is started with gets them as its streams, and nobody gets them otherwise.
+                fcntl_setfd(&pipe, FdFlags::CLOEXEC)?;
+                pipes.push(pipe);
+            }
         }
     }
     Ok(pipes.try_into().ok())
