@@ -1,5 +1,6 @@
 //! The command line.
 
+mod duration;
 mod limits;
 mod options;
 mod timeouts;

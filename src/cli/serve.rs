@@ -11,8 +11,7 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let login = args.agent.login();
     let (store, stored) = super::store(&args.agent.store)?;
     let mut settings = super::settings(&args.agent)?;
-    let idle = args.limits.idle_timeout;
-    settings.idle_after = Some(idle).filter(|idle| !idle.is_zero());
+    settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let bridge = Bridge::new(settings, store);
     let stdin = read_stdin(max_line)?;
