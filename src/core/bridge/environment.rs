@@ -132,9 +132,9 @@ impl Bridge {
     /// The agent that runs is to be started again, with the environment that it has.
     pub(super) fn start_anew(&mut self) {
         let renewal = self.renewal.get_or_insert_default();
-        if std::mem::take(&mut renewal.started) {
-            renewal.ahead.clear();
-        }
+        renewal.started = false;
+        // The one that runs takes no prompts any more: those that came before go to the next as well.
+        renewal.ahead.clear();
     }
 
     /// Stops the agent; when it has ended it is started with its new environment.

@@ -375,6 +375,20 @@ fn time_in_which_nobody_listens_to_the_agent_is_not_its_own() {
 }
 
 #[test]
+fn a_prompt_that_came_before_another_environment_does_not_wait_for_a_stuck_turn() {
+    let (mut play, ..) = Play::prompted(&[(Wait::Cancel, 5)]);
+    play.ask(Command::Prompt(params(json!({"message": "next"}))));
+    play.ask(Command::UpdateEnvironment(params(
+        json!({"set": {"A": "b"}}),
+    )));
+    play.ask(Command::Cancel(params(json!({}))));
+    play.pass(S(9));
+    assert!(!play.bridge.is_stopping());
+    play.pass(S(1));
+    assert!(play.bridge.is_stopping());
+}
+
+#[test]
 fn a_silent_turn_says_what_it_waits_for() {
     let (mut play, _, call) = Play::prompted(&[]);
     let told = play.told(S(45));
