@@ -222,6 +222,7 @@ impl Process {
         wanted: &mut mpsc::Receiver<Wanted>,
     ) -> bool {
         let failed = loop {
+            let hangs = self.hangs;
             tokio::select! {
                 news = self.kept.news() => match news {
                     Some(News::Running(pid)) => {
@@ -242,6 +243,10 @@ impl Process {
                     }
                 },
                 Some(wanted) = wanted.recv() => self.do_it(wanted),
+                () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
+                    self.hangs = None;
+                    self.kept.give_up();
+                }
             }
         };
         self.tell(AgentInput::StartFailed(failed)).await;
