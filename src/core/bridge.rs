@@ -379,12 +379,11 @@ impl Bridge {
 
     /// For this long nobody listened to the agent, because the client did not read: its time did not run.
     pub fn postpone(&mut self, by: Duration) {
-        if let Some(Agent {
-            phase: Phase::Starting { silence, .. },
-            ..
-        }) = &mut self.agent
-        {
-            silence.postpone(by);
+        if let Some(agent) = &mut self.agent {
+            agent.postpone(by);
+        }
+        for until in self.listings.iter_mut().filter_map(|l| l.until.as_mut()) {
+            *until += by;
         }
         self.sessions.for_each_awake(|session| session.postpone(by));
     }

@@ -1,7 +1,7 @@
 //! The processes of an agent: which there are, what they are given, how each is ended.
 
 use super::status::Measure;
-use super::{Agent, AgentId, AgentSpec, Bridge, Effect};
+use super::{Agent, AgentId, AgentSpec, Bridge, Effect, Phase};
 use crate::core::client::Outlet;
 use crate::core::dialect::{Child, Order};
 use crate::core::error::Error;
@@ -71,6 +71,16 @@ impl Agent {
         let stops = stops.filter_map(|stop| stop.deadline());
         let starts = starts.map(|at| (at, "spawn"));
         starts.chain(stops.map(|at| (at, "stop"))).min()
+    }
+
+    /// For this long nobody listened: that a process has started may wait to be heard, too.
+    pub(super) fn postpone(&mut self, by: Duration) {
+        if let Phase::Starting { silence, .. } = &mut self.phase {
+            silence.postpone(by);
+        }
+        for process in &mut self.processes {
+            process.since += by;
+        }
     }
 
     /// A process runs.

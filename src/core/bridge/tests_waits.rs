@@ -375,6 +375,35 @@ fn time_in_which_nobody_listens_to_the_agent_is_not_its_own() {
 }
 
 #[test]
+fn a_start_that_nobody_listens_to_is_not_given_up() {
+    let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
+    play.now += S(1000);
+    play.bridge.postpone(S(1000));
+    play.pass(S(6));
+    assert_eq!(play.heard.answers.get(&2), None);
+    play.pass(S(1));
+    assert_eq!(play.error(2).data()["stage"], "spawn");
+}
+
+#[test]
+fn a_list_that_nobody_listens_to_is_not_given_up() {
+    let (mut play, hello) = Play::new("agent", &[]);
+    play.started();
+    let can =
+        json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"list": {}}}});
+    play.answer(&hello, &can);
+    let list = play.ask(Command::History(History::ListSessions(params(
+        json!({"agent": true}),
+    ))));
+    let call = play.sent();
+    assert_eq!(call["method"], "session/list");
+    play.now += S(1000);
+    play.bridge.postpone(S(1000));
+    play.pass(S(9));
+    assert_eq!(play.heard.answers.get(&list), None);
+}
+
+#[test]
 fn a_prompt_that_came_before_another_environment_does_not_wait_for_a_stuck_turn() {
     let (mut play, ..) = Play::prompted(&[(Wait::Cancel, 5)]);
     play.ask(Command::Prompt(params(json!({"message": "next"}))));
