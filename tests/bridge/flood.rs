@@ -29,7 +29,7 @@ fn a_client_that_reads_late_misses_nothing() {
     std::thread::sleep(Duration::from_millis(500));
     s.read_on(true);
     let turn = s.turn(&id);
-    // Each text has its number: all are there, in order, in fewer chunks.
+    // Each text has its number: all are there, in order, in however few chunks.
     assert_eq!(numbers(&turn), (0..50_000).collect::<Vec<u32>>());
     assert_eq!(turn.text(), turn.summary["text"].as_str().unwrap());
     assert_eq!(turn.summary["isError"], false);
