@@ -66,9 +66,9 @@ fn an_agent_with_no_other_turn_is_started_again() {
     assert_eq!(calls(&log, "session/resume").len(), 2);
 }
 
-#[test]
-fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
-    let mut s = stuck(true);
+/// A turn that was cancelled and does not end, and one of another session that goes on.
+fn stuck_beside_another(closes: bool) -> (Server, Id, Id) {
+    let mut s = stuck(closes);
     s.ensure("default");
     s.ensure("other");
     let first = s.send_prompt("default", "go");
@@ -76,6 +76,12 @@ fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
     let other = s.send_prompt("other", "long");
     s.await_chunk("other", |c| c["delta"] == "y");
     s.call("session/cancel", &json!({}));
+    (s, first, other)
+}
+
+#[test]
+fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
+    let (mut s, first, other) = stuck_beside_another(true);
     let next = s.send_prompt("default", "next");
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     assert_eq!(s.turn(&next).summary["text"], "next");
@@ -91,14 +97,7 @@ fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
 
 #[test]
 fn without_a_close_the_other_turn_is_waited_for() {
-    let mut s = stuck(false);
-    s.ensure("default");
-    s.ensure("other");
-    let first = s.send_prompt("default", "go");
-    s.await_chunk("default", |c| c["delta"] == "x");
-    let other = s.send_prompt("other", "long");
-    s.await_chunk("other", |c| c["delta"] == "y");
-    s.call("session/cancel", &json!({}));
+    let (mut s, first, other) = stuck_beside_another(false);
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     let next = s.send_prompt("default", "next");
     // The way out does not wait.
