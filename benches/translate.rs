@@ -4,7 +4,7 @@ use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLos
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Policy;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
@@ -54,7 +54,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             child_per_session: false,
             options: wire::SessionOptions::default(),
         },
-        policy: Policy::Approve,
+        policy: Policy::default(),
         profile: acpipe::core::profile::Profile::V7,
         cwd: "/".into(),
         id_prefix: "bench".into(),

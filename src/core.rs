@@ -21,6 +21,7 @@ pub mod launcher;
 pub mod limits;
 pub mod log;
 pub mod permit;
+pub mod policy;
 pub mod profile;
 pub mod replay;
 pub mod retry;

@@ -6,7 +6,7 @@ mod options;
 mod timeouts;
 
 use super::sessions::args::SessionsArgs;
-use crate::core::permit::Policy;
+use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::{Protocol, Variables};
@@ -258,9 +258,13 @@ pub enum Format {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Permissions {
-    /// Allow it
+    /// Allow everything
     Approve,
-    /// Refuse it
+    /// Allow what only reads, ask about the rest
+    Reads,
+    /// Ask about everything
+    Ask,
+    /// Refuse everything
     Deny,
 }
 
@@ -304,10 +308,12 @@ impl From<ChunkProfile> for Profile {
 
 impl From<Permissions> for Policy {
     fn from(p: Permissions) -> Self {
-        match p {
-            Permissions::Approve => Self::Approve,
-            Permissions::Deny => Self::Deny,
-        }
+        Self::from(match p {
+            Permissions::Approve => Mode::Approve,
+            Permissions::Reads => Mode::Reads,
+            Permissions::Ask => Mode::Ask,
+            Permissions::Deny => Mode::Deny,
+        })
     }
 }
 

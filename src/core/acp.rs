@@ -11,7 +11,8 @@ mod updates;
 
 use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind, clip};
-use super::event::{AgentEvent, AgentInfo, CallId, Exit, Permission, PermissionOption};
+use super::event::{AgentEvent, AgentInfo, CallId, Exit, Permission};
+use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
@@ -301,13 +302,8 @@ impl Dialect for Acp {
         lines.push(b'\n');
     }
 
-    fn answer(
-        &mut self,
-        question: &RawValue,
-        choice: Option<&PermissionOption>,
-        out: &mut Outgoing,
-    ) {
-        let outcome = match choice {
+    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        let outcome = match &decision.choice {
             Some(option) => schema::RequestPermissionOutcome::Selected(
                 schema::SelectedPermissionOutcome::new(option.id.clone()),
             ),

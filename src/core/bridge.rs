@@ -49,7 +49,7 @@ use super::error::Error;
 pub use super::event::Exit;
 use super::event::{AgentInfo, CallId};
 use super::limits::Limits;
-use super::permit::Policy;
+use super::policy::Policy;
 use super::profile::Profile;
 use super::session::{Session, View};
 use super::sessions::Sessions;
@@ -72,7 +72,7 @@ use waiting::start_due;
 pub struct Settings {
     /// The agent that is started when the client names none.
     pub default_agent: AgentSpec,
-    /// What is done with permission questions.
+    /// What agents may do.
     pub policy: Policy,
     /// The chunks that a client gets which wishes for no others.
     pub profile: Profile,

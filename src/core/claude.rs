@@ -22,7 +22,8 @@ mod uuids;
 
 use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind};
-use super::event::{AgentEvent, CallId, Exit, ListedSession, PermissionOption};
+use super::event::{AgentEvent, CallId, Exit, ListedSession};
+use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, Variables};
@@ -242,18 +243,13 @@ impl Dialect for Claude {
         true
     }
 
-    fn answer(
-        &mut self,
-        question: &RawValue,
-        choice: Option<&PermissionOption>,
-        out: &mut Outgoing,
-    ) {
+    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
         let Ok(question) = serde_json::from_str::<Question>(question.get()) else {
             return;
         };
         let child = Child(question.child);
         if let Some(Role::Session(session)) = self.children.get_mut(&child) {
-            session.answer(&question.request, choice, out.lines(child));
+            session.answer(&question.request, decision, out.lines(child));
         }
     }
 

@@ -5,7 +5,8 @@
 //! are: one for all sessions, or one for each.
 
 use super::error::Error;
-use super::event::{AgentEvent, CallId, Exit, PermissionOption};
+use super::event::{AgentEvent, CallId, Exit};
+use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, SessionOptions, Variables};
@@ -69,13 +70,8 @@ pub trait Dialect {
         false
     }
 
-    /// Answers a permission question: one of its options, or `None` for "cancelled".
-    fn answer(
-        &mut self,
-        question: &RawValue,
-        choice: Option<&PermissionOption>,
-        out: &mut Outgoing,
-    );
+    /// Answers a permission question.
+    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing);
 
     /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
     fn read<'a>(

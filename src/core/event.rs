@@ -331,6 +331,14 @@ pub enum OptionKind {
     Unknown,
 }
 
+impl OptionKind {
+    /// Whether it refuses, once or always.
+    #[must_use]
+    pub fn refuses(self) -> bool {
+        matches!(self, Self::RejectOnce | Self::RejectAlways)
+    }
+}
+
 /// How a turn ended.
 #[derive(Debug, Default)]
 pub struct TurnEnd {

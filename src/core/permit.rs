@@ -1,76 +1,167 @@
-//! The permission policy: which of the options an agent offers is its answer.
+//! The answer to a permission question: which of the options an agent offers it is, and who chose it.
 
 use super::event::{OptionKind, PermissionOption};
+use serde_json::value::RawValue;
 
-/// What is done with permission questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Everything is approved.
-    #[default]
-    Approve,
-    /// Everything is refused.
-    Deny,
-}
-
-/// An answer to a question, and why.
+/// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// The chosen option; `None` answers "cancelled".
-    pub choice: Option<PermissionOption>,
-    /// Why, for the client.
-    pub reason: String,
+pub enum By {
+    /// The policy: by this rule, in its own words.
+    Policy(String),
+    /// The client, or the person behind it.
+    Client,
+    /// Nobody in time: what the policy says for that case.
+    Timeout(String),
+    /// The agent: it withdrew its question, or went on without an answer.
+    Agent,
+    /// Whoever cancelled the turn.
+    Cancel,
+    /// Nobody: the turn, the session or the agent ended.
+    End,
 }
 
-impl Decision {
-    /// Whether the tool may run.
+impl By {
+    /// The word for it on the wire and in the ledger.
     #[must_use]
-    pub fn approved(&self) -> bool {
-        self.choice
-            .as_ref()
-            .is_some_and(|o| matches!(o.kind, OptionKind::AllowOnce | OptionKind::AllowAlways))
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Policy(_) => "policy",
+            Self::Client => "client",
+            Self::Timeout(_) => "timeout",
+            Self::Agent => "agent",
+            Self::Cancel => "cancel",
+            Self::End => "end",
+        }
     }
 
-    /// The answer to every open question of a turn that is cancelled (ACP, prompt turn, cancellation).
+    /// The rule of the policy that decided.
     #[must_use]
-    pub fn cancelled() -> Self {
-        Self {
-            choice: None,
-            reason: "the turn was cancelled".into(),
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Policy(rule) | Self::Timeout(rule) => Some(rule),
+            Self::Client | Self::Agent | Self::Cancel | Self::End => None,
+        }
+    }
+
+    fn phrase(&self) -> String {
+        match self {
+            Self::Policy(rule) => format!("by policy ({rule})"),
+            Self::Client => "by the client".to_owned(),
+            Self::Timeout(rule) => format!("since nobody answered in time ({rule})"),
+            Self::Agent => "since the agent did not wait for the answer".to_owned(),
+            Self::Cancel => "since the turn was cancelled".to_owned(),
+            Self::End => "since what asked has ended".to_owned(),
         }
     }
 }
 
-/// Chooses by kind, never by position, and never an option that was not offered.
-#[must_use]
-pub fn decide(policy: Policy, options: &[PermissionOption]) -> Decision {
-    use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
-    let pick = |kinds: &[OptionKind]| {
-        kinds
-            .iter()
-            .find_map(|k| options.iter().find(|o| o.kind == *k))
-            .cloned()
-    };
-    let (wanted, word) = match policy {
-        Policy::Approve => (&[AllowOnce, AllowAlways][..], "approved"),
-        Policy::Deny => (&[RejectOnce, RejectAlways][..], "refused"),
-    };
-    if let Some(choice) = pick(wanted) {
-        let reason = format!("{word} by policy: {}", choice.name);
-        return Decision {
-            choice: Some(choice),
-            reason,
+/// An answer to a question, and why.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The chosen option; `None` answers "cancelled".
+    pub choice: Option<PermissionOption>,
+    /// What a person said with it, where the agent can be told.
+    pub message: Option<String>,
+    /// What a person answered to the questions that the agent asked him: an object.
+    pub content: Option<Box<RawValue>>,
+    /// Why, for people.
+    pub reason: String,
+    pub by: By,
+}
+
+impl Decision {
+    /// Allows or refuses with the option that fits, as far as there is one.
+    #[must_use]
+    pub fn of(allow: bool, prefers_always: bool, options: &[PermissionOption], by: By) -> Self {
+        let chosen = choose(allow, prefers_always, options);
+        let refusal = || choose(false, prefers_always, options);
+        let (choice, reason) = match (chosen, allow) {
+            (Some(choice), true) => (
+                Some(choice),
+                format!("approved {}: {}", by.phrase(), choice.name),
+            ),
+            (Some(choice), false) => (
+                Some(choice),
+                format!("refused {}: {}", by.phrase(), choice.name),
+            ),
+            (None, true) => match refusal() {
+                Some(choice) => (
+                    Some(choice),
+                    format!("refused, since nothing offered allows it: {}", choice.name),
+                ),
+                None => (
+                    None,
+                    "cancelled, since no option offered could be chosen".to_owned(),
+                ),
+            },
+            (None, false) => (
+                None,
+                format!("cancelled {}: no option offered refuses it", by.phrase()),
+            ),
         };
+        Self {
+            choice: choice.cloned(),
+            message: None,
+            content: None,
+            reason,
+            by,
+        }
     }
-    match pick(&[RejectOnce, RejectAlways]) {
-        Some(choice) => Decision {
-            reason: format!("refused, since nothing offered allows it: {}", choice.name),
+
+    /// The client's own choice.
+    #[must_use]
+    pub fn chosen(choice: PermissionOption, message: Option<String>) -> Self {
+        let word = if choice.kind.refuses() {
+            "refused"
+        } else {
+            "approved"
+        };
+        Self {
+            reason: format!("{word} {}: {}", By::Client.phrase(), choice.name),
             choice: Some(choice),
-        },
-        None => Decision {
-            choice: None,
-            reason: "cancelled, since no option offered could be chosen".into(),
-        },
+            message,
+            content: None,
+            by: By::Client,
+        }
     }
+
+    /// The answer to a question that nobody needs an answer to any more (ACP, prompt turn, cancellation).
+    #[must_use]
+    pub fn cancelled(by: By) -> Self {
+        Self {
+            choice: None,
+            message: None,
+            content: None,
+            reason: format!("cancelled {}", by.phrase()),
+            by,
+        }
+    }
+
+    /// Whether the tool may run. What an option of an unknown kind means, only who chose it knows: it is no refusal.
+    #[must_use]
+    pub fn approved(&self) -> bool {
+        self.choice
+            .as_ref()
+            .is_some_and(|option| !option.kind.refuses())
+    }
+}
+
+/// Chooses by kind, never by position, and never an option that was not offered. A refusal takes a reject option
+/// where there is one: some agents end the turn when they hear "cancelled".
+#[must_use]
+pub fn choose(
+    allow: bool,
+    prefers_always: bool,
+    options: &[PermissionOption],
+) -> Option<&PermissionOption> {
+    use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let kinds = match (allow, prefers_always) {
+        (true, false) => [AllowOnce, AllowAlways],
+        (true, true) => [AllowAlways, AllowOnce],
+        (false, _) => [RejectOnce, RejectAlways],
+    };
+    let offered = |kind: OptionKind| options.iter().find(|option| option.kind == kind);
+    kinds.into_iter().find_map(offered)
 }
 
 #[cfg(test)]
@@ -78,7 +169,7 @@ mod tests {
     use super::*;
     use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
 
-    fn answer(policy: Policy, kinds: &[OptionKind]) -> (Option<OptionKind>, bool) {
+    fn answer(allow: bool, always: bool, kinds: &[OptionKind]) -> (Option<OptionKind>, bool) {
         let options: Vec<_> = kinds
             .iter()
             .enumerate()
@@ -88,7 +179,7 @@ mod tests {
                 kind,
             })
             .collect();
-        let d = decide(policy, &options);
+        let d = Decision::of(allow, always, &options, By::Policy("r".into()));
         (d.choice.as_ref().map(|o| o.kind), d.approved())
     }
 
@@ -108,7 +199,7 @@ mod tests {
         ];
         for (kinds, choice, approved) in cases {
             assert_eq!(
-                answer(Policy::Approve, kinds),
+                answer(true, false, kinds),
                 (*choice, *approved),
                 "{kinds:?}"
             );
@@ -116,11 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn always_goes_first_where_that_is_wished() {
+        let kinds = [AllowOnce, AllowAlways, RejectOnce];
+        assert_eq!(answer(true, true, &kinds), (Some(AllowAlways), true));
+        assert_eq!(answer(true, true, &[AllowOnce]), (Some(AllowOnce), true));
+        // What is refused for ever is never undone by a rule that changes.
+        let kinds = [RejectAlways, RejectOnce];
+        assert_eq!(answer(false, true, &kinds), (Some(RejectOnce), false));
+    }
+
+    #[test]
     fn deny_never_allows() {
-        assert_eq!(
-            answer(Policy::Deny, &[AllowOnce, RejectAlways]),
-            (Some(RejectAlways), false)
-        );
-        assert_eq!(answer(Policy::Deny, &[AllowOnce]), (None, false));
+        let kinds = [AllowOnce, RejectAlways];
+        assert_eq!(answer(false, false, &kinds), (Some(RejectAlways), false));
+        assert_eq!(answer(false, false, &[AllowOnce]), (None, false));
     }
 }

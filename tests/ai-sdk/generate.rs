@@ -3,14 +3,14 @@
 //! A seed gives the same session for ever, on every machine. Few ids and short strings, so that calls meet:
 //! updates before the call, after its result, questions about calls that ended, turns that share calls.
 
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use serde_json::{Map, Value, json};
 
 /// A session to replay.
 pub struct Session {
     pub recording: String,
-    pub policy: Policy,
+    pub policy: Mode,
     pub profile: Profile,
 }
 
@@ -77,7 +77,7 @@ pub fn session(seed: u64) -> Session {
         last_id: 0,
         questions: 0,
     };
-    let policy = *maker.dice.pick(&[Policy::Approve, Policy::Deny]);
+    let policy = *maker.dice.pick(&[Mode::Approve, Mode::Deny]);
     let profile = *maker.dice.pick(&[Profile::V7, Profile::V6, Profile::V5]);
     maker.handshake();
     let turns = if maker.dice.percent(15) { 2 } else { 1 };

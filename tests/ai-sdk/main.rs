@@ -15,7 +15,7 @@ mod replay;
 mod transport;
 
 use acpipe::core::fold::Fold;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use judge::Stream;
 use replay::Replayed;
@@ -59,7 +59,7 @@ fn recorded() -> Vec<Stream> {
         let name = file.file_stem().unwrap().to_str().unwrap();
         for profile in PROFILES {
             // Both answers to every question, whatever the recording's client chose.
-            for policy in [Policy::Approve, Policy::Deny] {
+            for policy in [Mode::Approve, Mode::Deny] {
                 let got = if name.starts_with("claude-cli-") {
                     claude::replay(&recording, claude::resumes(name), policy, profile)
                 } else {

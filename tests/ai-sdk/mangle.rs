@@ -3,7 +3,7 @@
 use crate::claude;
 use crate::generate::Dice;
 use crate::replay::Replayed;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 
 /// Out of how many frames one is mangled.
@@ -30,6 +30,6 @@ pub fn mangled(recordings: &[String], seed: u64, profile: Profile) -> Replayed {
         let most = lines.len() as u64;
         lines.truncate(usize::try_from(dice.below(most + 1)).unwrap());
     }
-    let policy = *dice.pick(&[Policy::Approve, Policy::Deny]);
+    let policy = *dice.pick(&[Mode::Approve, Mode::Deny]);
     claude::replay(&lines.join("\n"), false, policy, profile)
 }

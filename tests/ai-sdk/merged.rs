@@ -3,14 +3,14 @@
 use super::judge::{self, Stream};
 use super::replay::{Seen, replay_to};
 use super::{PROFILES, generate, streams};
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use std::path::Path;
 
 /// How many made-up sessions are compared.
 const GENERATED: u64 = 1_500;
 
 /// The streams of a session as two clients get it: one that keeps up, and one that never does.
-fn both(name: &str, recording: &str, policy: Policy, profile: super::Profile) -> Vec<Stream> {
+fn both(name: &str, recording: &str, policy: Mode, profile: super::Profile) -> Vec<Stream> {
     let seen = replay_to(Seen::new(profile), recording, policy);
     let slow = replay_to(Seen::slow(profile), recording, policy);
     let (seen, slow) = (streams(name, seen, profile), streams(name, slow, profile));
@@ -27,7 +27,7 @@ fn recorded() -> Vec<Stream> {
         let name = file.file_stem().unwrap().to_str().unwrap();
         if !name.starts_with("claude-cli-") {
             let recording = std::fs::read_to_string(&file).unwrap();
-            let of = |profile| both(name, &recording, Policy::Approve, profile);
+            let of = |profile| both(name, &recording, Mode::Approve, profile);
             all.extend(PROFILES.into_iter().flat_map(of));
         }
     }

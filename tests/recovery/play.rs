@@ -6,7 +6,7 @@ use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLos
 use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
@@ -85,7 +85,7 @@ impl Play {
                 child_per_session: false,
                 options: SessionOptions::default(),
             },
-            policy: Policy::Approve,
+            policy: Policy::default(),
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: format!("t{seq}"),

@@ -4,7 +4,7 @@ use acpipe::core::acp::Acp;
 use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
 use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
-use acpipe::core::permit::{self, Policy};
+use acpipe::core::permit::{By, Decision};
 use acpipe::core::replay::Replay;
 use acpipe::core::turn::{ChunkSink, Turn};
 use acpipe::proto::chunk::Chunk;
@@ -118,7 +118,8 @@ impl Live {
                     original,
                 } if session == SESSION => turn.update(&update, original, folding),
                 AgentEvent::Permission(question) => {
-                    let decision = permit::decide(Policy::Approve, &question.options);
+                    let decision =
+                        Decision::of(true, false, &question.options, By::Policy("r".into()));
                     turn.permission(None, &question, &decision, folding);
                 }
                 AgentEvent::TurnEnded { end, .. } => {

@@ -4,7 +4,7 @@ use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLos
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
@@ -95,7 +95,7 @@ impl Driver {
                 child_per_session: false,
                 options: SessionOptions::default(),
             },
-            policy: Policy::Approve,
+            policy: Policy::default(),
             profile: Profile::V7,
             cwd: "/project".into(),
             id_prefix: "t".into(),

@@ -5,7 +5,7 @@ use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::fold::Fold;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
@@ -135,9 +135,9 @@ pub fn settings(approve: bool, protocol: Protocol) -> Settings {
             options: SessionOptions::default(),
         },
         policy: if approve {
-            Policy::Approve
+            Mode::Approve.into()
         } else {
-            Policy::Deny
+            Mode::Deny.into()
         },
         profile: Profile::V7,
         cwd: "/project".into(),

@@ -7,7 +7,7 @@ use acpipe::core::bridge::{
 use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Policy;
 use acpipe::core::profile::Profile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
@@ -106,7 +106,7 @@ impl World {
                 child_per_session: false,
                 options: SessionOptions::default(),
             },
-            policy: Policy::Approve,
+            policy: Policy::default(),
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: prefix.into(),

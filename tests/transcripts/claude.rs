@@ -7,7 +7,7 @@
 use crate::replay::{Entry, Replayed, Seen, settings};
 use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, Token};
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::frame::Batch;
@@ -45,7 +45,7 @@ pub fn resumes(name: &str) -> bool {
 }
 
 /// What a client of that profile gets of a recording; `resumed` where its client began with `--resume`.
-pub fn replay(recording: &str, resumed: bool, policy: Policy, profile: Profile) -> Replayed {
+pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) -> Replayed {
     let entries: Vec<Entry<'_>> = recording
         .lines()
         .map(|line| serde_json::from_str(line).expect("a recording is NDJSON"))

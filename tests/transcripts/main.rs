@@ -15,7 +15,7 @@ mod stream;
 mod twins;
 
 use acpipe::core::fold::Fold;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use replay::{Replayed, Seen};
 use serde_json::json;
@@ -28,11 +28,11 @@ fn folder() -> PathBuf {
 }
 
 /// Recordings in which the client refused or broke off what the agent asked.
-fn policy(name: &str) -> Policy {
+fn policy(name: &str) -> Mode {
     if name.contains("reject") || name.contains("deny") || name.contains("write-cancelled") {
-        Policy::Deny
+        Mode::Deny
     } else {
-        Policy::Approve
+        Mode::Approve
     }
 }
 

@@ -6,7 +6,7 @@ use acpipe::core::bridge::{
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
@@ -187,7 +187,7 @@ struct Opening {
 }
 
 /// What a bridge is told at its start.
-pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
+pub fn settings(policy: Mode, profile: Profile, now: Instant) -> Settings {
     Settings {
         default_agent: AgentSpec {
             command: "agent".into(),
@@ -199,7 +199,7 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
             child_per_session: false,
             options: SessionOptions::default(),
         },
-        policy,
+        policy: policy.into(),
         profile,
         cwd: "/home/user/project".into(),
         id_prefix: "t".into(),
@@ -213,12 +213,12 @@ pub fn settings(policy: Policy, profile: Profile, now: Instant) -> Settings {
 }
 
 /// What a client of that profile gets of a recording.
-pub fn replay(recording: &str, policy: Policy, profile: Profile) -> Replayed {
+pub fn replay(recording: &str, policy: Mode, profile: Profile) -> Replayed {
     replay_to(Seen::new(profile), recording, policy)
 }
 
 /// What this client gets of a recording.
-pub fn replay_to(seen: Seen, recording: &str, policy: Policy) -> Replayed {
+pub fn replay_to(seen: Seen, recording: &str, policy: Mode) -> Replayed {
     let profile = seen.profile;
     let now = Instant::now();
     let settings = settings(policy, profile, now);

@@ -6,7 +6,8 @@
 use super::{Acp, Pending};
 use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, CallId, Exit, PermissionOption};
+use crate::core::event::{AgentEvent, CallId, Exit};
+use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::json::to_raw;
@@ -329,18 +330,15 @@ impl Dialect for PerSession {
         true
     }
 
-    fn answer(
-        &mut self,
-        question: &RawValue,
-        choice: Option<&PermissionOption>,
-        out: &mut Outgoing,
-    ) {
+    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
         let Ok(Question { child, question }) = serde_json::from_str(question.get()) else {
             return;
         };
         let child = Child(child);
         if let Some(process) = self.children.get_mut(&child) {
-            acting(child, out, |out| process.acp.answer(&question, choice, out));
+            acting(child, out, |out| {
+                process.acp.answer(&question, decision, out)
+            });
         }
     }
 

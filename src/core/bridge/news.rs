@@ -6,7 +6,8 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
-use crate::core::permit::{self, Decision};
+use crate::core::permit::{By, Decision};
+use crate::core::policy::{Effect, Subject, Tool};
 use crate::core::session::Numbered;
 use crate::core::setting::merge_state;
 use crate::core::silence::word;
@@ -303,15 +304,29 @@ impl Bridge {
             .get(id)
             .is_some_and(|s| s.may_act(&permission.tool.id));
         let decision = if allowed && self.is_serving() {
-            permit::decide(self.settings.policy, &permission.options)
+            let tool = &permission.tool;
+            let tool = Tool {
+                name: tool.name.as_deref(),
+                title: tool.title.as_deref(),
+                kind: tool.kind.as_deref(),
+                input: tool.input.as_deref(),
+                locations: tool.locations.as_deref(),
+            };
+            let policy = &self.settings.policy;
+            let verdict = policy.judge(&Subject::of_tool(&tool, &self.settings.cwd));
+            let effect = match verdict.effect {
+                Effect::Ask => policy.unanswered(),
+                decided => decided,
+            };
+            let allow = effect == Effect::Allow;
+            let (always, by) = (policy.prefers_always(), By::Policy(verdict.by));
+            Decision::of(allow, always, &permission.options, by)
         } else {
-            Decision::cancelled()
+            Decision::cancelled(By::Cancel)
         };
         if let Some(agent) = &mut self.agent {
-            let choice = decision.choice.as_ref();
-            agent
-                .dialect
-                .answer(&permission.question, choice, &mut agent.out);
+            let out = &mut agent.out;
+            agent.dialect.answer(&permission.question, &decision, out);
         }
         if route.is_none() {
             let session = &permission.session;

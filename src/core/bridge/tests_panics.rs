@@ -7,7 +7,8 @@ use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::dialect::Place as Where;
 use crate::core::dialect::{Child, Dialect, Launch, Opening, Outgoing, PromptPart};
 use crate::core::error::Error;
-use crate::core::event::{AgentEvent, CallId, Exit, Original, PermissionOption, Update};
+use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
+use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::core::store::Volatile;
 use crate::proto::chunk::Chunk;
@@ -62,8 +63,8 @@ impl Dialect for Trapped {
     fn cancel(&mut self, session: &str, out: &mut Outgoing) {
         self.0.cancel(session, out);
     }
-    fn answer(&mut self, ask: &RawValue, chosen: Option<&PermissionOption>, out: &mut Outgoing) {
-        self.0.answer(ask, chosen, out);
+    fn answer(&mut self, ask: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        self.0.answer(ask, decision, out);
     }
     fn read<'a>(
         &mut self,

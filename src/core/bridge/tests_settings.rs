@@ -2,7 +2,7 @@
 
 use super::{AgentSpec, OnLost, Settings};
 use crate::core::limits::Limits;
-use crate::core::permit::Policy;
+use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub fn settings(now: Instant) -> Settings {
             child_per_session: false,
             options: SessionOptions::default(),
         },
-        policy: Policy::Approve,
+        policy: Policy::default(),
         profile: Profile::V7,
         cwd: "/".into(),
         id_prefix: "t".into(),

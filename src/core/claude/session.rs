@@ -14,7 +14,8 @@ use super::questions::{self, Asked};
 use super::servers;
 use crate::core::dialect::{Child, Opening, Outgoing, Place};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, PermissionOption};
+use crate::core::event::{AgentEvent, CallId};
+use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
@@ -212,9 +213,13 @@ impl Session {
     }
 
     /// Answers a question; one that was withdrawn needs no answer.
-    pub fn answer(&mut self, id: &str, choice: Option<&PermissionOption>, out: &mut Vec<u8>) {
+    pub fn answer(&mut self, id: &str, decision: &Decision, out: &mut Vec<u8>) {
         if let Some(asked) = self.questions.remove(id) {
-            respond(id, &questions::answer(&asked, choice), out);
+            respond(
+                id,
+                &questions::answer(&asked, decision.choice.as_ref()),
+                out,
+            );
         }
     }
 

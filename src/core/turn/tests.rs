@@ -6,7 +6,7 @@ use super::*;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Content, OptionKind, PermissionOption, ToolUpdate, TurnEnd, Voice};
 use crate::core::fold::Folding;
-use crate::core::permit::{self, Policy};
+use crate::core::permit::{By, Decision};
 use crate::core::profile::Profile;
 use crate::proto::json::JsonStr;
 use Update::{OfSubagent, Passing, Refused, Step, StructuredOutput, Tool, WordsEnd};

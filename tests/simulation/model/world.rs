@@ -14,7 +14,7 @@ use acpipe::core::bridge::{
 use acpipe::core::client::{Command, Token};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::limits::Limits;
-use acpipe::core::permit::Policy;
+use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
@@ -155,9 +155,9 @@ impl World {
                 options: SessionOptions::default(),
             },
             policy: if dice.percent(70) {
-                Policy::Approve
+                Mode::Approve.into()
             } else {
-                Policy::Deny
+                Mode::Deny.into()
             },
             profile: Profile::V7,
             cwd: "/".into(),

@@ -54,7 +54,7 @@ fn subagents_have_steps_and_inputs_of_their_own() {
         other: Members::default(),
     };
     turn.update(&of(call("t2")), original("{}"), &mut seen);
-    let decision = permit::decide(Policy::Approve, &question.options);
+    let decision = Decision::of(true, false, &question.options, By::Policy("r".into()));
     turn.permission(None, &question, &decision, &mut seen);
     turn.finish(&ended(), false, &mut seen);
     let parts = seen.1.message()["parts"].clone();
