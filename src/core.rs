@@ -7,6 +7,7 @@
 //! ```
 
 pub mod acp;
+pub mod ask;
 pub mod bridge;
 pub mod claude;
 pub mod clean;

@@ -2,13 +2,16 @@
 //!
 //! jsonrpsee's method table refuses notifications, batches and odd ids, so they are told apart before it.
 
+mod asks;
 mod batch;
 mod methods;
 mod reads;
 
 use super::logs::Secrets;
+use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::to_raw;
@@ -126,11 +129,12 @@ impl RpcClient {
             Ok(Message::Notification { method, params }) => {
                 self.request(None, &method, params, batch);
             }
-            Ok(Message::Response { id, .. }) => {
-                debug!(
-                    id = id.map(RawValue::get),
-                    "an answer that nobody waits for"
-                );
+            Ok(Message::Response { id, outcome }) => {
+                let answer = asks::answer(id, outcome);
+                if answer.is_none() {
+                    debug!(?id, "an answer that nobody waits for");
+                }
+                self.wishes.extend(answer);
             }
             Err(NotAMessage::Json(e)) => {
                 let error = if e.is_data() {
@@ -362,6 +366,18 @@ impl Outlet for RpcClient {
         self.unsent = bytes;
     }
 
+    fn ask(&mut self, ask: AskId, request: ClientRequest) {
+        write_framed(&mut self.out, self.framing, |out| {
+            asks::write_request(out, ask, &request);
+        });
+    }
+
+    fn withdraw(&mut self, ask: AskId, by: &By) {
+        write_framed(&mut self.out, self.framing, |out| {
+            asks::write_withdrawal(out, ask, by);
+        });
+    }
+
     fn notify(&mut self, notice: Notice) {
         write_framed(&mut self.out, self.framing, |out| match &notice {
             Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
@@ -453,48 +469,4 @@ fn parse_error(e: &serde_json::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_could_not_be_stored_is_taken_back() {
-        let mut client = RpcClient::new(Secrets::default());
-        for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
-            let turn = None;
-            let place = Place { session, turn, seq };
-            client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
-        }
-        client.retract("a", 1);
-        let mut out = Vec::new();
-        client.take_output(&mut out);
-        let lines = out.split(|byte| *byte == b'\n').filter(|l| !l.is_empty());
-        let left: Vec<(Value, Value)> = lines
-            .map(|line| serde_json::from_slice::<Value>(line).unwrap())
-            .map(|line| {
-                (
-                    line["params"]["sessionId"].clone(),
-                    line["params"]["seq"].clone(),
-                )
-            })
-            .collect();
-        let want = [("a", 1), ("b", 1), ("b", 2)];
-        assert_eq!(left, want.map(|(id, seq)| (id.into(), seq.into())));
-    }
-
-    #[test]
-    fn several_sessions_are_taken_back_one_after_the_other() {
-        let mut client = RpcClient::new(Secrets::default());
-        let turn = None;
-        for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
-            let place = Place { session, turn, seq };
-            client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
-        }
-        client.retract("a", 1);
-        client.retract("b", 0);
-        let mut out = Vec::new();
-        client.take_output(&mut out);
-        let left: Value = serde_json::from_slice(&out).unwrap();
-        assert_eq!(left["params"]["sessionId"], "a");
-        assert_eq!(left["params"]["seq"], 1);
-    }
-}
+mod tests;

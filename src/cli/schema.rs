@@ -170,6 +170,18 @@ pub fn openrpc() -> Value {
         "agent/state",
         "How far the agent is, whenever that changes.",
     );
+    doc.notification::<wire::CancelRequestParams>(
+        "$/cancelRequest",
+        "A request of acpipe to the client needs no answer any more.",
+    );
+    doc.request::<wire::PermissionParams, wire::PermissionAnswer>(
+        "permission/request",
+        "Whether the agent may do something; sent where the client declared `permissions`.",
+    );
+    doc.request::<wire::QuestionParams, wire::QuestionAnswer>(
+        "question/ask",
+        "What the user answers to a question of the agent; sent where the client declared `questions`.",
+    );
     doc.finish()
 }
 
@@ -201,6 +213,8 @@ struct Document {
     outputs: SchemaGenerator,
     methods: Vec<Value>,
     notifications: Vec<Value>,
+    /// What acpipe asks its client.
+    requests: Vec<Value>,
 }
 
 impl Document {
@@ -212,6 +226,7 @@ impl Document {
             outputs: settings.for_serialize().into_generator(),
             methods: Vec::new(),
             notifications: Vec::new(),
+            requests: Vec::new(),
         }
     }
 
@@ -237,6 +252,18 @@ impl Document {
         }));
     }
 
+    fn request<P: JsonSchema, R: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let params = params(&mut self.outputs, P::json_schema);
+        let result = self.inputs.subschema_for::<R>();
+        self.requests.push(json!({
+            "name": name,
+            "summary": summary,
+            "paramStructure": "by-name",
+            "params": params,
+            "result": { "name": "result", "schema": result },
+        }));
+    }
+
     fn finish(mut self) -> Value {
         let mut schemas: Map<String, Value> = self.inputs.take_definitions(true);
         schemas.append(&mut self.outputs.take_definitions(true));
@@ -253,6 +280,7 @@ impl Document {
             },
             "methods": self.methods,
             "x-notifications": self.notifications,
+            "x-requests": self.requests,
             "x-errors": errors.collect::<Vec<_>>(),
             "components": { "schemas": schemas },
         })

@@ -78,7 +78,7 @@ impl Acp {
         // Small positive integers: the one form of id that every agent echoes.
         self.last_id += 1;
         let lines = out.lines(Child::MAIN);
-        rpc::write_request(lines, self.last_id, pending.method(), params);
+        rpc::write_request(lines, &self.last_id, pending.method(), params);
         lines.push(b'\n');
         self.pending.insert(self.last_id, pending);
     }
@@ -347,6 +347,11 @@ impl Dialect for Acp {
                         "session/update without sessionId or update",
                     );
                 }
+            }
+            Ok(Message::Notification { method, params }) if method == "$/cancel_request" => {
+                let question = params
+                    .and_then(|params| Members::of(params).get("requestId").map(ToOwned::to_owned));
+                events.extend(question.map(|question| AgentEvent::Withdrawn { question }));
             }
             Ok(Message::Notification { method, .. }) => {
                 debug!(%method, "notification ignored");

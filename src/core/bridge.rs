@@ -6,6 +6,7 @@
 
 mod abandoned;
 mod agents;
+mod asks;
 mod commands;
 mod environment;
 mod history;
@@ -14,6 +15,7 @@ mod listing;
 mod news;
 mod options;
 mod panics;
+mod permissions;
 mod processes;
 mod queue;
 mod receipt;
@@ -57,7 +59,9 @@ use super::silence::Silence;
 use super::store::Store;
 use super::vitals::Vitals;
 use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Done, Program, Protocol, SessionOptions, Variables};
+use crate::proto::wire::{
+    AgentSource, ClientCapabilities, Done, Program, Protocol, SessionOptions, Variables,
+};
 use listing::Listing;
 use processes::Process;
 use serde_json::{Map, Value};
@@ -260,6 +264,8 @@ pub struct Bridge {
     listings: Vec<Listing>,
     initialized: bool,
     view: View,
+    /// What the client wants and answers.
+    client: ClientCapabilities,
     agent: Option<Agent>,
     processes_started: u64,
     /// Why there is no agent any more, where nobody wished it.
@@ -298,6 +304,7 @@ pub struct Bridge {
     calls: HashMap<CallId, Call>,
     last_call: u64,
     last_id: u64,
+    last_ask: u64,
     effects: Vec<Effect>,
     /// Set once the program is to end: who asked for it.
     ending: Option<Vec<Token>>,
@@ -321,6 +328,7 @@ impl Bridge {
                 chunks: true,
                 profile: settings.profile,
             },
+            client: ClientCapabilities::default(),
             settings,
             agent: None,
             processes_started: 0,
@@ -344,6 +352,7 @@ impl Bridge {
             calls: HashMap::new(),
             last_call: 0,
             last_id: 0,
+            last_ask: 0,
             effects: Vec::new(),
             ending: None,
             waited: Duration::ZERO,

@@ -1,6 +1,8 @@
 //! What a client asks and gets, whichever way it is connected.
 
+use super::ask::{AskId, ClientRequest};
 use super::error::Error;
+use super::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
@@ -141,6 +143,10 @@ pub trait Outlet {
     }
     /// The chunks of a session after this number could not be stored: nobody must see them.
     fn retract(&mut self, session: &str, after: u64);
+    /// Asks the client something; only what it declared to answer is asked.
+    fn ask(&mut self, _ask: AskId, _request: ClientRequest) {}
+    /// What the client was asked needs no answer any more.
+    fn withdraw(&mut self, _ask: AskId, _by: &By) {}
     /// Something the client did not ask for.
     fn notify(&mut self, notice: Notice);
 }

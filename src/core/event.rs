@@ -50,6 +50,11 @@ pub enum AgentEvent<'a> {
     },
     /// The agent asks whether it may run a tool, and waits.
     Permission(Box<Permission<'a>>),
+    /// The agent does not wait for the answer to this question of its any more.
+    Withdrawn {
+        /// The key that the question had.
+        question: Box<RawValue>,
+    },
     /// The turn that the call began is over.
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.

@@ -17,6 +17,8 @@ pub enum Wait {
     List,
     /// The agent goes on with a turn: nothing is heard of it for so long.
     Prompt,
+    /// The client answers a question of the agent.
+    Answer,
     /// The agent ends a turn that was cancelled.
     Cancel,
     /// A process ends after its stdin was closed.
@@ -27,13 +29,14 @@ pub enum Wait {
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
         Self::Set,
         Self::List,
         Self::Prompt,
+        Self::Answer,
         Self::Cancel,
         Self::Close,
         Self::Terminate,
@@ -49,6 +52,7 @@ impl Wait {
             Self::Set => "set",
             Self::List => "list",
             Self::Prompt => "prompt",
+            Self::Answer => "answer",
             Self::Cancel => "cancel",
             Self::Close => "close",
             Self::Terminate => "terminate",
@@ -59,7 +63,7 @@ impl Wait {
     #[must_use]
     pub fn may_last(self) -> bool {
         match self {
-            Self::Initialize | Self::Open | Self::Set | Self::Prompt => true,
+            Self::Initialize | Self::Open | Self::Set | Self::Prompt | Self::Answer => true,
             Self::Spawn | Self::List | Self::Cancel | Self::Close | Self::Terminate => false,
         }
     }
@@ -67,6 +71,7 @@ impl Wait {
     /// How long it lasts where nobody says otherwise.
     fn usual(self) -> Option<Duration> {
         let seconds = match self {
+            Self::Answer => 300,
             Self::Open => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,

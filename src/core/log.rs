@@ -230,7 +230,7 @@ impl Log {
                 self.index.end(turn_id, &at);
             }
             Record::Message { message, .. } => self.index.message(id_of(message), &at),
-            Record::Recovery { .. } => {}
+            Record::Recovery { .. } | Record::Decision { .. } => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session: a conversation by the client's id, and the turn that runs in it.
 
+mod asks;
 mod due;
 mod queue;
 mod settings;
@@ -22,6 +23,7 @@ use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, Recovery, Rung, SessionOptions, Strategy};
+pub use asks::{Ask, Asked};
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
@@ -67,6 +69,8 @@ pub struct Session {
     /// The tool that the client was last told of: name and description.
     activity: Option<(String, String)>,
     pub running: Option<Running>,
+    /// What the client was asked and has not answered yet.
+    pub asks: Vec<Ask>,
     /// The message of what the agent says unasked, while no prompt runs.
     pub unprompted: Option<Unprompted>,
     /// When somebody last did something in it; `None` until that is noted.
@@ -240,6 +244,7 @@ impl Session {
             cost: Some(0.0),
             activity: None,
             running: None,
+            asks: Vec::new(),
             unprompted: None,
             used: None,
             last: None,

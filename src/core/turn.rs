@@ -6,13 +6,13 @@
 mod ending;
 mod messages;
 mod names;
+mod questions;
 mod subagents;
 mod terminals;
 mod told;
 mod tools;
 
-use super::event::{MessagePiece, Original, Permission, Update};
-use super::permit::Decision;
+use super::event::{MessagePiece, Original, Update};
 use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use subagents::Subagents;
 use terminals::Terminals;
 use told::Told;
-pub use tools::Activity;
+pub use tools::{Activity, Question};
 use tools::{Settle, Tools};
 
 /// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
@@ -247,32 +247,6 @@ impl Turn {
         sink.chunk(&Chunk::MessageMetadata {
             message_metadata: Raw(&metadata),
         });
-    }
-
-    /// Shows a permission question and its answer by policy.
-    ///
-    /// A subagent asks under its own id, or the session asks for a call that only a subagent has.
-    pub fn permission(
-        &mut self,
-        subagent: Option<&str>,
-        permission: &Permission<'_>,
-        decision: &Decision,
-        sink: &mut impl ChunkSink,
-    ) {
-        self.begun = true;
-        self.in_step = true;
-        let asks = subagent.or_else(|| {
-            let own = self.tools.knows(&permission.tool.id);
-            (!own).then(|| self.subagents.caller(&permission.tool.id))?
-        });
-        if let Some(id) = asks.map(str::to_owned) {
-            let of = (self.message_id.as_str(), self.dialect);
-            self.subagents
-                .permission(&id, of, permission, decision, sink);
-            return;
-        }
-        self.messages.close(sink);
-        self.tools.permission(permission, decision, sink);
     }
 
     /// The tool that runs now: the one begun last among those not settled.

@@ -121,11 +121,16 @@ impl<'a> RpcError<'a> {
 }
 
 /// Appends a request without newline.
-pub fn write_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+pub fn write_request(
+    out: &mut Vec<u8>,
+    id: &impl Serialize,
+    method: &str,
+    params: &impl Serialize,
+) {
     write(
         out,
         &[
-            ("\"id\":", &id),
+            ("\"id\":", id),
             ("\"method\":", &method),
             ("\"params\":", params),
         ],
@@ -259,7 +264,7 @@ mod tests {
         write_error(&mut out, &id, &error);
         assert_eq!(kind(std::str::from_utf8(&out).unwrap()), "error -7 1 no\n");
         out.clear();
-        write_request(&mut out, 4, "a/b", &serde_json::json!({"x": 1}));
+        write_request(&mut out, &4, "a/b", &serde_json::json!({"x": 1}));
         assert_eq!(
             out,
             br#"{"jsonrpc":"2.0","id":4,"method":"a/b","params":{"x":1}}"#

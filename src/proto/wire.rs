@@ -3,6 +3,7 @@
 //! JSON-RPC 2.0, camelCase. Unknown fields are ignored. In results a value that is not known is `null`,
 //! never `0`.
 
+mod asking;
 mod environment;
 mod history;
 mod options;
@@ -13,6 +14,11 @@ mod setting;
 mod turn;
 mod waiting;
 
+pub use asking::{
+    AskedTool, CancelRequestParams, LedgerEntry, OfferedKind, OfferedOption, PermissionAnswer,
+    PermissionOutcome, PermissionParams, QuestionAction, QuestionAnswer, QuestionKind,
+    QuestionParams,
+};
 pub use environment::{
     BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
     WhenBusy,
@@ -79,13 +85,19 @@ pub struct PeerInfo {
     pub version: Option<String>,
 }
 
-/// What the client wants to get.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+/// What the client wants to get, and what it answers.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// `session/chunk` notifications: on unless `false`; `session/subscribe` switches them later.
     #[serde(default)]
     pub chunks: Option<bool>,
+    /// The client answers `permission/request`.
+    #[serde(default)]
+    pub permissions: bool,
+    /// The client answers `question/ask`.
+    #[serde(default)]
+    pub questions: bool,
 }
 
 /// The answer to `initialize`.

@@ -10,6 +10,7 @@ use super::keeper::words::Order;
 use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
+use crate::core::ask::{AskId, ClientAnswer};
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::limits::Wait;
@@ -53,6 +54,8 @@ pub trait Client: Outlet {
 pub enum Wish {
     /// Something of the bridge.
     Command(Token, Command),
+    /// It answers what it was asked.
+    Answer(AskId, ClientAnswer),
     /// The end, in order.
     End,
     /// The end, at once.
@@ -270,6 +273,9 @@ impl Shell {
     fn grant(&mut self, wish: Wish, client: &mut impl Client, now: Instant) {
         match wish {
             Wish::Command(token, command) => self.bridge.command(token, command, now, client),
+            Wish::Answer(ask, answer) => {
+                self.bridge.client_answered(ask, &answer, now, client);
+            }
             Wish::End => self.end(client, now),
             Wish::Hurry => {
                 self.end(client, now);

@@ -12,6 +12,7 @@
 mod harness;
 
 mod abandoned;
+mod asking;
 mod cancel;
 mod claude;
 mod claude_control;

@@ -120,7 +120,8 @@ impl Live {
                 AgentEvent::Permission(question) => {
                     let decision =
                         Decision::of(true, false, &question.options, By::Policy("r".into()));
-                    turn.permission(None, &question, &decision, folding);
+                    let asked = turn.ask(None, &question, true, folding);
+                    turn.decide(&asked, &decision, folding);
                 }
                 AgentEvent::TurnEnded { end, .. } => {
                     turn.finish(&end, false, folding);

@@ -72,6 +72,17 @@ struct Question {
     question: Box<RawValue>,
 }
 
+impl Question {
+    /// Puts the process before its own name of a question.
+    fn name(child: Child, question: &mut Box<RawValue>) {
+        let own = std::mem::replace(question, RawValue::NULL.to_owned());
+        *question = to_raw(&Self {
+            child: child.0,
+            question: own,
+        });
+    }
+}
+
 impl PerSession {
     /// An agent whose processes are to be started with this.
     #[must_use]
@@ -175,11 +186,11 @@ impl PerSession {
                 true
             }
             AgentEvent::Permission(permission) => {
-                let question = permission.question.clone();
-                permission.question = to_raw(&Question {
-                    child: child.0,
-                    question,
-                });
+                Question::name(child, &mut permission.question);
+                true
+            }
+            AgentEvent::Withdrawn { question } => {
+                Question::name(child, question);
                 true
             }
             _ => true,
@@ -337,7 +348,7 @@ impl Dialect for PerSession {
         let child = Child(child);
         if let Some(process) = self.children.get_mut(&child) {
             acting(child, out, |out| {
-                process.acp.answer(&question, decision, out)
+                process.acp.answer(&question, decision, out);
             });
         }
     }

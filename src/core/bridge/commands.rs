@@ -128,6 +128,7 @@ impl Bridge {
         }
         self.initialized = true;
         self.effects.extend(p.process_id.map(Effect::Watch));
+        self.client = p.capabilities;
         if let Some(chunks) = p.capabilities.chunks {
             self.view.chunks = chunks;
         }

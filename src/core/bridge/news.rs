@@ -5,14 +5,10 @@ use crate::core::clean::clean;
 use crate::core::client::{Outlet, Reply};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Permission, Update};
-use crate::core::permit::{By, Decision};
-use crate::core::policy::{Effect, Subject, Tool};
-use crate::core::session::Numbered;
+use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Update};
 use crate::core::setting::merge_state;
 use crate::core::silence::word;
 use crate::core::summary::Ending;
-use crate::core::turn::Turn;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::AgentState;
 use bytes::Bytes;
@@ -167,6 +163,7 @@ impl Bridge {
                 original,
             } => self.update(&session, &update, original, now, outlet),
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
+            AgentEvent::Withdrawn { question } => self.withdrawn(&question, now, outlet),
             AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
             AgentEvent::SessionOpened {
                 call,
@@ -290,62 +287,6 @@ impl Bridge {
                         count, "update of a session that nobody opened"
                     );
                 }
-            }
-        }
-    }
-
-    /// Answers at once by the policy; whatever the client cancelled or ended is allowed nothing more.
-    fn permission(&mut self, permission: &Permission<'_>, now: Instant, outlet: &mut impl Outlet) {
-        let route = self.route(&permission.session);
-        let subagent = route.as_ref().and_then(|route| route.subagent.as_deref());
-        let id = route.as_ref().map_or("", |route| route.session.as_str());
-        let allowed = self
-            .sessions
-            .get(id)
-            .is_some_and(|s| s.may_act(&permission.tool.id));
-        let decision = if allowed && self.is_serving() {
-            let tool = &permission.tool;
-            let tool = Tool {
-                name: tool.name.as_deref(),
-                title: tool.title.as_deref(),
-                kind: tool.kind.as_deref(),
-                input: tool.input.as_deref(),
-                locations: tool.locations.as_deref(),
-            };
-            let policy = &self.settings.policy;
-            let verdict = policy.judge(&Subject::of_tool(&tool, &self.settings.cwd));
-            let effect = match verdict.effect {
-                Effect::Ask => policy.unanswered(),
-                decided => decided,
-            };
-            let allow = effect == Effect::Allow;
-            let (always, by) = (policy.prefers_always(), By::Policy(verdict.by));
-            Decision::of(allow, always, &permission.options, by)
-        } else {
-            Decision::cancelled(By::Cancel)
-        };
-        if let Some(agent) = &mut self.agent {
-            let out = &mut agent.out;
-            agent.dialect.answer(&permission.question, &decision, out);
-        }
-        if route.is_none() {
-            let session = &permission.session;
-            warn!(%session, "a question of a session that nobody opened is refused");
-        }
-        let running = self.sessions.get(id).and_then(|s| s.running.as_ref());
-        let prompted = running.is_some_and(|r| !r.waits);
-        if !prompted {
-            self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
-        }
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.hear(now, "permission question", outlet);
-            let ask = |turn: &mut Turn, sink: &mut Numbered<'_, _>| {
-                turn.permission(subagent, permission, &decision, sink);
-            };
-            if prompted {
-                session.with_turn(outlet, ask);
-            } else {
-                session.with_unprompted(outlet, ask);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::limits::Wait;
 use crate::core::log::Record;
+use crate::core::permit::By;
 use crate::core::retry::{Attempts, Prompt, Wish};
 use crate::core::session::{Queued, Running, Session};
 use crate::core::silence::Silence;
@@ -57,7 +58,8 @@ impl Bridge {
         let sent = with_history(session.reinject.clone(), &parts);
         dialect.prompt(call, agent_session, &sent, p.degrade, &mut lines)?;
         let agent_session = agent_session.to_owned();
-        if !waits {
+        // What was asked in a message that nobody asked for keeps it open beside the prompt's.
+        if !waits && session.asks.is_empty() {
             session.end_unprompted(None, outlet);
         }
         let messages_before = session.log.count();
@@ -140,6 +142,7 @@ impl Bridge {
             if meant && !unprompted.cancelled {
                 unprompted.cancelled = true;
                 agent.dialect.cancel(agent_session, &mut agent.out);
+                self.end_asks(id, &By::Cancel, now, outlet);
             }
             return meant;
         }
@@ -156,6 +159,7 @@ impl Bridge {
             let limit = self.settings.limits.of(Wait::Cancel);
             running.cancel_deadline = Some(now + limit.unwrap_or_default());
             agent.dialect.cancel(&agent_session, &mut agent.out);
+            self.end_asks(id, &By::Cancel, now, outlet);
         }
         true
     }
@@ -205,6 +209,7 @@ impl Bridge {
             self.recover_overdue(now, outlet);
             self.next_prompts(now, outlet);
         }
+        self.sweep_asks(now, outlet);
         self.renew(now, outlet);
     }
 
@@ -216,6 +221,11 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        let running = self.sessions.get(id).and_then(|s| s.running.as_ref());
+        let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
+            return;
+        };
+        self.end_asks_of(id, &turn_id, now, outlet);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };

@@ -225,7 +225,7 @@ impl Session {
         if unprompted.quiet_at.is_none_or(|at| at > now) {
             return;
         }
-        if unprompted.turn.is_working() {
+        if unprompted.turn.is_working() || !self.asks.is_empty() {
             unprompted.quiet_at = None;
         } else {
             self.end_unprompted(None, outlet);

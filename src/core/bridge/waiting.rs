@@ -131,6 +131,10 @@ impl Session {
                 }
                 Some(Pause::Doubt { .. }) => agent(Wait::List, "the agent's list of sessions"),
                 Some(Pause::Stale(_)) => agent(Wait::Open, "the agent to open the session"),
+                None if !self.asks.is_empty() => {
+                    let what = "the client's answer to a question of the agent".to_owned();
+                    return Some((Party::Client, Wait::Answer.name(), what));
+                }
                 None if running.is_cancelled() => {
                     agent(Wait::Cancel, "the agent to end the cancelled turn")
                 }

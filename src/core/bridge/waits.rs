@@ -54,6 +54,7 @@ impl Bridge {
                 continue;
             }
             self.tick_settings(&id, now, outlet);
+            self.tick_asks(&id, now, outlet);
             self.tick_abandoned(&id, now, outlet);
             self.tick_opening(&id, now, outlet);
             self.tick_turn(&id, now, outlet);

@@ -1,7 +1,7 @@
 //! The lines of a log: what each says, as it is written and read.
 
 use crate::core::setting::Wanted;
-use crate::proto::wire::{Recovery, SessionOptions, TurnSummary};
+use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -38,6 +38,12 @@ pub enum Record<'a> {
     },
     /// The session was brought back.
     Recovery { at: &'a str, recovery: &'a Recovery },
+    /// Something was allowed or not, or a question was answered.
+    Decision {
+        at: &'a str,
+        turn_id: &'a str,
+        decision: &'a LedgerEntry,
+    },
     /// A message that is of no turn: added, or in the place of the one with its id.
     Message { at: &'a str, message: &'a Value },
 }

@@ -28,6 +28,7 @@ impl Session {
                     self.cancel_given_up(),
                     self.silent_out(),
                     self.quiet(),
+                    self.answers_due(),
                     paused,
                     abandoned,
                 ];
@@ -50,7 +51,8 @@ impl Session {
     pub fn silent_out(&self) -> Due {
         let running = self.running.as_ref()?;
         let waits = running.ended.is_none() && !running.is_cancelled();
-        let waits = waits && running.attempts.pause.is_none();
+        // Whoever waits for our answer is not silent.
+        let waits = waits && running.attempts.pause.is_none() && self.asks.is_empty();
         let until = self.silence.as_ref().filter(|_| waits)?.until()?;
         Some((until, "prompt"))
     }
@@ -110,6 +112,9 @@ impl Session {
             if let Some(deadline) = &mut running.cancel_deadline {
                 *deadline += by;
             }
+        }
+        for until in self.asks.iter_mut().filter_map(|ask| ask.until.as_mut()) {
+            *until += by;
         }
         if let Some(until) = self.abandoned.as_mut().and_then(|a| a.until.as_mut()) {
             *until += by;

@@ -1,7 +1,7 @@
 //! Subagents of a turn: what each does makes a message of its own, shown whole as `data-subagent` and kept
 //! out of the main text.
 
-use super::{ChunkSink, Names, Turn};
+use super::{ChunkSink, Names, Question, Turn};
 use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Folding;
 use crate::core::permit::Decision;
@@ -100,18 +100,36 @@ impl Subagents {
     }
 
     /// Shows a permission question of a subagent.
-    pub fn permission(
+    pub fn ask(
         &mut self,
         id: &str,
         of: (&str, &'static str),
         permission: &Permission<'_>,
-        decision: &Decision,
+        automatic: bool,
         sink: &mut impl ChunkSink,
-    ) {
+    ) -> Question {
         let subagent = self.get(id, of);
         let folded = &mut subagent.folded;
-        subagent.turn.permission(None, permission, decision, folded);
+        let mut question = subagent.turn.ask(None, permission, automatic, folded);
+        question.subagent = Some(id.to_owned());
         subagent.show(sink);
+        question
+    }
+
+    /// Shows the answer to it.
+    pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
+        let id = question.subagent.as_deref();
+        if let Some(subagent) = self.all.iter_mut().find(|s| Some(s.id.as_str()) == id) {
+            let folded = &mut subagent.folded;
+            subagent.turn.tools.decide(question, decision, folded);
+            subagent.show(sink);
+        }
+    }
+
+    /// The message of a subagent.
+    pub fn turn(&self, id: &str) -> Option<&Turn> {
+        let subagent = self.all.iter().find(|subagent| subagent.id == id);
+        subagent.map(|subagent| &subagent.turn)
     }
 
     /// The subagent that made a call.

@@ -4,7 +4,9 @@ mod whole;
 
 use super::*;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{Content, OptionKind, PermissionOption, ToolUpdate, TurnEnd, Voice};
+use crate::core::event::{
+    Content, OptionKind, Permission, PermissionOption, ToolUpdate, TurnEnd, Voice,
+};
 use crate::core::fold::Folding;
 use crate::core::permit::{By, Decision};
 use crate::core::profile::Profile;

@@ -6,16 +6,13 @@
 //! after a failure or refusal nothing but `data-tool-call`.
 
 mod call;
+mod question;
 
 use super::{ChunkSink, Names};
-use crate::core::event::{Permission, ToolUpdate};
-use crate::core::permit::Decision;
-use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{Raw, to_raw};
+use crate::core::event::ToolUpdate;
 use crate::proto::wire::{ToolCall, ToolResult};
 use call::{Call, Stage};
-use serde_json::json;
-use serde_json::value::RawValue;
+pub use question::Question;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -111,51 +108,6 @@ impl Tools {
         self.note_settled(at);
     }
 
-    /// Shows a permission question and the policy's answer to it.
-    pub fn permission(
-        &mut self,
-        permission: &Permission<'_>,
-        decision: &Decision,
-        sink: &mut impl ChunkSink,
-    ) {
-        let at = self.call(&permission.tool);
-        let call = &mut self.calls[at];
-        let changed = call.merge_question(&permission.tool);
-        call.show_asked(changed, sink);
-        self.asked += 1;
-        let approval = format!("{}.ask{}", self.message_id, self.asked);
-        show_question(&approval, &permission_data(permission, None), sink);
-        if call.begin_question() {
-            let options = to_raw(&permission.raw_options.map(Raw));
-            let (approved, reason) = (decision.approved(), decision.reason.as_str());
-            show_answer(call, &approval, &options, (approved, reason), sink);
-        }
-        let data = permission_data(permission, Some(decision));
-        show_question(&approval, &data, sink);
-        self.note_settled(at);
-    }
-
-    /// Shows that the agent refused to run a tool, without a question.
-    pub fn refused(&mut self, tool: &str, reason: &str, sink: &mut impl ChunkSink) {
-        let at = self.call(&ToolUpdate {
-            id: tool.into(),
-            ..ToolUpdate::default()
-        });
-        let call = &mut self.calls[at];
-        call.show_asked(None, sink);
-        self.asked += 1;
-        let approval = format!("{}.ask{}", self.message_id, self.asked);
-        if call.begin_question() {
-            let options = to_raw(&json!([]));
-            show_answer(call, &approval, &options, (false, reason), sink);
-            call.refuse(reason);
-        }
-        let data =
-            json!({ "toolCallId": tool, "options": [], "approved": false, "reason": reason });
-        show_question(&approval, &to_raw(&data), sink);
-        self.note_settled(at);
-    }
-
     /// The step is over that the calls so far were made in.
     pub fn end_step(&mut self, sink: &mut impl ChunkSink) {
         for &at in &self.open {
@@ -214,55 +166,4 @@ impl Tools {
     pub fn went_on(&mut self) {
         self.failed_last = None;
     }
-}
-
-/// What `data-permission` holds.
-pub fn permission_data(permission: &Permission<'_>, decision: Option<&Decision>) -> Box<RawValue> {
-    // The agent's own fields may not take the place of ours.
-    let mut data = permission.other.clone();
-    data.set_owned("toolCallId", &permission.tool.id);
-    data.set_owned("options", &permission.raw_options.map(Raw));
-    if let Some(status) = &permission.tool.status {
-        data.set_owned("status", status);
-    }
-    if let Some(decision) = decision {
-        let outcome = match &decision.choice {
-            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
-            None => json!({ "outcome": "cancelled" }),
-        };
-        data.set_owned("outcome", &outcome);
-        data.set_owned("approved", &decision.approved());
-        data.set_owned("reason", &decision.reason);
-    }
-    to_raw(&data)
-}
-
-/// Shows in the call itself a question and its answer, in one: nobody is waited for.
-fn show_answer(
-    call: &mut Call,
-    approval: &str,
-    options: &RawValue,
-    (approved, reason): (bool, &str),
-    sink: &mut impl ChunkSink,
-) {
-    let descriptor = to_raw(&Named("options", Raw(options)));
-    sink.chunk(&Chunk::ToolApprovalRequest {
-        approval_id: approval,
-        tool_call_id: call.id(),
-        approval_descriptor: Raw(&descriptor),
-        is_automatic: true,
-    });
-    sink.chunk(&Chunk::ToolApprovalResponse {
-        approval_id: approval,
-        approved,
-        reason,
-    });
-    call.end_question(approved, sink);
-}
-
-fn show_question(approval: &str, data: &RawValue, sink: &mut impl ChunkSink) {
-    sink.chunk(&Chunk::DataPermission {
-        id: approval,
-        data: Raw(data),
-    });
 }

@@ -27,6 +27,8 @@ pub enum Party {
     Tool,
     /// The agent has to read its stdin: what was sent to it waits there.
     AgentInput,
+    /// The client has to answer what it was asked.
+    Client,
     /// acpipe pauses before it goes on by itself.
     Acpipe,
 }

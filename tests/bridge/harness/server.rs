@@ -48,6 +48,8 @@ pub struct Server {
     nulls: VecDeque<Value>,
     batches: VecDeque<Vec<Value>>,
     notifications: VecDeque<(String, Value)>,
+    /// What acpipe asked.
+    requests: VecDeque<Value>,
     /// What acpipe told that it waits for: a busy machine is reason enough, so nobody has to claim it.
     waits: VecDeque<Value>,
     /// The activity of each session that was told to wait.
@@ -147,6 +149,7 @@ impl Server {
             nulls: VecDeque::new(),
             batches: VecDeque::new(),
             notifications: VecDeque::new(),
+            requests: VecDeque::new(),
             waits: VecDeque::new(),
             waiting: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -439,6 +442,21 @@ impl Server {
         )
     }
 
+    /// The next request of acpipe with that method: its id and its parameters.
+    pub fn asked(&mut self, method: &str) -> (Value, Value) {
+        let request = self.until(&format!("the request {method}"), |s| {
+            let at = s.requests.iter().position(|r| r["method"] == method)?;
+            s.requests.remove(at)
+        });
+        (request["id"].clone(), request["params"].clone())
+    }
+
+    /// Answers a request of acpipe.
+    pub fn reply(&mut self, id: &Value, result: &Value) {
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        self.raw(&answer.to_string());
+    }
+
     /// One turn of the session `default`.
     pub fn prompt(&mut self, text: &str) -> Turn {
         let id = self.send_prompt("default", text);
@@ -593,6 +611,9 @@ impl Server {
         if !unclaimed.is_empty() {
             wrong.push(format!("unclaimed answers: {unclaimed:?}"));
         }
+        if !self.requests.is_empty() {
+            wrong.push(format!("unclaimed requests: {:?}", self.requests));
+        }
         if !self.notifications.is_empty() {
             wrong.push(format!("unclaimed: {:?}", self.notifications));
         }
@@ -687,7 +708,7 @@ impl Server {
                     self.notifications.push_back((method.to_owned(), params));
                 }
             }
-            Some(method) => self.fail(&format!("a request, {method}")),
+            Some(_) => self.requests.push_back(value),
             None => {
                 let one = value.get("result").is_some() != value.get("error").is_some();
                 if !one {

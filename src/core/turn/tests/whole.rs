@@ -55,7 +55,8 @@ fn subagents_have_steps_and_inputs_of_their_own() {
     };
     turn.update(&of(call("t2")), original("{}"), &mut seen);
     let decision = Decision::of(true, false, &question.options, By::Policy("r".into()));
-    turn.permission(None, &question, &decision, &mut seen);
+    let asked = turn.ask(None, &question, true, &mut seen);
+    turn.decide(&asked, &decision, &mut seen);
     turn.finish(&ended(), false, &mut seen);
     let parts = seen.1.message()["parts"].clone();
     let kinds: Vec<&str> = parts

@@ -3,8 +3,9 @@
 mod show;
 
 use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::core::policy::Tool;
 use crate::proto::json::{JsonStr, Surrogates, merge, prefix, raw_object, value};
-use crate::proto::wire::{ToolCall, ToolResult};
+use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -63,6 +64,8 @@ pub struct Call {
     /// Whether something changed that was not shown, because the call is heavy and the change is light.
     stale: bool,
     reach: Reach,
+    /// The question about it that is open: nothing of it is shown meanwhile.
+    asking: Option<String>,
     /// Why the agent refused to run it by its own rules.
     refused: Option<String>,
     settled: Option<&'static str>,
@@ -95,6 +98,7 @@ impl Call {
             stage: Stage::New,
             stale: false,
             reach: Reach::Input,
+            asking: None,
             refused: None,
             settled: None,
         }
@@ -181,6 +185,31 @@ impl Call {
             meta: u.meta,
             other: u.other.clone(),
         })
+    }
+
+    /// What a policy has to know of it.
+    pub fn facts(&self) -> Tool<'_> {
+        Tool {
+            name: self.late_name.as_deref().or(Some(&self.name)),
+            title: self.title.as_deref(),
+            kind: self.kind.as_deref(),
+            input: self.input.as_deref(),
+            locations: self.locations.as_deref(),
+        }
+    }
+
+    /// The call as a client is asked about it.
+    pub fn asked(&self) -> AskedTool {
+        let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(value);
+        AskedTool {
+            tool_call_id: self.id.clone(),
+            tool_name: self.name.clone(),
+            title: self.title.clone(),
+            kind: self.kind.clone(),
+            input: json(&self.input),
+            content: json(&self.content),
+            locations: json(&self.locations),
+        }
     }
 
     pub fn is_open(&self) -> bool {

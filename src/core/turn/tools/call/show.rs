@@ -4,6 +4,7 @@ use super::{Call, Reach, Stage};
 use crate::core::event::ToolStatus;
 use crate::core::turn::ChunkSink;
 use crate::core::turn::tools::Settle;
+use crate::core::turn::tools::question::respond;
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{JsonStr, Raw, text, to_raw};
 use serde_json::value::RawValue;
@@ -23,6 +24,17 @@ enum Beside {
 impl Call {
     /// Shows the call after an update, if it is worth it.
     pub fn show(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
+        if self.asking.is_some() {
+            if !matches!(
+                self.status,
+                Some(ToolStatus::Completed | ToolStatus::Failed)
+            ) {
+                self.stale |= changed.is_some();
+                return;
+            }
+            let approved = self.status == Some(ToolStatus::Completed);
+            self.give_up_question(approved, "the agent did not wait for the answer", sink);
+        }
         match (self.stage, self.status) {
             (Stage::New, None | Some(ToolStatus::Pending | ToolStatus::InProgress)) => {
                 if self.is_only_announced() {
@@ -162,6 +174,10 @@ impl Call {
 
     /// Shows the call that a question is about.
     pub fn show_asked(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
+        if self.asking.is_some() {
+            self.stale |= changed.is_some();
+            return;
+        }
         self.show_input(sink);
         if self.reach == Reach::Output || self.stage != Stage::Available {
             self.show_again(changed, sink);
@@ -286,12 +302,26 @@ impl Call {
     }
 
     /// Whether the call can show a question: one at most, and before any output.
-    pub fn begin_question(&mut self) -> bool {
+    pub fn begin_question(&mut self, question: &str) -> bool {
         let can = self.stage == Stage::Available && self.reach != Reach::Output;
         if can {
             self.reach = Reach::Output;
+            self.asking = Some(question.to_owned());
         }
         can
+    }
+
+    /// Whether it shows this question, and no answer yet.
+    pub fn asks(&self, question: &str) -> bool {
+        self.asking.as_deref() == Some(question)
+    }
+
+    /// Nobody answered its question: it is closed all the same, as readers want it.
+    fn give_up_question(&mut self, approved: bool, why: &str, sink: &mut impl ChunkSink) {
+        if let Some(question) = self.asking.take() {
+            respond(&question, approved, why, sink);
+            self.end_question(approved, sink);
+        }
     }
 
     /// Remembers why the agent refused to run it: its result will say it once more.
@@ -307,11 +337,14 @@ impl Call {
 
     /// Shows what followed from the answer.
     pub fn end_question(&mut self, approved: bool, sink: &mut impl ChunkSink) {
+        self.asking = None;
         if !approved {
             self.stage = Stage::Denied;
             sink.chunk(&Chunk::ToolOutputDenied {
                 tool_call_id: &self.id,
             });
+        } else if self.stale {
+            self.refresh(sink);
         }
     }
 
@@ -327,6 +360,7 @@ impl Call {
 
     /// Ends the call if the agent did not, and shows what was held back.
     pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
+        self.give_up_question(false, why.text(), sink);
         if self.is_open() {
             self.settled = Some(why.text());
             self.fail(sink);

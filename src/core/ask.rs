@@ -1,0 +1,30 @@
+//! What the client is asked: requests that go from acpipe to its client.
+
+use crate::proto::wire;
+
+/// Names a request to the client until its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AskId(pub u64);
+
+/// What the client is asked.
+#[derive(Debug)]
+pub enum ClientRequest {
+    /// Whether a tool may run.
+    Permission(Box<wire::PermissionParams>),
+    /// What the user wants.
+    Question(Box<wire::QuestionParams>),
+}
+
+impl ClientRequest {
+    /// Its method on the wire.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Permission(_) => "permission/request",
+            Self::Question(_) => "question/ask",
+        }
+    }
+}
+
+/// What came back: the result as JSON, or the message of an error.
+pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, String>;

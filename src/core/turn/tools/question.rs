@@ -1,0 +1,179 @@
+//! Permission questions of a turn: shown when they are asked, and again when they are decided.
+//!
+//! While one is open nothing may be shown of its call (notes on the emitter, rule 9): what changes meanwhile is
+//! shown with the answer.
+
+use super::call::Call;
+use super::{ChunkSink, Tools};
+use crate::core::event::{Permission, ToolUpdate};
+use crate::core::permit::Decision;
+use crate::core::policy::{Subject, Tool};
+use crate::proto::chunk::{Chunk, Named};
+use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::wire::AskedTool;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// A question that was shown.
+#[derive(Debug)]
+pub struct Question {
+    /// Its id.
+    pub id: String,
+    /// Id of the tool call.
+    pub tool: String,
+    /// The subagent that asks.
+    pub subagent: Option<String>,
+    /// What `data-permission` says of it.
+    data: Members<'static>,
+}
+
+impl Tools {
+    /// What a question is about, with all that is known of its call.
+    pub fn subject(&self, asked: &ToolUpdate<'_>, cwd: &str) -> Subject {
+        let known = self.by_id.get(asked.id.as_ref()).map(|&at| &self.calls[at]);
+        let known = known.map(Call::facts).unwrap_or_default();
+        let filled = |raw: &&RawValue| !matches!(raw.get(), "{}" | "[]");
+        Subject::of_tool(
+            &Tool {
+                name: asked.name.as_deref().or(known.name),
+                title: asked.title.as_deref().or(known.title),
+                kind: asked.kind.as_deref().or(known.kind),
+                input: asked.input.as_deref().filter(filled).or(known.input),
+                locations: asked
+                    .locations
+                    .as_deref()
+                    .filter(filled)
+                    .or(known.locations),
+            },
+            cwd,
+        )
+    }
+
+    /// Shows a permission question; `automatic` where the policy answers it.
+    pub fn ask(
+        &mut self,
+        permission: &Permission<'_>,
+        automatic: bool,
+        sink: &mut impl ChunkSink,
+    ) -> Question {
+        let at = self.call(&permission.tool);
+        let id = self.next_question();
+        let call = &mut self.calls[at];
+        let changed = call.merge_question(&permission.tool);
+        call.show_asked(changed, sink);
+        let question = Question {
+            data: asked_data(permission),
+            tool: call.id().to_owned(),
+            subagent: None,
+            id,
+        };
+        show(&question.id, &to_raw(&question.data), sink);
+        if call.begin_question(&question.id) {
+            let options = to_raw(&permission.raw_options.map(Raw));
+            request(call, &question.id, &options, automatic, sink);
+        }
+        question
+    }
+
+    /// Shows the answer to a question.
+    pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
+        let (approved, reason) = (decision.approved(), decision.reason.as_str());
+        if let Some(&at) = self.by_id.get(question.tool.as_str()) {
+            let call = &mut self.calls[at];
+            if call.asks(&question.id) {
+                respond(&question.id, approved, reason, sink);
+                call.end_question(approved, sink);
+            }
+            self.note_settled(at);
+        }
+        let mut data = question.data.clone();
+        let outcome = match &decision.choice {
+            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        data.set_owned("outcome", &outcome);
+        data.set_owned("approved", &approved);
+        data.set_owned("reason", &reason);
+        data.set_owned("by", &decision.by.word());
+        if let Some(rule) = decision.by.rule() {
+            data.set_owned("rule", &rule);
+        }
+        show(&question.id, &to_raw(&data), sink);
+    }
+
+    /// Shows that the agent refused to run a tool, without a question.
+    pub fn refused(&mut self, tool: &str, reason: &str, sink: &mut impl ChunkSink) {
+        let at = self.call(&ToolUpdate {
+            id: tool.into(),
+            ..ToolUpdate::default()
+        });
+        let id = self.next_question();
+        let call = &mut self.calls[at];
+        call.show_asked(None, sink);
+        if call.begin_question(&id) {
+            request(call, &id, &to_raw(&json!([])), true, sink);
+            respond(&id, false, reason, sink);
+            call.end_question(false, sink);
+            call.refuse(reason);
+        }
+        let data = json!({
+            "toolCallId": tool, "options": [], "approved": false, "reason": reason, "by": "agent",
+        });
+        show(&id, &to_raw(&data), sink);
+        self.note_settled(at);
+    }
+
+    /// The call as a client is asked about it.
+    pub fn asked(&self, id: &str) -> AskedTool {
+        let call = self.by_id.get(id).map(|&at| &self.calls[at]);
+        call.map(Call::asked).unwrap_or_default()
+    }
+
+    fn next_question(&mut self) -> String {
+        self.asked += 1;
+        format!("{}.ask{}", self.message_id, self.asked)
+    }
+}
+
+/// What `data-permission` says of a question before it is decided.
+fn asked_data(permission: &Permission<'_>) -> Members<'static> {
+    // The agent's own fields may not take the place of ours.
+    let mut data = permission.other.clone();
+    data.set_owned("toolCallId", &permission.tool.id);
+    data.set_owned("options", &permission.raw_options.map(Raw));
+    if let Some(status) = &permission.tool.status {
+        data.set_owned("status", status);
+    }
+    data.into_owned()
+}
+
+fn request(
+    call: &Call,
+    approval: &str,
+    options: &RawValue,
+    is_automatic: bool,
+    sink: &mut impl ChunkSink,
+) {
+    let descriptor = to_raw(&Named("options", Raw(options)));
+    sink.chunk(&Chunk::ToolApprovalRequest {
+        approval_id: approval,
+        tool_call_id: call.id(),
+        approval_descriptor: Raw(&descriptor),
+        is_automatic,
+    });
+}
+
+pub(super) fn respond(approval: &str, approved: bool, reason: &str, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::ToolApprovalResponse {
+        approval_id: approval,
+        approved,
+        reason,
+    });
+}
+
+fn show(approval: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataPermission {
+        id: approval,
+        data: Raw(data),
+    });
+}

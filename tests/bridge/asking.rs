@@ -1,0 +1,224 @@
+//! Questions that the client answers: asked, answered, too late, withdrawn, cancelled, broken off.
+
+use crate::harness::server::{Server, Turn};
+use crate::harness::steps::{ask, end, tool, tool_change};
+use serde_json::{Value, json};
+
+const OPTIONS: &[(&str, &str)] = &[
+    ("y", "allow_once"),
+    ("ya", "allow_always"),
+    ("n", "reject_once"),
+];
+
+fn call() -> Value {
+    json!({"toolCallId": "t", "title": "Write a", "kind": "edit", "rawInput": {"file_path": "/w/a"},
+           "locations": [{"path": "/w/a"}]})
+}
+
+fn script(after: &[Value]) -> Value {
+    let mut steps = vec![
+        tool(
+            "t",
+            &json!({"title": "Write a", "kind": "edit", "status": "pending"}),
+        ),
+        ask(&call(), OPTIONS),
+    ];
+    steps.extend_from_slice(after);
+    json!({"session/prompt": [steps]})
+}
+
+/// A server whose client answers questions.
+fn asking(args: &[&str], script: &Value) -> Server {
+    let mut server = Server::start(args);
+    server.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "capabilities": {"permissions": true, "questions": true}}),
+    );
+    server.connect(script);
+    server.ensure("default");
+    server
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+/// What the agent was answered.
+fn heard(log: &[Value]) -> Vec<&Value> {
+    let answers = log.iter().filter_map(|m| m.get("result"));
+    answers.collect()
+}
+
+fn permission(turn: &Turn) -> Value {
+    turn.of("data-permission").last().unwrap()["data"].clone()
+}
+
+#[test]
+fn the_client_is_asked_and_its_choice_is_the_answer() {
+    for (choice, approved) in [("y", true), ("ya", true), ("n", false)] {
+        let status = if approved { "completed" } else { "failed" };
+        let script = script(&[
+            tool_change("t", &json!({"status": status})),
+            end("end_turn"),
+        ]);
+        let mut server = asking(&["--permissions", "ask"], &script);
+        let prompt = server.send_prompt("default", "go");
+        let (id, asked) = server.asked("permission/request");
+        assert_eq!(asked["sessionId"], "default");
+        assert_eq!(asked["toolCall"]["toolCallId"], "t");
+        assert_eq!(asked["toolCall"]["input"], json!({"file_path": "/w/a"}));
+        assert_eq!(
+            asked["options"][2],
+            json!({"optionId": "n", "name": "Do n", "kind": "reject_once"})
+        );
+        assert_eq!(asked["rule"], "permissions \"ask\"");
+        assert_eq!(asked["deadlineMs"], 300_000);
+        server.reply(&id, &selected(choice));
+        // Once more changes nothing.
+        server.reply(&id, &selected("y"));
+        let turn = server.turn(&prompt);
+        assert_eq!(turn.one("tool-approval-request")["isAutomatic"], false);
+        assert_eq!(
+            turn.one("tool-approval-request")["approvalId"],
+            asked["questionId"]
+        );
+        assert_eq!(turn.one("tool-approval-response")["approved"], approved);
+        assert_eq!(turn.of("tool-output-denied").len(), usize::from(!approved));
+        let data = permission(&turn);
+        assert_eq!(
+            (&data["by"], &data["approved"]),
+            (&json!("client"), &json!(approved))
+        );
+        let end = server.finish();
+        assert_eq!(heard(&end.log), [&selected(choice)]);
+    }
+}
+
+#[test]
+fn nobody_answers_and_the_policy_does() {
+    let script = script(&[
+        tool_change("t", &json!({"status": "failed"})),
+        end("end_turn"),
+    ]);
+    let mut server = asking(
+        &["--permissions", "ask", "--timeout", "answer=50ms"],
+        &script,
+    );
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let gone = server.notification("$/cancelRequest");
+    assert_eq!(gone, json!({"id": id, "by": "timeout"}));
+    // Too late.
+    server.reply(&id, &selected("y"));
+    let turn = server.turn(&prompt);
+    assert_eq!(permission(&turn)["by"], "timeout");
+    assert_eq!(turn.one("tool-approval-response")["approved"], false);
+    assert_eq!(heard(&server.finish().log), [&selected("n")]);
+}
+
+#[test]
+fn a_cancel_answers_what_is_asked() {
+    let script = script(&[json!({"wait": "session/cancel"}), end("cancelled")]);
+    let mut server = asking(&["--permissions", "ask"], &script);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    server.call("session/cancel", &json!({}));
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "cancel"})
+    );
+    let turn = server.turn(&prompt);
+    assert_eq!(turn.summary["stopReason"], "cancelled");
+    assert_eq!(permission(&turn)["by"], "cancel");
+    let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+    assert_eq!(heard(&server.finish().log), [&cancelled]);
+}
+
+#[test]
+fn a_question_that_the_agent_withdraws_is_none_any_more() {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": {
+        "sessionId": "{session}", "toolCall": call(),
+        "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
+    let script = json!({"session/prompt": [[
+        {"frame": question},
+        {"notify": {"method": "$/cancel_request", "params": {"requestId": "q"}}},
+        tool_change("t", &json!({"status": "failed"})),
+        end("end_turn"),
+    ]]});
+    let mut server = asking(&["--permissions", "ask"], &script);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "agent"})
+    );
+    let turn = server.turn(&prompt);
+    assert_eq!(permission(&turn)["by"], "agent");
+    server.finish();
+}
+
+#[test]
+fn an_agent_that_dies_takes_its_question_along() {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": {
+        "sessionId": "{session}", "toolCall": call(),
+        "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
+    let script = json!({"session/prompt": [[{"frame": question}, {"exit": 3}]]});
+    let mut server = asking(&["--permissions", "ask"], &script);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "end"})
+    );
+    let turn = server.turn(&prompt);
+    assert_eq!(turn.last()["type"], "error");
+    assert_eq!(permission(&turn)["by"], "end");
+    server.waive("agent/state");
+    server.finish();
+}
+
+#[test]
+fn an_answer_that_is_none_refuses() {
+    let answers = [
+        json!({"outcome": {"outcome": "selected", "optionId": "Y"}}),
+        json!({"outcome": "selected", "optionId": "y"}),
+        json!("y"),
+        Value::Null,
+    ];
+    for answer in answers {
+        let script = script(&[
+            tool_change("t", &json!({"status": "failed"})),
+            end("end_turn"),
+        ]);
+        let mut server = asking(&["--permissions", "ask"], &script);
+        let prompt = server.send_prompt("default", "go");
+        let (id, _) = server.asked("permission/request");
+        server.reply(&id, &answer);
+        let turn = server.turn(&prompt);
+        let data = permission(&turn);
+        assert_eq!(data["approved"], false, "{answer}");
+        let reason = data["reason"].as_str().unwrap();
+        assert!(reason.contains("the client's answer is none"), "{reason}");
+        server.finish();
+    }
+}
+
+#[test]
+fn who_cannot_be_asked_is_not() {
+    let script = script(&[
+        tool_change("t", &json!({"status": "failed"})),
+        end("end_turn"),
+    ]);
+    let mut server = Server::ready_with(&["--permissions", "ask"], &script);
+    let turn = server.prompt("go");
+    let data = permission(&turn);
+    assert_eq!(
+        (&data["by"], &data["approved"]),
+        (&json!("policy"), &json!(false))
+    );
+    assert_eq!(
+        data["rule"],
+        "permissions \"ask\", and the client cannot be asked"
+    );
+    server.finish();
+}
