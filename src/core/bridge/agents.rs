@@ -4,6 +4,7 @@ use super::{AgentSpec, Bridge, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
+use crate::core::permit::By;
 use crate::core::summary::Ending;
 use crate::proto::wire::{AgentState, Done};
 use std::time::Instant;
@@ -150,6 +151,8 @@ impl Bridge {
         let broke_off = !self.is_stopping();
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
+            // Whoever asked is no more: no other agent gets the answer.
+            self.end_asks(&id, &By::End, now, outlet);
             self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.end_unprompted(Some(error).filter(|_| broke_off), outlet);

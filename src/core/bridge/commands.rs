@@ -371,12 +371,12 @@ impl Bridge {
             self.let_go(id);
         }
         self.forget_abandoned(id);
+        self.end_unprompted(id, now, outlet);
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;
         }
         session.set_options(options, &p.options, protocol);
-        session.end_unprompted(None, outlet);
         // A fresh session in the place of the one to adopt is not what was asked for.
         let strategy = match p.strategy {
             Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),

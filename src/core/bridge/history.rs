@@ -198,9 +198,8 @@ impl Bridge {
     ) -> Result<(), Error> {
         let at = self.time(now);
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-        let session = self.session(id)?;
-        session.must_be_idle()?;
-        session.end_unprompted(None, outlet);
+        self.session(id)?.must_be_idle()?;
+        self.end_unprompted(id, now, outlet);
         self.write(id, now, outlet)?;
         let session = self.session(id)?;
         session.log.clear(&at, p.archive)?;

@@ -3,6 +3,7 @@
 use super::{Bridge, Phase};
 use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::permit::By;
 use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
 use crate::core::summary::Ending;
@@ -36,9 +37,9 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        self.session(id)?.must_be_idle()?;
+        self.end_unprompted(id, now, outlet);
         let session = self.session(id)?;
-        session.must_be_idle()?;
-        session.end_unprompted(None, outlet);
         // What changed outside of turns, a title say, and what was told before it was open. A full disk keeps
         // nobody from closing.
         let _ = match session.log.identity() {
@@ -72,9 +73,8 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-        let session = self.session(id)?;
-        session.must_be_idle()?;
-        session.end_unprompted(None, outlet);
+        self.session(id)?.must_be_idle()?;
+        self.end_unprompted(id, now, outlet);
         self.write(id, now, outlet)?;
         self.session(id)?.log.remove(p.archive)?;
         let closed = SessionParams {
@@ -109,6 +109,7 @@ impl Bridge {
         let Some(id) = self.routes.get(agent_session).cloned() else {
             return;
         };
+        self.end_asks(&id, &By::End, now, outlet);
         self.end_turn(&id, Ending::Failed(error.clone()), now, outlet);
         let Some(session) = self.sessions.get_mut(&id) else {
             return;

@@ -174,6 +174,17 @@ impl Bridge {
         });
     }
 
+    /// Ends the message that nobody asked for, and what was asked in it.
+    pub(super) fn end_unprompted(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let unprompted = self.sessions.get(id).and_then(|s| s.unprompted.as_ref());
+        if let Some(turn_id) = unprompted.map(|u| u.turn_id.clone()) {
+            self.end_asks_of(id, &turn_id, now, outlet);
+        }
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.end_unprompted(None, outlet);
+        }
+    }
+
     /// The agent says that it begins with something unasked: a prompt that is on its way to it, or that is to be
     /// sent again, waits meanwhile.
     pub(super) fn unprompted_begins(

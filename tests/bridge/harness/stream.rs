@@ -219,12 +219,12 @@ impl Message {
         holds(
             &format!("blocks are open: {:?}", self.open),
             self.open.is_empty(),
-        )?;
-        holds("a question is not answered", self.asked.is_empty())
+        )
     }
 
     /// A tool may go on in the steps after its own, but not beyond the message.
     fn is_settled(&self) -> Result<(), String> {
+        holds("a question is not answered", self.asked.is_empty())?;
         let open = self
             .tools
             .iter()

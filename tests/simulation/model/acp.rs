@@ -77,7 +77,8 @@ impl Acp {
             0..=5 => self.answer_one(dice),
             6..=15 => self.speak(dice),
             16 => vec![self.ask(dice)],
-            17 | 18 => vec![self.misbehave(dice)],
+            17 => self.withdraw(dice),
+            18 => vec![self.misbehave(dice)],
             _ => Vec::new(),
         }
     }
@@ -230,6 +231,15 @@ impl Acp {
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}"#
         );
         Line::new(text, Mark::Nothing)
+    }
+
+    /// Does not wait for an answer any more, be it there or not.
+    fn withdraw(&mut self, dice: &mut Dice) -> Vec<Line> {
+        let id = self.last.saturating_sub(dice.below(3) as u64);
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":"q{id}"}}}}"#
+        );
+        vec![Line::new(text, Mark::Nothing)]
     }
 
     fn ask(&mut self, dice: &mut Dice) -> Line {

@@ -114,9 +114,9 @@ impl Ledger {
         self.wild
     }
 
-    /// A question that the bridge has read and does not answer.
+    /// How many questions the bridge has read and not answered.
     #[must_use]
-    pub fn unanswered(&self) -> Option<&String> {
-        self.questions.first().filter(|_| !self.wild)
+    pub fn unanswered(&self) -> usize {
+        if self.wild { 0 } else { self.questions.len() }
     }
 }

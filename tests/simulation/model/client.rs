@@ -1,8 +1,10 @@
 //! The client: what it gets, held against what it was promised.
 
 use super::{logs, stream};
+use acpipe::core::ask::{AskId, ClientRequest};
 use acpipe::core::client::{Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::permit::By;
 use acpipe::proto::chunk::Chunk;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +67,12 @@ pub struct Client {
     pub again: BTreeSet<String>,
     /// Chunks of a stored turn that are told once more.
     stored: Vec<Value>,
+    /// What it declared to answer.
+    pub answers: bool,
+    /// What it was asked and has not answered, and what was decided without it.
+    pub asks: BTreeSet<AskId>,
+    pub decided: Vec<AskId>,
+    last_ask: Option<AskId>,
     /// The last list of sessions.
     pub list: Option<Value>,
     pub replies: u64,
@@ -273,6 +281,18 @@ impl Outlet for Client {
         if let Some(last) = self.last.get_mut(session) {
             *last = after.min(*last);
         }
+    }
+
+    fn ask(&mut self, ask: AskId, request: ClientRequest) {
+        assert!(self.answers, "{request:?} was never declared");
+        assert!(Some(ask) > self.last_ask, "{ask:?} is not new");
+        self.last_ask = Some(ask);
+        self.asks.insert(ask);
+    }
+
+    fn withdraw(&mut self, ask: AskId, _: &By) {
+        assert!(self.asks.remove(&ask), "{ask:?} is not open");
+        self.decided.push(ask);
     }
 
     fn notify(&mut self, _: Notice) {}

@@ -50,7 +50,7 @@ pub fn check(bytes: &[u8], whole: bool) -> Result<(), String> {
                     chunks.push(record["chunk"].take());
                 }
             }
-            Some("prompt" | "end" | "recovery" | "message") => {}
+            Some("prompt" | "end" | "recovery" | "decision" | "message") => {}
             other => return Err(format!("there is no record {other:?}")),
         }
     }

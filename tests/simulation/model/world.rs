@@ -8,6 +8,7 @@ use super::client::{Asked, Client};
 use super::dice::Dice;
 use super::disk::Disk;
 use super::{files, logs};
+use acpipe::core::ask::AskId;
 use acpipe::core::bridge::{
     AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Measure, OnLost, Settings,
 };
@@ -19,6 +20,7 @@ use acpipe::core::profile::Profile;
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
 use acpipe::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -154,11 +156,9 @@ impl World {
                 child_per_session: dice.percent(20),
                 options: SessionOptions::default(),
             },
-            policy: if dice.percent(70) {
-                Mode::Approve.into()
-            } else {
-                Mode::Deny.into()
-            },
+            policy: dice
+                .pick(&[Mode::Approve, Mode::Ask, Mode::Reads, Mode::Deny])
+                .into(),
             profile: Profile::V7,
             cwd: "/".into(),
             id_prefix: "x".into(),
@@ -192,7 +192,11 @@ impl World {
             spawned: 0,
             loud: std::env::var_os("TRACE").is_some(),
         };
-        let hello = format!(r#"{{"protocolVersion":1,"chunkProfile":{profile}}}"#);
+        let answers = world.dice.percent(70);
+        world.client.answers = answers;
+        let can = format!(r#"{{"permissions":{answers},"questions":{answers}}}"#);
+        let hello =
+            format!(r#"{{"protocolVersion":1,"chunkProfile":{profile},"capabilities":{can}}}"#);
         let hello = serde_json::from_str(&hello).unwrap();
         world.client.loud = world.loud;
         world.ask("initialize", Command::Initialize(hello));
@@ -261,7 +265,8 @@ impl World {
                 self.drain();
             }
             38..=67 => self.agent_acts(),
-            68..=84 => self.client_asks(),
+            68..=81 => self.client_asks(),
+            82..=84 => self.client_answers(),
             85..=90 => self.time_passes(),
             91..=95 => _ = self.sync(),
             96 => {
@@ -310,6 +315,39 @@ impl World {
         let ask = asks::any(&mut self.dice, &mut self.turns);
         self.client.again.extend(ask.again);
         self.give(ask.command, ask.asked);
+    }
+
+    /// The client answers what it was asked, or what is decided long since.
+    fn client_answers(&mut self) {
+        let open: Vec<AskId> = self.client.asks.iter().copied().collect();
+        let decided = &self.client.decided;
+        let late = open.is_empty() || self.dice.percent(20);
+        let from = if late { decided } else { &open };
+        if from.is_empty() {
+            return;
+        }
+        let ask = self.dice.pick(from);
+        let answer = self.dice.pick(&[
+            r#"{"outcome":{"outcome":"selected","optionId":"y"}}"#,
+            r#"{"outcome":{"outcome":"selected","optionId":"n","message":"no"}}"#,
+            r#"{"outcome":{"outcome":"selected","optionId":"allow"}}"#,
+            r#"{"outcome":{"outcome":"cancelled"}}"#,
+            r#"{"action":"accept","content":{"a":"b"}}"#,
+            r#"{"action":"decline"}"#,
+            "null",
+        ]);
+        let answer = if self.dice.percent(10) {
+            Err("went wrong".to_owned())
+        } else {
+            Ok(RawValue::from_string(answer.to_owned()).unwrap())
+        };
+        self.tell(|| format!("{ask:?} is answered {answer:?}"));
+        if self.client.asks.remove(&ask) {
+            self.client.decided.push(ask);
+        }
+        self.bridge.wake(self.now);
+        self.bridge
+            .client_answered(ask, &answer, self.now, &mut self.client);
     }
 
     fn ask(&mut self, what: &'static str, command: Command) {
@@ -660,14 +698,17 @@ impl World {
         if self.backlog.is_some() {
             return;
         }
-        for (id, process) in &mut self.processes {
-            let leaves = process.leaves;
-            if let Some(ledger) = process.agent.ledger()
-                && let Some(question) = ledger.unanswered().filter(|_| !leaves)
-            {
-                panic!("process {id}: question {question} was read and is not answered");
-            }
-        }
+        let ledgers = self
+            .processes
+            .values_mut()
+            .filter(|process| !process.leaves);
+        let ledgers = ledgers.filter_map(|process| process.agent.ledger());
+        let unanswered: usize = ledgers.map(|ledger| ledger.unanswered()).sum();
+        let asks = self.client.asks.len();
+        assert!(
+            unanswered <= asks,
+            "{unanswered} questions are not answered, and {asks} asked"
+        );
     }
 
     fn deliver_all(&mut self) {
@@ -745,6 +786,11 @@ impl World {
         assert_eq!(self.bridge.deadline(), None);
         let lives = self.processes.values().any(|process| process.lives);
         assert!(!lives, "a process is left");
+        assert_eq!(
+            self.client.asks.first(),
+            None,
+            "nobody waits for the answer"
+        );
         let failed = self.disk.failures() > 0;
         let open = self.client.open_turns().next();
         assert_eq!(open, None, "it did not end");
