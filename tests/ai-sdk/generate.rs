@@ -5,6 +5,7 @@
 
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe::proto::wire::OfferedKind;
 use serde_json::{Map, Value, json};
 
 /// A session to replay.
@@ -12,7 +13,13 @@ pub struct Session {
     pub recording: String,
     pub policy: Mode,
     pub profile: Profile,
+    /// Whether the client is asked: after how many lines it answers, and with which options.
+    pub answers: Option<(usize, &'static [OfferedKind])>,
 }
+
+/// What clients choose.
+pub const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAlways];
+pub const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
 
 /// `SplitMix64`.
 pub struct Dice(pub u64);
@@ -86,8 +93,12 @@ pub fn session(seed: u64) -> Session {
             break;
         }
     }
+    let asked = maker.dice.percent(40);
+    let after = *maker.dice.pick(&[0, 1, 2, 4]);
+    let kinds = *maker.dice.pick(&[ALLOW, ALLOW, REFUSE, &[]]);
     let lines = maker.lines.iter();
     Session {
+        answers: asked.then_some((after, kinds)),
         recording: lines.flat_map(|l| [l.to_string(), "\n".into()]).collect(),
         policy,
         profile,

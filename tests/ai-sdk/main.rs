@@ -17,8 +17,9 @@ mod transport;
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use generate::{ALLOW, REFUSE};
 use judge::Stream;
-use replay::Replayed;
+use replay::{Replayed, Seen};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -68,6 +69,16 @@ fn recorded() -> Vec<Stream> {
                 let name = format!("{name} ({policy:?})");
                 all.extend(streams(&name, got, profile));
             }
+            if !name.starts_with("claude-cli-") {
+                // A client that takes its time, while the recorded agent goes on.
+                let ways = [(0, ALLOW), (1, REFUSE), (3, ALLOW), (usize::MAX, ALLOW)];
+                for (n, (after, kinds)) in ways.into_iter().enumerate() {
+                    let seen = Seen::answering(profile, after, kinds);
+                    let got = replay::replay_to(seen, &recording, Mode::Ask);
+                    let name = format!("{name} (asked, way {n})");
+                    all.extend(streams(&name, got, profile));
+                }
+            }
         }
     }
     all
@@ -96,7 +107,13 @@ fn mangled() -> impl Iterator<Item = Stream> + Send {
 fn generated(seed: u64) -> Vec<Stream> {
     let session = generate::session(seed);
     let name = format!("seed {seed}");
-    let got = replay::replay(&session.recording, session.policy, session.profile);
+    let got = match session.answers {
+        None => replay::replay(&session.recording, session.policy, session.profile),
+        Some((after, kinds)) => {
+            let seen = Seen::answering(session.profile, after, kinds);
+            replay::replay_to(seen, &session.recording, Mode::Ask)
+        }
+    };
     assert!(!got.turns.is_empty(), "{name}: no turn");
     assert!(got.refused.is_empty(), "{name}: {:?}", got.refused);
     streams(&name, got, session.profile)

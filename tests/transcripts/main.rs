@@ -17,7 +17,9 @@ mod twins;
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe::proto::wire::OfferedKind;
 use replay::{Replayed, Seen};
+use serde_json::Value;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -163,6 +165,55 @@ fn what_is_merged_folds_to_the_same_message() {
         }
     }
     assert!(merged < all, "{merged} of {all} chunks");
+}
+
+/// Whoever answers, the client at once or the policy, the same chunks follow; only who it was is told otherwise.
+#[test]
+fn a_client_that_answers_as_the_policy_does_gets_the_same() {
+    const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAlways];
+    const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
+    let mut asked = 0;
+    for name in names("recordings") {
+        if name.starts_with("claude-cli-") {
+            continue;
+        }
+        let path = folder().join("recordings").join(format!("{name}.ndjson"));
+        let recording = std::fs::read_to_string(path).unwrap();
+        for (mode, kinds) in [(Mode::Approve, ALLOW), (Mode::Deny, REFUSE)] {
+            let play = |seen, mode| replay::replay_to(seen, &recording, mode).turns;
+            let decided = play(Seen::new(Profile::V7), mode);
+            let seen = Seen::answering(Profile::V7, 0, kinds);
+            for (decided, asked_for) in decided.iter().zip(play(seen, Mode::Ask)) {
+                asked += asked_for
+                    .chunks
+                    .iter()
+                    .filter(|c| c["isAutomatic"] == false)
+                    .count();
+                let of =
+                    |chunks: &[Value]| -> Vec<Value> { chunks.iter().map(without_who).collect() };
+                assert_eq!(
+                    of(&decided.chunks),
+                    of(&asked_for.chunks),
+                    "{name}, {mode:?}"
+                );
+            }
+        }
+    }
+    assert!(asked > 50, "{asked} questions");
+}
+
+fn without_who(chunk: &Value) -> Value {
+    let mut chunk = chunk.clone();
+    if let Some(fields) = chunk.as_object_mut() {
+        fields.remove("isAutomatic");
+        fields.remove("reason");
+        if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
+            for who in ["by", "rule", "reason"] {
+                data.remove(who);
+            }
+        }
+    }
+    chunk
 }
 
 #[test]

@@ -1,21 +1,26 @@
 //! Feeds a recording to a bridge and collects what its client gets.
 
+use acpipe::core::ask::{AskId, ClientRequest};
 use acpipe::core::bridge::{
     AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
 };
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
+use acpipe::core::permit::By;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{self, AgentSource, Protocol, SessionOptions, Variables};
+use acpipe::proto::json::to_raw;
+use acpipe::proto::wire::{
+    self, AgentSource, OfferedKind, OfferedOption, Protocol, SessionOptions, Variables,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 /// What a client got.
@@ -58,6 +63,11 @@ pub struct Seen {
     /// Whether the client is behind with reading, and how much waits for that.
     behind: bool,
     unsent: usize,
+    /// After how many more lines of the agent it answers what it is asked, and with which kinds of option, the first
+    /// that there is; `None` where it does not declare that it answers.
+    answers: Option<(usize, &'static [OfferedKind])>,
+    /// What it is asked: the options, and how many lines came since.
+    asks: BTreeMap<AskId, (Vec<OfferedOption>, usize)>,
 }
 
 impl Seen {
@@ -75,6 +85,36 @@ impl Seen {
             behind: true,
             ..Self::new(profile)
         }
+    }
+
+    /// A client that answers questions, so many lines of the agent later, with the first of these kinds.
+    pub fn answering(profile: Profile, after: usize, kinds: &'static [OfferedKind]) -> Self {
+        Self {
+            answers: Some((after, kinds)),
+            ..Self::new(profile)
+        }
+    }
+
+    /// The answers that it gives now, a line of the agent later.
+    pub fn answers(&mut self) -> Vec<(AskId, Value)> {
+        let Some((after, kinds)) = self.answers else {
+            return Vec::new();
+        };
+        let mut answers = Vec::new();
+        self.asks.retain(|id, (options, lines)| {
+            *lines += 1;
+            if *lines <= after {
+                return true;
+            }
+            let of = |kind: &OfferedKind| options.iter().find(|option| option.kind == *kind);
+            let outcome = match kinds.iter().find_map(of) {
+                Some(option) => json!({ "outcome": "selected", "optionId": option.option_id }),
+                None => json!({ "outcome": "cancelled" }),
+            };
+            answers.push((*id, json!({ "outcome": outcome })));
+            false
+        });
+        answers
     }
 
     /// The client asks.
@@ -161,6 +201,17 @@ impl Outlet for Seen {
     fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
     fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, _: Notice) {}
+
+    fn ask(&mut self, ask: AskId, request: ClientRequest) {
+        let ClientRequest::Permission(asked) = request else {
+            panic!("{request:?} was never declared");
+        };
+        self.asks.insert(ask, (asked.options, 0));
+    }
+
+    fn withdraw(&mut self, ask: AskId, _: &By) {
+        assert!(self.asks.remove(&ask).is_some(), "{ask:?} is not open");
+    }
 }
 
 struct Replay {
@@ -236,7 +287,10 @@ pub fn replay_to(seen: Seen, recording: &str, policy: Mode) -> Replayed {
         protocol_version: 1,
         process_id: None,
         client_info: None,
-        capabilities: wire::ClientCapabilities::default(),
+        capabilities: wire::ClientCapabilities {
+            permissions: replay.seen.answers.is_some(),
+            ..wire::ClientCapabilities::default()
+        },
         chunk_profile: None,
     });
     replay.command("initialize", initialize);
@@ -397,6 +451,11 @@ impl Replay {
         line.push('\n');
         let batch = AgentInput::Batch(Batch::Lines(line.into()));
         self.agent_input(batch);
+        for (ask, answer) in self.seen.answers() {
+            let answer = Ok(to_raw(&answer));
+            self.bridge
+                .client_answered(ask, &answer, self.now, &mut self.seen);
+        }
         self.calls();
     }
 }
