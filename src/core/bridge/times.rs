@@ -1,0 +1,44 @@
+//! When the bridge is to look again, and time that does not count.
+
+use super::waiting::start_due;
+use super::{Bridge, Phase};
+use crate::core::session::Session;
+use std::time::{Duration, Instant};
+
+impl Bridge {
+    /// For this long nobody listened to the agent, because the client did not read: its time did not run.
+    pub fn postpone(&mut self, by: Duration) {
+        if let Some(agent) = &mut self.agent {
+            agent.postpone(by);
+        }
+        for until in self.listings.iter_mut().filter_map(|l| l.until.as_mut()) {
+            *until += by;
+        }
+        self.sessions.for_each_awake(|session| session.postpone(by));
+    }
+
+    /// When [`Bridge::tick`] is due next, and why.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
+        let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
+            Phase::Starting { silence, .. } => start_due(silence),
+            Phase::Stopping { .. } | Phase::Ready(_) => None,
+        });
+        let process = self
+            .agent
+            .as_ref()
+            .and_then(|agent| agent.process_due(&self.settings.limits));
+        let sessions = self.sessions.awake().filter_map(Session::deadline);
+        let restart = self.restart_at.map(|at| (at, "restart"));
+        let listings = self
+            .listings
+            .iter()
+            .filter_map(|l| Some((l.until?, "session/list")));
+        let times = agent.into_iter().chain(process).chain(restart);
+        let times = times.chain(sessions).chain(listings);
+        let idle = self.idle_check.filter(|_| !self.is_ending());
+        let idle = idle.map(|at| (at, "idle"));
+        let times = times.chain(idle);
+        times.min_by_key(|(at, _)| *at)
+    }
+}
