@@ -63,6 +63,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
+        mcp_servers: Vec::new(),
         on_lost: OnLost::default(),
     };
     let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());

@@ -2,6 +2,7 @@
 
 mod args;
 mod logs;
+mod mcp;
 mod rpc;
 mod run;
 mod schema;
@@ -66,7 +67,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     match cli.verb {
         Verb::Run(args) => {
             secrets.learn(&args.agent.variables());
-            on_runtime(run::run(args))
+            on_runtime(run::run(args, secrets))
         }
         Verb::Serve(args) => {
             secrets.learn(&args.agent.variables());
@@ -88,7 +89,7 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
 }
 
 /// What the bridge is told, from the arguments and the environment.
-fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
+fn settings(agent: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Settings> {
     let here = std::env::current_dir().context("the working directory cannot be read")?;
     let cwd = match &agent.cwd {
         Some(cwd) => here.join(cwd),
@@ -121,6 +122,7 @@ fn settings(agent: &AgentArgs) -> anyhow::Result<Settings> {
         max_sessions: None,
         inherited: inherited(),
         limits: agent.timeouts.limits(),
+        mcp_servers: mcp::servers(agent.mcp_config.as_deref(), secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject,

@@ -21,6 +21,7 @@ pub mod ladder;
 pub mod launcher;
 pub mod limits;
 pub mod log;
+pub mod mcp;
 pub mod permit;
 pub mod policy;
 pub mod profile;

@@ -151,6 +151,9 @@ pub struct AgentArgs {
     /// Set a variable of the agent's environment; without = it is unset
     #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub env: Vec<(String, Option<String>)>,
+    /// A file of MCP servers that every session gets, in the form of .mcp.json; the client's own go before them
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// What is done when the agent asks whether it may run a tool
     #[arg(long, value_enum, default_value_t = Permissions::Approve, value_name = "POLICY")]
     pub permissions: Permissions,

@@ -4,6 +4,7 @@ mod place;
 mod view;
 
 use super::args::RunArgs;
+use super::logs::Secrets;
 use super::{Mistake, complain};
 use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
@@ -18,9 +19,9 @@ use std::time::Duration;
 use tracing::debug;
 use view::View;
 
-pub async fn run(args: RunArgs) -> anyhow::Result<u8> {
+pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let prompt = prompt(&args.prompt)?;
-    let settings = super::settings(&args.agent)?;
+    let settings = super::settings(&args.agent, secrets)?;
     let mut view = View::new(args.output, args.quiet);
     if settings.default_agent.source == AgentSource::Demo && !args.quiet {
         view.note(

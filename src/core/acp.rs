@@ -18,7 +18,7 @@ use crate::proto::acp::{self as wire, PermissionParams};
 use crate::proto::frame::Overlong;
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
-use crate::proto::wire::{LineFaults, SettingValue};
+use crate::proto::wire::{LineFaults, McpServer, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use pending::Pending;
 use serde_json::value::RawValue;
@@ -37,15 +37,15 @@ pub struct Acp {
     shortcuts: Shortcuts,
 }
 
-/// `session/new`, `session/load` and `session/resume`, with MCP servers as the client gave them (ACP requires
-/// the field, `[]` included).
+/// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
+/// included).
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OpenSession<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     cwd: &'a str,
-    mcp_servers: &'a [serde_json::Value],
+    mcp_servers: &'a [McpServer],
 }
 
 /// `session/prompt`, its text borrowed: it can be large.

@@ -23,6 +23,7 @@ mod recovery;
 mod restart;
 mod retold;
 mod retries;
+mod servers;
 mod sessions;
 mod settings;
 mod status;
@@ -61,7 +62,7 @@ use super::store::Store;
 use super::vitals::Vitals;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{
-    AgentSource, ClientCapabilities, Done, Program, Protocol, SessionOptions, Variables,
+    AgentSource, ClientCapabilities, Done, McpServer, Program, Protocol, SessionOptions, Variables,
 };
 use listing::Listing;
 use processes::Process;
@@ -96,6 +97,8 @@ pub struct Settings {
     pub inherited: Variables,
     /// How long is waited for what.
     pub limits: Limits,
+    /// MCP servers that every session gets beside its own.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// What becomes of the history of a session that the agent has lost.

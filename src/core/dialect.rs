@@ -9,7 +9,7 @@ use super::event::{AgentEvent, CallId, Exit};
 use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
-use crate::proto::wire::{LineFaults, SessionOptions, Variables};
+use crate::proto::wire::{LineFaults, McpServer, SessionOptions, Variables};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -194,8 +194,8 @@ impl Outgoing {
 pub struct Place<'a> {
     /// Absolute.
     pub cwd: &'a str,
-    /// As the client gave them.
-    pub mcp_servers: &'a [serde_json::Value],
+    /// All of them, filled in.
+    pub mcp_servers: &'a [McpServer],
     pub options: &'a SessionOptions,
     /// Whether what is resumed or loaded stays as it is, and the session becomes another one.
     pub fork: bool,

@@ -22,7 +22,7 @@ use super::summary::Ending;
 use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::{self, Recovery, Rung, SessionOptions, Strategy};
+use crate::proto::wire::{self, McpServer, Recovery, Rung, SessionOptions, Strategy};
 pub use asks::{Ask, Asked};
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ use unsent::Unsent;
 pub struct Session {
     pub id: String,
     pub cwd: String,
-    pub mcp_servers: Vec<Value>,
+    pub mcp_servers: Vec<McpServer>,
     pub options: SessionOptions,
     pub stage: Stage,
     /// All that was said in it.

@@ -6,6 +6,7 @@
 mod asking;
 mod environment;
 mod history;
+mod mcp;
 mod options;
 mod program;
 mod prompt;
@@ -28,6 +29,7 @@ pub use history::{
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
     SessionParams, SessionStage, UpdateMessageParams,
 };
+pub use mcp::{McpPair, McpServer, McpServersByName, McpTransport};
 pub use options::{Protocol, SessionOptions};
 pub use program::{FoundBy, PassedOver, Program};
 pub use prompt::{PromptParams, PromptWhenBusy, UiMessage, UserMessage};

@@ -183,7 +183,7 @@ fn an_agent_that_does_not_read_is_given_up() {
     let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
     let pid = i32::try_from(pid).unwrap();
     signal(pid, Signal::STOP);
-    let filler = json!([{"name": "x".repeat(100_000)}]);
+    let filler = json!([{"name": "x".repeat(100_000), "command": "x"}]);
     let first = s.send(
         "session/create",
         &json!({"sessionId": "big", "mcpServers": filler}),

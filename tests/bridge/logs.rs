@@ -102,12 +102,16 @@ fn no_log_shows_a_secret() {
         let inherited = [("MY_API_KEY", "inherited-secret")];
         let mut s = Server::launch(world, &args, Framing::Lines, &inherited);
         s.initialize();
-        let script = s.world.script(&json!({"session/new": [[
-            {"stderr": says},
-            {"stderr": " header-secret own-secret inherited-secret plain-words"},
-            {"line": format!("no frame: {says} header-secret")},
-            {"reply": {"sessionId": "a"}}
-        ]]}));
+        let hello =
+            json!({"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": {"http": true}}});
+        let script = s.world.script(
+            &json!({"initialize": [[{"reply": hello}]], "session/new": [[
+                {"stderr": says},
+                {"stderr": " header-secret own-secret inherited-secret plain-words"},
+                {"line": format!("no frame: {says} header-secret")},
+                {"reply": {"sessionId": "a"}}
+            ]]}),
+        );
         let connect = json!({"command": crate::harness::FAKE_AGENT, "args": [script],
             "env": {"A": SECRET, "B": "quo\"ted-secret"}});
         s.call("agent/connect", &connect);

@@ -36,6 +36,7 @@ mod kills;
 mod launch;
 mod logs;
 mod matrix;
+mod mcp;
 mod per_session;
 mod permission;
 mod pressure;

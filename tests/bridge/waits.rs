@@ -111,7 +111,7 @@ fn an_agent_that_does_not_read_is_named() {
     let pid = i32::try_from(pid).unwrap();
     signal(pid, Signal::STOP);
     // More than a pipe takes.
-    let servers = json!([{"name": "x".repeat(300_000)}]);
+    let servers = json!([{"name": "x".repeat(300_000), "command": "x"}]);
     let wish = json!({"sessionId": "b", "mcpServers": servers});
     let id = s.send("session/create", &wish);
     assert_eq!(s.wait_told()["party"], "agentInput");

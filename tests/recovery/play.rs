@@ -94,6 +94,7 @@ impl Play {
             max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
+            mcp_servers: Vec::new(),
             on_lost: OnLost {
                 clear,
                 reinject: 1000,

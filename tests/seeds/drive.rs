@@ -104,6 +104,7 @@ impl Driver {
             max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
+            mcp_servers: Vec::new(),
             on_lost: OnLost::default(),
         };
         Self {

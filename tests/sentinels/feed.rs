@@ -147,6 +147,7 @@ pub fn settings(approve: bool, protocol: Protocol) -> Settings {
         max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
+        mcp_servers: Vec::new(),
         on_lost: OnLost::default(),
     }
 }

@@ -115,6 +115,7 @@ impl World {
             max_sessions: None,
             inherited: Variables::default(),
             limits: Limits::default(),
+            mcp_servers: Vec::new(),
             on_lost: OnLost::default(),
         };
         let mut world = Self {

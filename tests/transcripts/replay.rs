@@ -259,6 +259,7 @@ pub fn settings(policy: Mode, profile: Profile, now: Instant) -> Settings {
         max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
+        mcp_servers: Vec::new(),
         on_lost: OnLost::default(),
     }
 }

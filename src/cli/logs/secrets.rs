@@ -2,7 +2,8 @@
 
 use super::tokens::{self, HIDDEN};
 use crate::core::client::Command;
-use crate::proto::wire::Variables;
+use crate::core::mcp;
+use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -44,16 +45,64 @@ impl Secrets {
 
     /// Learns what a command gives to agents and MCP servers.
     pub fn learn_from(&self, command: &Command) {
-        let servers = match command {
-            Command::Connect(p) => return self.learn(&p.env),
-            Command::UpdateEnvironment(p) => return self.learn(&p.set),
-            Command::Ensure(p) => &p.mcp_servers,
-            Command::Create(p) => &p.mcp_servers,
-            _ => return,
-        };
+        match command {
+            Command::Connect(p) => self.learn(&p.env),
+            Command::UpdateEnvironment(p) => self.learn(&p.set),
+            Command::Ensure(p) => self.learn_servers(&p.mcp_servers),
+            Command::Create(p) => self.learn_servers(&p.mcp_servers),
+            _ => {}
+        }
+    }
+
+    /// Learns the values of MCP servers' variables and headers, what stands in their addresses, and what will be filled
+    /// in for the variables in these and in arguments.
+    pub fn learn_servers(&self, servers: &[McpServer]) {
         for server in servers {
-            self.learn_all(&server["env"]);
-            self.learn_all(&server["headers"]);
+            let pairs = match &server.transport {
+                McpTransport::Stdio { args, env, .. } => {
+                    for arg in args {
+                        self.learn_filled(arg);
+                    }
+                    env
+                }
+                McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
+                    self.learn_address(url);
+                    self.learn_filled(url);
+                    headers
+                }
+            };
+            for McpPair { value, .. } in pairs {
+                self.learn_value(value);
+                self.learn_filled(value);
+            }
+            let others = ["env", "headers"].map(|name| server.other.get(name));
+            for value in others.into_iter().flatten() {
+                self.learn_all(value);
+            }
+        }
+    }
+
+    /// Learns what the variables in a text stand for, where acpipe's own environment has them: the client's own are
+    /// known already.
+    fn learn_filled(&self, text: &str) {
+        for (name, default) in mcp::variables(text) {
+            self.learn_value(default.unwrap_or_default());
+            if let Ok(value) = std::env::var(name) {
+                self.learn_value(&value);
+            }
+        }
+    }
+
+    /// Learns who calls and with what: what stands before the host, and the values behind `?`.
+    fn learn_address(&self, url: &str) {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let host = place.split('/').next().unwrap_or_default();
+        let caller = host.rsplit_once('@').map_or("", |(caller, _)| caller);
+        let values = query.split('&').filter_map(|pair| pair.split_once('='));
+        let values = values.map(|(_, value)| value);
+        for value in caller.split(':').chain(values) {
+            self.learn_value(value);
         }
     }
 
@@ -144,24 +193,20 @@ mod tests {
 
     #[test]
     fn what_a_client_gives_is_hidden() {
-        let server = json!({"name": "the-server", "url": "https://the-host", "command": "the-command",
-            "env": [{"name": "THE_NAME", "value": "hunter-1"}],
-            "headers": [{"name": "X-Header", "value": "hunter-2"}]});
+        let started = json!({"name": "the-server", "command": "the-command",
+            "env": [{"name": "THE_NAME", "value": "hunter-1"}], "args": ["the-host", "${NONE:-hunter-2}"]});
+        let reached = json!({"name": "the-server", "type": "http", "url": "https://hunter-1@the-host/?q=hunter-2"});
+        let headers = json!({"name": "the-server", "type": "sse", "url": "https://the-host",
+            "headers": {"X-Header": "hunter-1", "Y": "bearer ${NONE:-hunter-2}"}});
         let cases = [
             (
                 "connect",
                 json!({"env": {"A": "hunter-1", "B": "hunter-2", "C": null}}),
             ),
             ("update", json!({"set": {"A": "hunter-1", "B": "hunter-2"}})),
-            ("ensure", json!({"mcpServers": [server]})),
-            (
-                "create",
-                json!({"sessionId": "s", "mcpServers": [server, 1, null]}),
-            ),
-            (
-                "ensure",
-                json!({"mcpServers": [{"env": {"A": "hunter-1"}, "headers": {"B": "hunter-2"}}]}),
-            ),
+            ("ensure", json!({"mcpServers": [started]})),
+            ("ensure", json!({"mcpServers": [reached]})),
+            ("create", json!({"sessionId": "s", "mcpServers": [headers]})),
         ];
         for (method, params) in cases {
             let secrets = Secrets::default();

@@ -11,7 +11,7 @@ use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::json::to_raw;
-use crate::proto::wire::{LineFaults, SessionOptions};
+use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
@@ -48,7 +48,7 @@ enum Wish {
         call: CallId,
         way: Way,
         cwd: String,
-        mcp_servers: Vec<serde_json::Value>,
+        mcp_servers: Vec<McpServer>,
     },
     List {
         call: CallId,

@@ -349,11 +349,7 @@ impl Bridge {
         }
         self.make_room(id, now, outlet)?;
         self.need_agent(now, outlet)?;
-        let spec = match (&self.agent, &self.crashed) {
-            (Some(agent), _) => &agent.spec,
-            (None, Some(crashed)) => &crashed.spec,
-            (None, None) => &self.settings.default_agent,
-        };
+        let spec = self.spec_in_use();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
         if p.fork && protocol == Protocol::Acp {
             return Err(invalid("fork", "agents that speak ACP cannot do that"));

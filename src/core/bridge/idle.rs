@@ -6,8 +6,7 @@ use super::{AgentSpec, Bridge, Phase};
 use crate::core::client::{Command, Outlet};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Session, Stage, View};
-use crate::proto::wire::Protocol;
-use serde_json::Value;
+use crate::proto::wire::{McpServer, Protocol};
 use std::time::{Duration, Instant};
 use tracing::info;
 
@@ -20,7 +19,7 @@ const MAX_SESSIONS: usize = 1024;
 /// What a session that was let go had beside its log.
 #[derive(Debug)]
 pub(super) struct Released {
-    mcp_servers: Vec<Value>,
+    mcp_servers: Vec<McpServer>,
     pub view: View,
     reinject: Option<String>,
 }

@@ -7,10 +7,10 @@ use crate::core::acp::per_session::PerSession;
 use crate::core::claude::{self, Claude};
 use crate::core::dialect::{Dialect, Launch};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::mcp;
 use crate::core::session::Session;
 use crate::core::setting::Setting;
-use crate::proto::wire::{Protocol, SessionOptions, Variables};
-use serde_json::Value;
+use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 
 impl Bridge {
     /// The dialect of an agent that is about to be started.
@@ -37,11 +37,9 @@ impl Bridge {
         &self,
         id: &str,
         wish: SessionOptions,
-        servers: &[Value],
+        servers: &[McpServer],
     ) -> Result<SessionOptions, Error> {
-        let spec = self.agent.as_ref().map(|agent| &agent.spec);
-        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
-        let spec = spec.or(crashed).unwrap_or(&self.settings.default_agent);
+        let spec = self.spec_in_use();
         let session = self.sessions.get(id);
         let known = session.map_or(&spec.options, |session| &session.options);
         let options = wish.or(known);
@@ -49,8 +47,16 @@ impl Bridge {
             Some(session) if servers.is_empty() => &session.mcp_servers,
             _ => servers,
         };
-        check(spec.protocol, &options, servers)?;
+        mcp::check(servers)?;
+        check(spec.protocol, &options, &self.servers(servers)?)?;
         Ok(options)
+    }
+
+    /// The command line of the agent that there is or that is about to be.
+    pub(super) fn spec_in_use(&self) -> &AgentSpec {
+        let spec = self.agent.as_ref().map(|agent| &agent.spec);
+        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
+        spec.or(crashed).unwrap_or(&self.settings.default_agent)
     }
 }
 
@@ -94,7 +100,7 @@ impl Session {
 pub(super) fn check(
     protocol: Protocol,
     options: &SessionOptions,
-    servers: &[Value],
+    servers: &[McpServer],
 ) -> Result<(), Error> {
     if let Some(directory) = options.additional_directories.iter().find(|d| !absolute(d)) {
         let why = format!("{directory:?} is no absolute path");

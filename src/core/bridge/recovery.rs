@@ -9,7 +9,7 @@ use crate::core::ladder::{Knowledge, Ladder, leads_down};
 use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
-use crate::core::session::{Known, Restoring, Stage};
+use crate::core::session::{Known, Restoring, Session, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Recovery, Rung};
@@ -32,6 +32,17 @@ impl Bridge {
         };
         let can = info.capabilities;
         let key = self.agent_key();
+        let opens = |session: &&Session| matches!(session.stage, Stage::Opening { .. });
+        let Some(session) = self.sessions.get(id).filter(opens) else {
+            return;
+        };
+        let servers = match self.servers(&session.mcp_servers) {
+            Ok(servers) => servers,
+            Err(error) => {
+                self.opening_failed(id, &error, now, outlet);
+                return;
+            }
+        };
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -97,7 +108,7 @@ impl Bridge {
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
             let place = Place {
                 cwd: &session.cwd,
-                mcp_servers: &session.mcp_servers,
+                mcp_servers: &servers,
                 options: &session.options,
                 fork: session.forks,
             };

@@ -29,6 +29,7 @@ pub fn settings(now: Instant) -> Settings {
         max_sessions: None,
         inherited: Variables::default(),
         limits: Limits::default(),
+        mcp_servers: Vec::new(),
         on_lost: OnLost::default(),
     }
 }

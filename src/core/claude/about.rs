@@ -1,10 +1,9 @@
 //! What the CLI is, and which options it takes.
 
-use super::{launch, servers, state, tools};
+use super::{launch, state, tools};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
-use crate::proto::wire::{AgentCapabilities, AuthMethod, SessionOptions};
-use serde_json::Value;
+use crate::proto::wire::{AgentCapabilities, AuthMethod, McpServer, SessionOptions};
 
 /// How hard a model can be told to think.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
@@ -12,14 +11,9 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// Whether the CLI can hold such options.
 ///
 /// # Errors
-/// A rule for tools names one that does not exist, an MCP server has no name of its own, or
-/// something is too long for a command line.
-pub fn check(options: &SessionOptions, servers: &[Value]) -> Result<(), Error> {
-    let names = servers
-        .iter()
-        .filter_map(|server| server.get("name")?.as_str());
-    let names: Vec<&str> = names.collect();
-    servers::check(servers)?;
+/// A rule for tools names one that does not exist, or something is too long for a command line.
+pub fn check(options: &SessionOptions, servers: &[McpServer]) -> Result<(), Error> {
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     one_of("mode", options.mode.as_deref(), &state::modes())?;
     one_of("effort", options.effort.as_deref(), &EFFORTS)?;
     launch::check_length(options)?;

@@ -1,6 +1,6 @@
 //! Sessions on the wire: opening, cancelling, subscribing, their state.
 
-use super::{NotRestored, SessionOptions, Waiting};
+use super::{McpServer, NotRestored, SessionOptions, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,9 +16,9 @@ pub struct EnsureParams {
     /// Working directory, absolute; the agent's own where absent.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// MCP servers, as ACP writes them; passed on to the agent as they are.
+    /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
     #[serde(default)]
-    pub mcp_servers: Vec<Value>,
+    pub mcp_servers: Vec<McpServer>,
     /// Options of the session; what is not said is as it was, or as the agent's `options` say.
     #[serde(default)]
     pub options: Box<SessionOptions>,
@@ -120,9 +120,9 @@ pub struct CreateParams {
     /// Working directory, absolute; the agent's own where absent.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// MCP servers, as ACP writes them; passed on to the agent as they are.
+    /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
     #[serde(default)]
-    pub mcp_servers: Vec<Value>,
+    pub mcp_servers: Vec<McpServer>,
     /// Options of the session; what is not said is as the agent's `options` say.
     #[serde(default)]
     pub options: Box<SessionOptions>,

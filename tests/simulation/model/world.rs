@@ -167,6 +167,7 @@ impl World {
             max_sessions: dice.pick(&[None, None, None, Some(1), Some(2), Some(3)]),
             clock: (now, 0),
             inherited,
+            mcp_servers: Vec::new(),
             on_lost: OnLost {
                 clear: dice.percent(20),
                 reinject: dice.below(3) * 50,

@@ -1,0 +1,79 @@
+//! The MCP servers of a file, as `.mcp.json` has them.
+
+use super::Mistake;
+use super::logs::Secrets;
+use crate::proto::wire::{McpServer, McpServersByName};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The file; what else stands in it is for others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    mcp_servers: McpServersByName,
+}
+
+/// The servers of a file, none where there is no file. No log shows their values.
+///
+/// # Errors
+/// It cannot be read, or a server in it is wrong.
+pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<McpServer>> {
+    let Some(file) = file else {
+        return Ok(Vec::new());
+    };
+    let mistake = |why: &str| Mistake(format!("--mcp-config: {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| mistake(&error.to_string()))?;
+    let File {
+        mcp_servers: McpServersByName(servers),
+    } = read(&text).map_err(|why| mistake(&why))?;
+    secrets.learn_servers(&servers);
+    Ok(servers)
+}
+
+fn read(text: &str) -> Result<File, String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let file = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let why = error.into_inner().to_string();
+        if path == "." {
+            why
+        } else {
+            format!("{path}: {why}")
+        }
+    })?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_named_with_its_line() {
+        for (text, want) in [
+            ("", "EOF while parsing"),
+            ("{}", "missing field `mcpServers`"),
+            (r#"{"mcpServers": {}} x"#, "trailing characters"),
+            (
+                r#"{"mcpServers": []}"#,
+                "mcpServers: invalid type: sequence, expected an object of servers",
+            ),
+            (
+                r#"{"mcpServers": {"a": {"command": 7}}}"#,
+                "mcpServers.a.command: a text is needed at line 1",
+            ),
+            (
+                r#"{"mcpServers": {"a": {}}}"#,
+                "mcpServers: \"a\": a command is needed",
+            ),
+            (
+                r#"{"mcpServers": {"a": "s3cret"}}"#,
+                "mcpServers.a: an object is needed",
+            ),
+        ] {
+            let error = read(text).err().unwrap();
+            assert!(error.starts_with(want), "{error}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! MCP servers of sessions: which a session gets, whether its agent reaches them, and the variables in them.
+
+use super::error::{Error, ErrorKind};
+use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport};
+
+/// Whether each server has a name of its own: agents know them by their names.
+///
+/// # Errors
+/// Two have the same.
+pub fn check(servers: &[McpServer]) -> Result<(), Error> {
+    for (n, McpServer { name, .. }) in servers.iter().enumerate() {
+        if servers[..n].iter().any(|before| before.name == *name) {
+            let field = format!("mcpServers[{n}].name");
+            let message = format!("{field}: there are two named {name:?}");
+            return Err(Error::new(ErrorKind::InvalidParams, message).with("field", field));
+        }
+    }
+    Ok(())
+}
+
+/// A session's own servers, and the others but for names that are taken.
+#[must_use]
+pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
+    let taken = |other: &&McpServer| own.iter().any(|server| server.name == other.name);
+    let others = others.iter().filter(|other| !taken(other));
+    own.iter().chain(others).cloned().collect()
+}
+
+/// Whether an agent reaches all of them.
+///
+/// # Errors
+/// One is reached in a way that the agent does not offer.
+pub fn reached(servers: &[McpServer], agent: &str, can: AgentCapabilities) -> Result<(), Error> {
+    let is_out = |server: &&McpServer| match server.transport {
+        McpTransport::Stdio { .. } => false,
+        McpTransport::Http { .. } => !can.mcp_http,
+        McpTransport::Sse { .. } => !can.mcp_sse,
+    };
+    let Some(server) = servers.iter().find(is_out) else {
+        return Ok(());
+    };
+    let (name, transport) = (&server.name, server.transport.name());
+    let offered = [("http", can.mcp_http), ("sse", can.mcp_sse)];
+    let offered = offered.into_iter().filter(|(_, can)| *can);
+    let offered: Vec<&str> = offered.map(|(name, _)| name).collect();
+    let offered = if offered.is_empty() {
+        "it only starts servers itself (stdio)".to_owned()
+    } else {
+        format!("it takes stdio and {}", offered.join(" and "))
+    };
+    let why = format!(
+        "the agent {agent:?} reaches no MCP servers over {transport}; {offered}: reach the server another way, \
+         through a command that bridges it say, or leave it out"
+    );
+    Err(wrong(name, &why))
+}
+
+/// The servers with the variables filled in; `variable` gives the value of one that is set.
+///
+/// # Errors
+/// A variable that is needed is not set, or something is no variable.
+pub fn filled(
+    servers: &[McpServer],
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Vec<McpServer>, Error> {
+    let filled = |server: &McpServer| {
+        let mut server = server.clone();
+        let done = each_text(&mut server.transport, &mut |field, text| {
+            if text.contains("${") {
+                *text = fill(text, variable).map_err(|why| format!("{field}: {why}"))?;
+            }
+            Ok(())
+        });
+        done.map_err(|why| wrong(&server.name, &why))?;
+        Ok(server)
+    };
+    servers.iter().map(filled).collect()
+}
+
+/// The variables that stand in a text, each with what it is where it is not set.
+pub fn variables(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pieces(text).filter_map(|piece| match piece {
+        Ok(Piece::Variable(name, default)) => Some((name, default)),
+        _ => None,
+    })
+}
+
+/// Does something to each text of a server that may hold variables; the first failure ends it.
+fn each_text(
+    transport: &mut McpTransport,
+    act: &mut impl FnMut(&str, &mut String) -> Result<(), String>,
+) -> Result<(), String> {
+    let all =
+        |field: &str, pairs: &mut Vec<McpPair>, act: &mut dyn FnMut(&str, &mut String) -> _| {
+            let mut pairs = pairs.iter_mut();
+            pairs.try_for_each(|pair| act(&format!("{field}.{}", pair.name), &mut pair.value))
+        };
+    match transport {
+        McpTransport::Stdio { command, args, env } => {
+            act("command", command)?;
+            for (n, arg) in args.iter_mut().enumerate() {
+                act(&format!("args[{n}]"), arg)?;
+            }
+            all("env", env, act)
+        }
+        McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
+            act("url", url)?;
+            all("headers", headers, act)
+        }
+    }
+}
+
+fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut filled = String::new();
+    for piece in pieces(text) {
+        match piece? {
+            Piece::Text(text) => filled.push_str(text),
+            Piece::Variable(name, default) => {
+                // As a shell has it: what is empty counts as not set where there is something else.
+                let value = variable(name).filter(|value| !value.is_empty() || default.is_none());
+                let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
+                    format!(
+                        "the variable {name} is not set: set it in the agent's environment, or write \
+                         ${{{name}:-words}} for what it is then"
+                    )
+                })?;
+                filled.push_str(&value);
+            }
+        }
+    }
+    Ok(filled)
+}
+
+/// A piece of a text.
+enum Piece<'a> {
+    Text(&'a str),
+    /// A variable, and what it is where it is not set.
+    Variable(&'a str, Option<&'a str>),
+}
+
+/// What a text is made of; nothing comes after a fault.
+fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, left) = match rest.find("${") {
+            None => (Ok(Piece::Text(rest)), ""),
+            Some(0) => variable_at(rest),
+            Some(at) if rest[..at].ends_with('$') => {
+                if at > 1 {
+                    (Ok(Piece::Text(&rest[..at - 1])), &rest[at - 1..])
+                } else {
+                    (Ok(Piece::Text("${")), &rest[at + 2..])
+                }
+            }
+            Some(at) => (Ok(Piece::Text(&rest[..at])), &rest[at..]),
+        };
+        rest = left;
+        Some(piece)
+    })
+}
+
+/// The variable at the beginning of a text, and what follows it.
+fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
+    let Some((inside, left)) = text[2..].split_once('}') else {
+        return (Err("a ${ has no }: write $${ for ${ itself".to_owned()), "");
+    };
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty()
+        || !name.chars().all(of_name)
+        || name.starts_with(|c: char| c.is_ascii_digit())
+    {
+        let why = "what stands in ${} is no name of a variable: write $${ for ${ itself";
+        return (Err(why.to_owned()), "");
+    }
+    (Ok(Piece::Variable(name, default)), left)
+}
+
+fn wrong(server: &str, why: &str) -> Error {
+    let message = format!("mcpServers: {server:?}: {why}");
+    let error = Error::new(ErrorKind::InvalidParams, message);
+    error.with("field", "mcpServers").with("server", server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn servers(given: Value) -> Vec<McpServer> {
+        serde_json::from_value(given).unwrap()
+    }
+
+    fn filled_with(text: &str) -> Result<String, String> {
+        let variable = |name: &str| match name {
+            "A" => Some("a-value".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "ODD" => Some("${A}".to_owned()),
+            _ => None,
+        };
+        fill(text, &variable)
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        for (text, want) in [
+            ("", ""),
+            ("plain $A $ {A} }", "plain $A $ {A} }"),
+            ("${A}", "a-value"),
+            ("x${A}y${A}", "xa-valueya-value"),
+            ("${NONE:-words}", "words"),
+            ("${NONE:-}", ""),
+            ("${A:-words}", "a-value"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-words}", "words"),
+            ("${NONE:-a:-b}", "a:-b"),
+            ("$${A}", "${A}"),
+            ("x$${A}${A}", "x${A}a-value"),
+            ("$$${A}", "$${A}"),
+            // What is filled in is not looked into.
+            ("${ODD}", "${A}"),
+            ("é${A}é", "éa-valueé"),
+        ] {
+            assert_eq!(filled_with(text), Ok(want.to_owned()), "{text}");
+        }
+        for (text, why) in [
+            ("${NONE}", "the variable NONE is not set"),
+            ("x${A", "has no }"),
+            ("${}", "no name of a variable"),
+            ("${1A}", "no name of a variable"),
+            ("${a.b}", "no name of a variable"),
+            ("${:-x}", "no name of a variable"),
+        ] {
+            let error = filled_with(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_text_is_filled_in_and_the_field_is_named() {
+        let all = servers(json!([
+            {"name": "${A}", "command": "${A}", "args": ["x", "${A}"], "env": {"K": "${A}"}, "cwd": "${A}"},
+            {"name": "b", "type": "http", "url": "http://${A}", "headers": {"K": "${A}"}},
+        ]));
+        let done = filled(&all, &|name| Some(name.to_lowercase())).unwrap();
+        let want = json!([
+            {"name": "${A}", "command": "a", "args": ["x", "a"], "env": [{"name": "K", "value": "a"}], "cwd": "${A}"},
+            {"name": "b", "type": "http", "url": "http://a", "headers": [{"name": "K", "value": "a"}]},
+        ]);
+        assert_eq!(serde_json::to_value(done).unwrap(), want);
+        for (given, why) in [
+            (
+                json!({"name": "s", "command": "${X}"}),
+                "\"s\": command: the variable X",
+            ),
+            (
+                json!({"name": "s", "command": "c", "args": ["", "${X}"]}),
+                "\"s\": args[1]: the variable X",
+            ),
+            (
+                json!({"name": "s", "command": "c", "env": {"K": "v${X}"}}),
+                "\"s\": env.K: the variable X",
+            ),
+            (
+                json!({"name": "s", "type": "sse", "url": "${X}"}),
+                "\"s\": url: the variable X",
+            ),
+            (
+                json!({"name": "s", "type": "sse", "url": "u", "headers": {"H": "${X}"}}),
+                "\"s\": headers.H: the variable X",
+            ),
+        ] {
+            let error = filled(&servers(json!([given])), &|_| None).unwrap_err();
+            assert!(error.message.contains(why), "{error}");
+            assert_eq!(
+                (&error.data["field"], &error.data["server"]),
+                (&json!("mcpServers"), &json!("s"))
+            );
+        }
+    }
+
+    #[test]
+    fn own_servers_win() {
+        let own = servers(json!([{"name": "a", "command": "own"}]));
+        let others =
+            servers(json!([{"name": "a", "command": "other"}, {"name": "b", "command": "other"}]));
+        let all = joined(&own, &others);
+        assert_eq!(all, [own[0].clone(), others[1].clone()]);
+        let twice = [&own[..], &own[..]].concat();
+        let error = check(&twice).unwrap_err();
+        assert_eq!(
+            error.message,
+            "mcpServers[1].name: there are two named \"a\""
+        );
+        assert_eq!(check(&all), Ok(()));
+    }
+
+    #[test]
+    fn what_an_agent_does_not_reach_is_told() {
+        let can = |mcp_http, mcp_sse| AgentCapabilities {
+            mcp_http,
+            mcp_sse,
+            ..AgentCapabilities::default()
+        };
+        let all = servers(json!([
+            {"name": "a", "command": "c"},
+            {"name": "b", "type": "http", "url": "u"},
+            {"name": "c", "type": "sse", "url": "u"},
+        ]));
+        assert_eq!(reached(&all, "x", can(true, true)), Ok(()));
+        assert_eq!(reached(&all[..1], "x", can(false, false)), Ok(()));
+        for (can, words) in [
+            (
+                can(false, false),
+                ["\"b\"", "over http;", "only starts servers itself"],
+            ),
+            (can(true, false), ["\"c\"", "over sse;", "stdio and http"]),
+        ] {
+            let error = reached(&all, "x", can).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidParams);
+            assert!(
+                words.iter().all(|word| error.message.contains(word)),
+                "{error}"
+            );
+        }
+    }
+}

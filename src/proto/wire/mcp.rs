@@ -1,0 +1,445 @@
+//! MCP servers on the wire: as ACP writes them, and tolerantly as configuration files do.
+//!
+//! Their values may be secrets: errors and whatever else shows them by mistake name the fields alone.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// An MCP server that a session gets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// By which agents know it; no other of the session has it.
+    pub name: String,
+    pub transport: McpTransport,
+    /// Fields that are not known here: agents get them as they are.
+    pub other: Map<String, Value>,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum McpTransport {
+    /// It is started, and spoken with over its stdin and stdout.
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: Vec<McpPair>,
+    },
+    Http {
+        url: String,
+        headers: Vec<McpPair>,
+    },
+    Sse {
+        url: String,
+        headers: Vec<McpPair>,
+    },
+}
+
+impl McpTransport {
+    /// Its name: `stdio`, `http` or `sse`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse { .. } => "sse",
+        }
+    }
+}
+
+/// A variable or a header.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct McpPair {
+    pub name: String,
+    pub value: String,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} over {}", self.name, self.transport.name())
+    }
+}
+
+impl Serialize for McpServer {
+    /// As ACP has it: a server that is started has no `type`, and no list is left out.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("name", &self.name)?;
+        match &self.transport {
+            McpTransport::Stdio { command, args, env } => {
+                map.serialize_entry("command", command)?;
+                map.serialize_entry("args", args)?;
+                map.serialize_entry("env", env)?;
+            }
+            McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
+                map.serialize_entry("type", self.transport.name())?;
+                map.serialize_entry("url", url)?;
+                map.serialize_entry("headers", headers)?;
+            }
+        }
+        for (name, value) in &self.other {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// An MCP server that a session gets. It is started where it has a `command`, and reached at its `url` where its
+/// `type` says how. In all texts but names `${NAME}` stands for a variable of the agent's environment,
+/// `${NAME:-words}` for the words where that is not set or empty, and `$${` for `${` itself.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "McpServer")]
+struct Given {
+    /// Its name; no other server of the session has it.
+    #[schemars(with = "String")]
+    name: Option<Text>,
+    /// How it is reached: `stdio`, which may be left out where there is a `command`, `http` or `sse`.
+    #[serde(rename = "type")]
+    #[schemars(with = "Option<String>")]
+    kind: Option<Text>,
+    /// The program that is started. ACP wants an absolute path; many agents look for a name, too.
+    #[schemars(with = "Option<String>")]
+    command: Option<Text>,
+    /// The program's arguments.
+    #[schemars(with = "Option<Vec<String>>")]
+    args: Option<Texts>,
+    /// The program's variables, each with `name` and `value`; an object of values by their names does as well.
+    #[schemars(with = "Option<Value>")]
+    env: Option<Pairs>,
+    /// Its address.
+    #[schemars(with = "Option<String>")]
+    url: Option<Text>,
+    /// What it gets with each request, each with `name` and `value`; an object does as well.
+    #[schemars(with = "Option<Value>")]
+    headers: Option<Pairs>,
+    #[serde(flatten)]
+    #[schemars(skip)]
+    other: Map<String, Value>,
+}
+
+impl Given {
+    /// The server that is meant, by the name that it has here or elsewhere.
+    fn server(self, elsewhere: Option<String>) -> Result<McpServer, String> {
+        let name = elsewhere.or(self.name.map(|name| name.0));
+        let name = name.ok_or("a name is needed")?;
+        if name.is_empty() {
+            return Err("its name is empty".to_owned());
+        }
+        let some = |text: Option<Text>| text.map(|text| text.0).filter(|text| !text.is_empty());
+        let (command, url) = (some(self.command), some(self.url));
+        let pairs = |pairs: Option<Pairs>| pairs.unwrap_or_default().0;
+        let mut other = self.other;
+        // What belongs to the other transport is not known to this one: the agent gets it as it came.
+        let mut keep = |field: &str, pairs: Option<Pairs>| {
+            if let Some(pairs) = pairs {
+                other.insert(field.to_owned(), serde_json::json!(pairs.0));
+            }
+        };
+        let kind = self.kind.map(|kind| kind.0);
+        let transport = match kind.as_deref() {
+            None if command.is_some() && url.is_some() => {
+                return Err(
+                    "it has a command and a url: say with type which of them counts".into(),
+                );
+            }
+            None if url.is_some() => {
+                return Err("it has a url: say with type how it is reached, http or sse".into());
+            }
+            None | Some("stdio") => {
+                keep("headers", self.headers);
+                McpTransport::Stdio {
+                    command: command.ok_or("a command is needed, or a type and a url")?,
+                    args: self.args.unwrap_or_default().0,
+                    env: pairs(self.env),
+                }
+            }
+            Some(kind @ ("http" | "sse")) => {
+                keep("env", self.env);
+                let url = url.ok_or("a url is needed")?;
+                let headers = pairs(self.headers);
+                match kind {
+                    "http" => McpTransport::Http { url, headers },
+                    _ => McpTransport::Sse { url, headers },
+                }
+            }
+            Some(kind) => {
+                return Err(format!(
+                    "there is no type {kind:?}: take stdio, http or sse"
+                ));
+            }
+        };
+        Ok(McpServer {
+            name,
+            transport,
+            other,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for McpServer {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let given = from.deserialize_any(Server)?;
+        given.server(None).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for McpServer {
+    fn schema_name() -> Cow<'static, str> {
+        "McpServer".into()
+    }
+
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        Given::json_schema(g)
+    }
+}
+
+/// Reads one server; serde's own errors quote what they find.
+struct Server;
+
+impl<'de> Visitor<'de> for Server {
+    type Value = Given;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Given, A::Error> {
+        Given::deserialize(MapAccessDeserializer::new(map))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Given, E> {
+        Err(E::custom("an object is needed"))
+    }
+}
+
+/// The servers of a configuration file, by their names, as `.mcp.json` has them.
+#[derive(Debug)]
+pub struct McpServersByName(pub Vec<McpServer>);
+
+impl<'de> Deserialize<'de> for McpServersByName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ByName)
+    }
+}
+
+struct ByName;
+
+impl<'de> Visitor<'de> for ByName {
+    type Value = McpServersByName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of servers by their names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<McpServersByName, A::Error> {
+        let mut servers: Vec<McpServer> = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let Named(given) = map.next_value()?;
+            let wrong = |why: &str| A::Error::custom(format_args!("{name:?}: {why}"));
+            if servers.iter().any(|server| server.name == name) {
+                return Err(wrong("there are two of this name"));
+            }
+            let server = given.server(Some(name.clone()));
+            servers.push(server.map_err(|why| wrong(&why))?);
+        }
+        Ok(McpServersByName(servers))
+    }
+}
+
+struct Named(Given);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Server).map(Self)
+    }
+}
+
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Value::deserialize(from)? {
+            Value::String(text) => Ok(Self(text)),
+            _ => Err(D::Error::custom("a text is needed")),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Texts(Vec<String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = |value| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+        let texts = match Value::deserialize(from)? {
+            Value::Array(values) => values.into_iter().map(text).collect(),
+            _ => None,
+        };
+        let texts = texts.ok_or_else(|| D::Error::custom("a list of texts is needed"))?;
+        Ok(Self(texts))
+    }
+}
+
+#[derive(Default)]
+struct Pairs(Vec<McpPair>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let of_list = |value| {
+            let Value::Object(mut fields) = value else {
+                return None;
+            };
+            let (name, value) = (fields.remove("name")?, fields.remove("value")?);
+            pair(name, value, fields)
+        };
+        let of_object = |(name, value)| pair(Value::String(name), value, Map::new());
+        let pairs = match Value::deserialize(from)? {
+            Value::Array(pairs) => pairs.into_iter().map(of_list).collect(),
+            Value::Object(pairs) => pairs.into_iter().map(of_object).collect(),
+            _ => None,
+        };
+        let why = "a list of objects with name and value is needed, or an object of texts";
+        pairs.map(Self).ok_or_else(|| D::Error::custom(why))
+    }
+}
+
+fn pair(name: Value, value: Value, other: Map<String, Value>) -> Option<McpPair> {
+    match (name, value) {
+        (Value::String(name), Value::String(value)) if !name.is_empty() => {
+            Some(McpPair { name, value, other })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn servers_are_read_in_every_spelling_and_written_in_acps() {
+        let cases = [
+            (
+                json!({"name": "a", "command": "c"}),
+                json!({"name": "a", "command": "c", "args": [], "env": []}),
+            ),
+            (
+                json!({"name": "a", "type": "stdio", "command": "c", "args": ["x"], "env": {"K": "v"}, "url": null}),
+                json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v"}]}),
+            ),
+            (
+                json!({"name": "a", "type": "http", "url": "u", "headers": null}),
+                json!({"name": "a", "type": "http", "url": "u", "headers": []}),
+            ),
+            (
+                json!({"name": "a", "type": "sse", "url": "u", "headers": [{"name": "K", "value": "v", "_meta": {}}],
+                    "_meta": {"x": 1}, "env": {"K": "v"}}),
+                json!({"name": "a", "type": "sse", "url": "u", "headers": [{"name": "K", "value": "v", "_meta": {}}],
+                    "_meta": {"x": 1}, "env": [{"name": "K", "value": "v"}]}),
+            ),
+        ];
+        for (given, want) in cases {
+            let server: McpServer = serde_json::from_value(given).unwrap();
+            assert_eq!(serde_json::to_value(&server).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_never_shown() {
+        let cases = [
+            (json!({"command": "s3cret"}), "[0]: a name is needed"),
+            (
+                json!({"name": "", "command": "s3cret"}),
+                "[0]: its name is empty",
+            ),
+            (
+                json!({"name": "a"}),
+                "[0]: a command is needed, or a type and a url",
+            ),
+            (
+                json!({"name": "a", "command": ""}),
+                "[0]: a command is needed, or a type and a url",
+            ),
+            (json!({"name": "a", "type": "http"}), "[0]: a url is needed"),
+            (
+                json!({"name": "a", "url": "s3cret"}),
+                "[0]: it has a url: say with type",
+            ),
+            (
+                json!({"name": "a", "url": "s3cret", "command": "s3cret"}),
+                "[0]: it has a command and a url: say with type",
+            ),
+            (
+                json!({"name": "a", "type": "acp"}),
+                "[0]: there is no type \"acp\": take stdio, http or sse",
+            ),
+            (
+                json!({"name": "a", "command": ["s3cret"]}),
+                "[0].command: a text is needed",
+            ),
+            (
+                json!({"name": "a", "command": "c", "args": "s3cret"}),
+                "[0].args: a list of texts is needed",
+            ),
+            (
+                json!({"name": "a", "command": "c", "args": [1]}),
+                "[0].args: a list of texts",
+            ),
+            (
+                json!({"name": "a", "command": "c", "env": "s3cret"}),
+                "[0].env: a list of objects",
+            ),
+            (
+                json!({"name": "a", "command": "c", "env": [{"name": "s3cret"}]}),
+                "[0].env: a list of objects",
+            ),
+            (
+                json!({"name": "a", "command": "c", "env": {"K": 7}}),
+                "[0].env: a list of objects",
+            ),
+            (json!("s3cret"), "[0]: an object is needed"),
+        ];
+        for (given, why) in cases {
+            let text = json!([given]).to_string();
+            let mut reader = serde_json::Deserializer::from_str(&text);
+            let read: Result<Vec<McpServer>, _> = serde_path_to_error::deserialize(&mut reader);
+            let error = read.unwrap_err().to_string();
+            assert!(error.starts_with(why), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_server_shows_by_mistake() {
+        let given = json!({"name": "a", "type": "http", "url": "http://me:s3cret@h", "headers": {"K": "s3cret"}});
+        let server: McpServer = serde_json::from_value(given).unwrap();
+        assert_eq!(format!("{server:?}"), "\"a\" over http");
+    }
+
+    #[test]
+    fn a_file_names_its_servers() {
+        let read = |text: &str| serde_json::from_str::<McpServersByName>(text);
+        let McpServersByName(servers) =
+            read(r#"{"b": {"command": "c"}, "a": {"type": "sse", "url": "u"}}"#).unwrap();
+        let names: Vec<&str> = servers.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["b", "a"]);
+        let twice = read(r#"{"a": {"command": "c"}, "a": {"command": "d"}}"#).unwrap_err();
+        assert!(
+            twice.to_string().starts_with("\"a\": there are two"),
+            "{twice}"
+        );
+        let wrong = read(r#"{"a": {"url": "s3cret"}}"#).unwrap_err().to_string();
+        assert!(wrong.starts_with("\"a\": it has a url"), "{wrong}");
+    }
+}
