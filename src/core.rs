@@ -17,6 +17,7 @@ pub mod dialect;
 pub mod error;
 pub mod event;
 pub mod fold;
+pub mod host;
 pub mod ladder;
 pub mod launcher;
 pub mod limits;

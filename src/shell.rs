@@ -8,6 +8,7 @@ mod descriptors;
 mod discover;
 mod drive;
 mod files;
+mod host;
 mod input;
 mod keeper;
 mod kept;

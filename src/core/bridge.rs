@@ -1,6 +1,6 @@
 //! The bridge: owns all state, turns what happens into effects for agents and news for the client.
 //!
-//! Everything comes in through four doors (`command`, `agent` with `drained`, `tick`, `client_gone`), each of
+//! Everything comes in through five doors (`command`, `agent` with `drained`, `hosted`, `tick`, `client_gone`), each of
 //! which runs to its end without waiting. What is to be done to agents' processes is collected as [`Effect`]s, in
 //! order; what concerns the client goes to the [`Outlet`] at once.
 
@@ -10,6 +10,7 @@ mod asks;
 mod commands;
 mod environment;
 mod history;
+mod hosting;
 mod idle;
 mod listing;
 mod news;
@@ -52,6 +53,7 @@ use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
 pub use super::event::Exit;
 use super::event::{AgentInfo, CallId};
+use super::host::{Host, HostEffect};
 use super::limits::Limits;
 use super::policy::Policy;
 use super::profile::Profile;
@@ -165,6 +167,8 @@ pub enum Effect {
     Kill(AgentId),
     /// Tell how many processes it has become, and how large they are.
     Measure(AgentId),
+    /// Do something for an agent.
+    Host(HostEffect),
     /// End as when the client is gone, once this process has ended.
     Watch(u32),
     /// All is done: the program may end.
@@ -306,6 +310,8 @@ pub struct Bridge {
     unclaimed: u64,
     calls: HashMap<CallId, Call>,
     last_call: u64,
+    /// What acpipe does for agents itself.
+    host: Host,
     last_id: u64,
     last_ask: u64,
     effects: Vec<Effect>,
@@ -354,6 +360,7 @@ impl Bridge {
             unclaimed: 0,
             calls: HashMap::new(),
             last_call: 0,
+            host: Host::default(),
             last_id: 0,
             last_ask: 0,
             effects: Vec::new(),

@@ -97,6 +97,10 @@ kinds! {
     MessageNotFound = "messageNotFound", -32029, 1;
     #[doc = "There is such a message already."]
     MessageExists = "messageExists", -32030, 1;
+    #[doc = "What an agent asked for is not there: a file or a terminal."]
+    ResourceNotFound = "resourceNotFound", -32031, 1;
+    #[doc = "A file could not be read or written for an agent, or a command not be run."]
+    Resource = "resource", -32032, 1;
     #[doc = "A parameter is wrong or missing."]
     InvalidParams = "invalidParams", -32602, 2;
     #[doc = "The message is no request."]

@@ -5,6 +5,7 @@ use super::client_process::{self, ClientProcess};
 use super::descriptors;
 use super::discover::LoginShell;
 use super::files;
+use super::host::{HOST_QUEUE, Host};
 use super::input::ClientInput;
 use super::keeper::words::Order;
 use super::output::{Closed, Output, Pressure};
@@ -13,6 +14,7 @@ use super::store::Events;
 use crate::core::ask::{AskId, ClientAnswer};
 use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
+use crate::core::host::HostEvent;
 use crate::core::limits::Wait;
 use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
@@ -76,19 +78,21 @@ pub async fn drive(
     login: LoginShell,
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
+    let (host_events, mut hosted) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
-    let grace = bridge.limits().of(Wait::Terminate).unwrap_or_default();
+    let terms = Terms {
+        max_line,
+        grace: bridge.limits().of(Wait::Terminate).unwrap_or_default(),
+        descriptors: descriptors::raise(),
+    };
     let mut shell = Shell {
         bridge,
         output: Output::new()?,
         agents: HashMap::new(),
         events,
         backlog: None,
-        terms: Terms {
-            max_line,
-            grace,
-            descriptors: descriptors::raise(),
-        },
+        host: Host::new(host_events, terms),
+        terms,
         login: Arc::new(login),
         finished: false,
         deaf: None,
@@ -106,10 +110,7 @@ pub async fn drive(
         shell.note_deafness(room);
         let due = shell.bridge.deadline();
         let stalled = shell.stalled_at(client);
-        let unread_for = shell
-            .deaf
-            .as_ref()
-            .and_then(|deaf| deaf.tell_at(UNREAD_FOR));
+        let untold = shell.unread_at();
         let backlog = shell.backlog.is_some();
         shell.bridge.rest(Instant::now());
         let happened = tokio::select! {
@@ -117,10 +118,12 @@ pub async fn drive(
             () = std::future::ready(()), if room && backlog => Happened::Room,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             event = stored.next() => Happened::Stored(event),
+            // Also while the client does not read: commands must be able to go on.
+            Some(event) = hosted.recv() => Happened::Hosted(event),
             () = shell.output.progress() => Happened::Written,
             () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
             () = until(stalled) => Happened::Stalled,
-            () = until(unread_for) => Happened::Unread,
+            () = until(untold) => Happened::Unread,
             signal = signals.next() => Happened::Signal(signal),
             () = client_process::ended(shell.client_process.as_mut()) => Happened::ClientEnded,
         };
@@ -152,6 +155,7 @@ pub async fn drive(
                 client.input(ClientInput::End);
             }
             Happened::Stored(event) => shell.bridge.stored(event, now, client),
+            Happened::Hosted(event) => shell.hosted(Some(event), client, now),
             Happened::Written => {}
             Happened::Due => {
                 // What is answered already is not given up.
@@ -181,6 +185,7 @@ enum Happened {
     Room,
     Client(ClientInput),
     Stored(StoreEvent),
+    Hosted(HostEvent),
     Written,
     Due,
     Stalled,
@@ -196,6 +201,7 @@ struct Shell {
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the bridge could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
+    host: Host,
     terms: Terms,
     login: Arc<LoginShell>,
     finished: bool,
@@ -214,6 +220,15 @@ impl Shell {
         let rest = self.bridge.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
+    }
+
+    /// Tells the bridge what came of something that was done for an agent, and what that leads to at once.
+    fn hosted(&mut self, event: Option<HostEvent>, client: &mut impl Client, now: Instant) {
+        let mut next = event;
+        while let Some(event) = next {
+            next = self.host.heard(&event);
+            self.bridge.hosted(event, now, client);
+        }
     }
 
     /// Gives the output what the client is to get, once what must not be lost is written.
@@ -299,6 +314,11 @@ impl Shell {
         }
     }
 
+    /// When it is logged that the client does not read.
+    fn unread_at(&self) -> Option<Instant> {
+        self.deaf.as_ref()?.tell_at(UNREAD_FOR)
+    }
+
     /// The client cannot be told that it does not read: the log is.
     fn tell_deafness(&mut self, now: Instant) {
         if let Some(deaf) = &mut self.deaf {
@@ -361,6 +381,10 @@ impl Shell {
                 if let Some(agent) = self.agent(id) {
                     agent.measure();
                 }
+            }
+            Effect::Host(effect) => {
+                let event = self.host.perform(effect);
+                self.hosted(event, client, now);
             }
             Effect::Watch(process) => self.client_process = ClientProcess::watch(process),
             Effect::Finished => self.finished = true,

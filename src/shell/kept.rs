@@ -1,14 +1,17 @@
-//! An agent's process as acpipe has it: its pipes, and the keeper between them that starts and ends it.
+//! An agent's process, or a terminal's, as acpipe has it: its pipes, and the keeper between them that starts and
+//! ends it.
 
 use super::agent::Terms;
 use super::keeper::words::{News, Order, send_pipes};
 use super::keeper::{KEEP, tree};
 use crate::core::bridge::AgentSpec;
+use crate::core::host::TerminalSpec;
+use crate::proto::wire::Variables;
 use bytes::{Buf as _, BytesMut};
 use rustix::process::{Pid, Signal};
 use std::ffi::OsStr;
 use std::io::{self, pipe};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -33,16 +36,61 @@ pub struct Pipes {
     pub stderr: Receiver,
 }
 
+/// What a keeper starts.
+struct Launch<'a> {
+    program: &'a OsStr,
+    args: &'a [String],
+    cwd: &'a str,
+    /// On top of acpipe's own environment.
+    env: &'a Variables,
+}
+
 impl Kept {
     /// Starts a keeper, which starts the agent: whether that succeeds, [`Kept::news`] tells.
     ///
     /// # Errors
     /// The keeper could not be started; mostly because there is no such working directory.
     pub fn start(program: &OsStr, spec: &AgentSpec, terms: Terms) -> io::Result<(Self, Pipes)> {
-        let (ours, theirs) = StdUnixStream::pair()?;
         let (stdin, to_agent) = pipe()?;
         let (from_agent, stdout) = pipe()?;
         let (errors, stderr) = pipe()?;
+        let launch = Launch {
+            program,
+            args: &spec.args,
+            cwd: &spec.cwd,
+            env: &spec.env,
+        };
+        let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let kept = Self::launch(&launch, streams, terms)?;
+        let pipes = Pipes {
+            stdin: Sender::from_owned_fd(to_agent.into())?,
+            stdout: Receiver::from_owned_fd(from_agent.into())?,
+            stderr: Receiver::from_owned_fd(errors.into())?,
+        };
+        Ok((kept, pipes))
+    }
+
+    /// The same with a terminal's command: stdin is at its end at once, stdout and stderr are one pipe, in which
+    /// they keep their order.
+    ///
+    /// # Errors
+    /// As with [`Kept::start`].
+    pub fn start_terminal(spec: &TerminalSpec, terms: Terms) -> io::Result<(Self, Receiver)> {
+        let (nothing, _) = pipe()?;
+        let (output, said) = pipe()?;
+        let launch = Launch {
+            program: spec.command.as_ref(),
+            args: &spec.args,
+            cwd: &spec.cwd,
+            env: &spec.env,
+        };
+        let streams = [nothing.as_fd(), said.as_fd(), said.as_fd()];
+        let kept = Self::launch(&launch, streams, terms)?;
+        Ok((kept, Receiver::from_owned_fd(output.into())?))
+    }
+
+    fn launch(launch: &Launch<'_>, streams: [BorrowedFd<'_>; 3], terms: Terms) -> io::Result<Self> {
+        let (ours, theirs) = StdUnixStream::pair()?;
         #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
         let mut command = Command::new(itself()?);
         command
@@ -50,13 +98,13 @@ impl Kept {
             .arg(KEEP)
             .arg(terms.grace.as_millis().to_string())
             .arg(terms.descriptors.unwrap_or_default().to_string())
-            .arg(program)
-            .args(&spec.args)
-            .current_dir(&spec.cwd)
+            .arg(launch.program)
+            .args(launch.args)
+            .current_dir(launch.cwd)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        for (name, value) in &spec.env.0 {
+        for (name, value) in &launch.env.0 {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
@@ -65,20 +113,14 @@ impl Kept {
         let keeper = command.spawn()?;
         // Its end of the socket must not live on here.
         drop(command);
-        send_pipes(&ours, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+        send_pipes(&ours, streams)?;
         ours.set_nonblocking(true)?;
-        let kept = Self {
+        Ok(Self {
             keeper,
             socket: Some(UnixStream::from_std(ours)?),
             heard: BytesMut::new(),
             agent: None,
-        };
-        let pipes = Pipes {
-            stdin: Sender::from_owned_fd(to_agent.into())?,
-            stdout: Receiver::from_owned_fd(from_agent.into())?,
-            stderr: Receiver::from_owned_fd(errors.into())?,
-        };
-        Ok((kept, pipes))
+        })
     }
 
     /// The next thing that the keeper tells; `None`, once, when it has ended. May be dropped and called again.

@@ -120,6 +120,9 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::MessageExists => {
             Seen::Elsewhere("store::messages_are_added_changed_listed_and_cleared")
         }
+        ErrorKind::ResourceNotFound | ErrorKind::Resource => {
+            Seen::Elsewhere("hosting::errors_say_what_to_do")
+        }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
         ErrorKind::InvalidRequest => raw_error("{}"),

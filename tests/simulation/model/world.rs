@@ -609,7 +609,7 @@ impl World {
                     process.said.push_back(Said::Event(measured));
                 }
             }
-            Effect::Watch(_) => {}
+            Effect::Watch(_) | Effect::Host(_) => {}
             Effect::Finished => {
                 assert!(self.bridge.is_ending(), "it ended though nobody wished it");
                 self.finished = true;

@@ -1,0 +1,71 @@
+//! What acpipe does for agents in the world: their files, their terminals.
+
+mod files;
+mod terminals;
+
+use super::agent::Terms;
+use crate::core::host::{HostEffect, HostEvent, TerminalId};
+use files::Files;
+use std::collections::HashMap;
+use terminals::Terminal;
+use tokio::sync::mpsc::Sender;
+
+/// How many news may wait for the loop; each is at most a read of a pipe or a text.
+pub const HOST_QUEUE: usize = 8;
+
+/// What the loop holds of it.
+pub struct Host {
+    events: Sender<HostEvent>,
+    files: Files,
+    terminals: HashMap<TerminalId, Terminal>,
+    terms: Terms,
+}
+
+impl Host {
+    /// Tells what happens through `events`.
+    pub fn new(events: Sender<HostEvent>, terms: Terms) -> Self {
+        Self {
+            files: Files::new(events.clone()),
+            events,
+            terminals: HashMap::new(),
+            terms,
+        }
+    }
+
+    /// Does it; what comes of that at once is given back.
+    #[must_use]
+    pub fn perform(&mut self, effect: HostEffect) -> Option<HostEvent> {
+        match effect {
+            HostEffect::File {
+                ticket,
+                roots,
+                access,
+            } => self.files.perform(ticket, roots, access),
+            HostEffect::Start(id, spec) => {
+                let events = self.events.clone();
+                let terminal = terminals::start(id, spec, self.terms, events);
+                self.terminals.insert(id, terminal);
+                None
+            }
+            HostEffect::Kill(id) => {
+                if let Some(terminal) = self.terminals.get(&id) {
+                    terminal.kill();
+                }
+                None
+            }
+        }
+    }
+
+    /// Takes note of what is told to the core.
+    #[must_use]
+    pub fn heard(&mut self, event: &HostEvent) -> Option<HostEvent> {
+        match event {
+            HostEvent::File(..) => self.files.finished(),
+            HostEvent::StartFailed(id, _) | HostEvent::Gone(id) => {
+                self.terminals.remove(id);
+                None
+            }
+            HostEvent::Started(_) | HostEvent::Output(..) | HostEvent::Ended(..) => None,
+        }
+    }
+}

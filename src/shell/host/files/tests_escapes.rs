@@ -1,0 +1,306 @@
+//! Ways out of the roots, none of which may lead anywhere.
+
+use super::tests::{PATIENCE, World};
+use super::*;
+use crate::core::host::Window;
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+const SECRET: &str = "secret\n";
+
+/// A root, and around it what must neither be read nor changed.
+fn world(name: &str) -> World {
+    let w = World::new(name);
+    for dir in ["root2", "outside"] {
+        fs::create_dir(w.0.join(dir)).unwrap();
+        fs::write(w.0.join(dir).join("secret"), SECRET).unwrap();
+    }
+    fs::write(w.0.join("root/file"), "inside\n").unwrap();
+    w
+}
+
+/// What is tried, the links that it needs (where, to what), and the path that an agent gives. `~` is the directory in
+/// which the root lies.
+type Escape = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+const ESCAPES: &[Escape] = &[
+    ("a sibling", &[], "~/outside/secret"),
+    ("a twin by prefix", &[], "~/root2/secret"),
+    ("..", &[], "~/root/../outside/secret"),
+    (".. to the twin", &[], "~/root/../root2/secret"),
+    (
+        ".. from below",
+        &[],
+        "~/root/sub/deep/../../../outside/secret",
+    ),
+    (
+        ".. and back and out",
+        &[],
+        "~/root/../root/../outside/secret",
+    ),
+    (
+        "with dots and slashes",
+        &[],
+        "~/root/.//./../outside/secret",
+    ),
+    ("through a file", &[], "~/root/file/../../outside/secret"),
+    (
+        "through what is not there",
+        &[],
+        "~/root/none/../../outside/secret",
+    ),
+    ("relative", &[], "../outside/secret"),
+    (
+        "relative, hidden by a root of the same name",
+        &[],
+        "root/file",
+    ),
+    ("empty", &[], ""),
+    ("an address", &[], "file://~/outside/secret"),
+    ("a NUL", &[], "~/root/file\0/../../outside/secret"),
+    (
+        "an absolute link",
+        &[("out", "~/outside/secret")],
+        "~/root/out",
+    ),
+    (
+        "a relative link",
+        &[("out", "../outside/secret")],
+        "~/root/out",
+    ),
+    (
+        "a chain of links",
+        &[
+            ("a", "sub/b"),
+            ("sub/b", "deep/c"),
+            ("sub/deep/c", "../../../outside/secret"),
+        ],
+        "~/root/a",
+    ),
+    (
+        "a linked directory",
+        &[("dir", "~/outside")],
+        "~/root/dir/secret",
+    ),
+    (
+        "a relatively linked directory",
+        &[("sub/dir", "../../outside")],
+        "~/root/sub/dir/secret",
+    ),
+    (
+        "a linked directory twice",
+        &[("a", "b"), ("b", "../outside")],
+        "~/root/a/secret",
+    ),
+    (
+        "the root's parent by a link",
+        &[("up", "..")],
+        "~/root/up/outside/secret",
+    ),
+    (
+        ".. behind a link",
+        &[("d", "sub/deep")],
+        "~/root/d/../../../outside/secret",
+    ),
+    (
+        "a file to be made by a link",
+        &[("new", "../outside/new")],
+        "~/root/new",
+    ),
+    (
+        "a file to be made by an absolute link",
+        &[("new", "~/outside/new")],
+        "~/root/new",
+    ),
+    (
+        "a file in a directory to be made",
+        &[("new", "../outside/new")],
+        "~/root/new/dir/file",
+    ),
+    (
+        "a directory to be made outside",
+        &[],
+        "~/root/../outside/new/file",
+    ),
+    ("a link to itself", &[("loop", "loop")], "~/root/loop"),
+    ("links in a circle", &[("a", "b"), ("b", "a")], "~/root/a/x"),
+    (
+        "the process's own root",
+        &[],
+        "/proc/self/root~/outside/secret",
+    ),
+    (
+        "the process's root by a link",
+        &[("p", "/proc/self/root")],
+        "~/root/p~/outside/secret",
+    ),
+    (
+        "the process's directory by a link",
+        &[("p", "/proc/self/cwd")],
+        "~/root/p/Cargo.toml",
+    ),
+    ("the root itself", &[], "~/root"),
+    ("the root with a slash", &[], "~/root/"),
+    ("a directory", &[], "~/root/sub"),
+    ("a directory's dot", &[], "~/root/sub/."),
+    ("a directory's dots", &[], "~/root/sub/.."),
+    ("a file as a directory", &[], "~/root/file/"),
+    ("below a file", &[], "~/root/file/x"),
+    ("a pipe", &[], "~/root/pipe"),
+    ("a linked pipe", &[("to-pipe", "pipe")], "~/root/to-pipe"),
+    ("a socket", &[], "~/root/socket"),
+    (
+        "a device by a link",
+        &[("zero", "/dev/zero")],
+        "~/root/zero",
+    ),
+    ("a name that is too long", &[], "~/root/LONG"),
+    ("a path that is too long", &[], "~/root/DEEP"),
+];
+
+#[test]
+fn no_escape_leads_anywhere() {
+    assert!(ESCAPES.len() >= 25);
+    for (what, links, path) in ESCAPES {
+        let w = world("escapes");
+        let root = w.0.join("root");
+        mknodat(
+            CWD,
+            root.join("pipe"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let _socket = UnixListener::bind(root.join("socket")).unwrap();
+        for (link, to) in *links {
+            symlink(w.path(to), root.join(link)).unwrap();
+        }
+        let path = path.replace("LONG", &"x".repeat(300));
+        let path = path.replace("DEEP", &"x/".repeat(3000).replace("x/x/x", "x/y/x"));
+        let before = w.tree();
+        for (how, answer) in [
+            ("read", w.read(&path).map(|text| format!("{text:?}"))),
+            ("write", w.write(&path, "changed").map(|()| String::new())),
+        ] {
+            assert!(answer.is_err(), "{what}: {how} {path}: {answer:?}");
+        }
+        assert_eq!(w.tree(), before, "{what}");
+    }
+}
+
+#[test]
+fn a_root_of_devices_or_processes_serves_none_of_them() {
+    let of = |root: &str, path: &str| {
+        let roots = [root.to_owned()];
+        let read = read::read(path, &roots, Window::default());
+        assert!(read.is_err(), "{path}");
+        assert!(write::write(path, &roots, "x").is_err(), "{path}");
+    };
+    for device in [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/tty",
+        "/dev/full",
+        "/dev/stdin",
+    ] {
+        of("/dev", device);
+        of("/", device);
+    }
+    // Links of the kernel's own lead anywhere.
+    for magic in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
+        of("/proc", &format!("/proc/self/{magic}"));
+        of("/", &format!("/proc/self/{magic}"));
+    }
+}
+
+#[test]
+fn a_root_within_another_is_none_of_its_own() {
+    let w = world("nested");
+    symlink(w.0.join("outside"), w.0.join("root/nested")).unwrap();
+    let roots = [w.path("~/root/nested"), w.path("~/root")];
+    let path = w.path("~/root/nested/secret");
+    let before = w.tree();
+    assert!(read::read(&path, &roots, Window::default()).is_err());
+    assert!(write::write(&path, &roots, "changed").is_err());
+    assert_eq!(w.tree(), before);
+}
+
+/// Swaps something again and again while `act` is done, until it was tried often.
+fn while_swapping(mut swap: impl FnMut() + Send, mut act: impl FnMut(usize) -> bool) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                swap();
+            }
+        });
+        let end = Instant::now() + PATIENCE;
+        let mut outcomes = [0, 0];
+        let mut n = 0;
+        // Until both outcomes were seen, or the scheduler is against it.
+        while outcomes.iter().any(|n| *n < 40) && Instant::now() < end {
+            outcomes[usize::from(act(n))] += 1;
+            n += 1;
+        }
+        over.store(true, Relaxed);
+        assert!(outcomes[1] > 0, "{outcomes:?}");
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_directory_that_becomes_a_link_while_it_is_used_is_no_way_out() {
+    let w = world("race-directory");
+    let root = w.0.join("root");
+    fs::write(root.join("sub/secret"), "inside\n").unwrap();
+    symlink("../outside", root.join("link")).unwrap();
+    let outside = w.0.join("outside");
+    let (one, other) = (root.join("sub"), root.join("link"));
+    let swap = || renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+    while_swapping(swap, |n| {
+        let written = w.write("~/root/sub/secret", &format!("inside {n}\n"));
+        let new = w.write(&format!("~/root/sub/new/{n}"), "new");
+        let read = w.read("~/root/sub/secret");
+        if let Ok(text) = &read {
+            assert!(text.starts_with("inside"), "{text}");
+        }
+        let entries = fs::read_dir(&outside).unwrap().count();
+        assert_eq!(entries, 1, "{n}");
+        written.is_ok() && new.is_ok() && read.is_ok()
+    });
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), SECRET);
+}
+
+#[test]
+fn a_file_that_becomes_a_link_while_it_is_used_is_no_way_out() {
+    let w = world("race-file");
+    let root = w.0.join("root");
+    let (file, spare) = (root.join("file"), root.join("spare"));
+    let swap = || {
+        symlink("../outside/secret", &spare).unwrap();
+        fs::rename(&spare, &file).unwrap();
+        fs::write(&spare, "inside\n").unwrap();
+        fs::rename(&spare, &file).unwrap();
+    };
+    while_swapping(swap, |n| {
+        let written = w.write("~/root/file", &format!("inside {n}\n"));
+        let read = w.read("~/root/file");
+        if let Ok(text) = &read {
+            assert!(text.starts_with("inside"), "{text}");
+        }
+        written.is_ok() && read.is_ok()
+    });
+    assert_eq!(
+        fs::read_to_string(w.0.join("outside/secret")).unwrap(),
+        SECRET
+    );
+}

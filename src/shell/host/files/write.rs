@@ -1,0 +1,126 @@
+//! Writing for an agent: the whole file or nothing, by a new one that takes its place.
+
+use super::read::names_a_directory;
+use super::{careful, explain, find, no_file};
+use crate::core::error::Error;
+use cap_std::fs::{Dir, OpenOptionsExt as _, Permissions, PermissionsExt as _};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind::NotFound, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many links may follow each other.
+const MAX_LINKS: usize = 40;
+
+/// Of a file's mode what is kept: who may read, write and run it. That it runs as its owner is not, as the
+/// system has it for files that are written.
+const KEPT_MODE: u32 = 0o777;
+
+/// Makes the file hold `content`; its directories are made where they are missing.
+pub fn write(path: &str, roots: &[String], content: &str) -> Result<(), Error> {
+    if names_a_directory(path) {
+        return Err(no_file(path));
+    }
+    let place = find(path, roots)?;
+    let written = target(&place.root, place.path).and_then(|target| match target {
+        Some((dir, name)) => replace(&dir, &name, content.as_bytes()),
+        None => Ok(false),
+    });
+    match written {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(no_file(path)),
+        Err(error) => Err(explain(path, roots, "written", &error)),
+    }
+}
+
+/// The directory that the file is in, or is to be in, and its name there: links are followed, one at a time. `None`
+/// where it is something else than a file.
+fn target(root: &Dir, mut path: PathBuf) -> io::Result<Option<(Dir, OsString)>> {
+    for _ in 0..MAX_LINKS {
+        let Some(name) = path.file_name().map(OsString::from) else {
+            return Ok(None);
+        };
+        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+        let dir = parent_dir(root, &parent)?;
+        let about = match dir.symlink_metadata(&name) {
+            Err(error) if error.kind() == NotFound => return Ok(Some((dir, name))),
+            about => about?,
+        };
+        if !about.is_symlink() {
+            return Ok(about.is_file().then_some((dir, name)));
+        }
+        let to = dir.read_link_contents(&name)?;
+        if to.is_absolute() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "an absolute link",
+            ));
+        }
+        path = parent.join(to);
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
+fn parent_dir(root: &Dir, parent: &Path) -> io::Result<Dir> {
+    if parent.as_os_str().is_empty() {
+        return root.try_clone();
+    }
+    // Where nothing is there is nothing to go back from: what is made on the way there would be left.
+    let goes_back = parent.components().any(|c| c == Component::ParentDir);
+    match root.open_dir(parent) {
+        Err(error) if error.kind() == NotFound && !goes_back => {
+            root.create_dir_all(parent)?;
+            root.open_dir(parent)
+        }
+        opened => opened,
+    }
+}
+
+/// Puts a new file in the place of the old one; false where that is no file.
+fn replace(dir: &Dir, name: &OsString, content: &[u8]) -> io::Result<bool> {
+    // Asks whether the file may be written, too: renaming does not.
+    let mode = match dir.open_with(name, careful().write(true)) {
+        Err(error) if error.kind() == NotFound => None,
+        old => {
+            let about = old?.metadata()?;
+            if !about.is_file() {
+                return Ok(false);
+            }
+            Some(about.permissions().mode() & KEPT_MODE)
+        }
+    };
+    let (new, file) = create(dir, mode)?;
+    let written = fill(file, content, mode).and_then(|()| dir.rename(&new, dir, name));
+    if written.is_err() {
+        // The first error is the one that matters.
+        let _ = dir.remove_file(&new);
+    }
+    written.map(|()| true)
+}
+
+/// A new file under a name that nobody has, readable by nobody else where it will get another mode.
+fn create(dir: &Dir, mode: Option<u32>) -> io::Result<(String, cap_std::fs::File)> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let mut options = careful();
+    options.write(true).create_new(true);
+    if mode.is_some() {
+        options.mode(0o600);
+    }
+    loop {
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".acpipe-{}-{number}.tmp", std::process::id());
+        match dir.open_with(&name, &options) {
+            // A program of the same number left it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return Ok((name, file?)),
+        }
+    }
+}
+
+fn fill(mut file: cap_std::fs::File, content: &[u8], mode: Option<u32>) -> io::Result<()> {
+    file.write_all(content)?;
+    if let Some(mode) = mode {
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    file.sync_all()
+}
