@@ -110,8 +110,8 @@ fn generated(seed: u64) -> Vec<Stream> {
     let got = match session.answers {
         None => replay::replay(&session.recording, session.policy, session.profile),
         Some((after, kinds)) => {
-            let seen = Seen::answering(session.profile, after, kinds);
-            replay::replay_to(seen, &session.recording, Mode::Ask)
+            let client = Seen::answering(session.profile, after, kinds);
+            replay::replay_to(client, &session.recording, Mode::Ask)
         }
     };
     assert!(!got.turns.is_empty(), "{name}: no turn");
