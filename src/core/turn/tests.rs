@@ -1,5 +1,6 @@
 //! What a turn shows of updates that no recording of ACP has.
 
+mod questions;
 mod whole;
 
 use super::*;

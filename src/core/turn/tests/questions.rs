@@ -1,0 +1,112 @@
+//! Questions that are open while the agent goes on.
+
+use super::*;
+
+fn question(tool: &'static str) -> Permission<'static> {
+    Permission {
+        session: "s".into(),
+        question: raw("1").to_owned(),
+        tool: ToolUpdate {
+            id: tool.into(),
+            ..ToolUpdate::default()
+        },
+        options: vec![PermissionOption {
+            id: "y".into(),
+            name: "Yes".into(),
+            kind: OptionKind::AllowOnce,
+        }],
+        raw_options: None,
+        other: Members::default(),
+    }
+}
+
+fn titled(title: &'static str) -> Update<'static> {
+    tool(ToolUpdate {
+        id: "t".into(),
+        title: Some(title.into()),
+        ..ToolUpdate::default()
+    })
+}
+
+/// The kinds of chunks from here on, those of the question apart.
+fn kinds(seen: &Seen, from: usize) -> Vec<String> {
+    let kinds = seen.0[from..].iter().map(|c| c["type"].as_str().unwrap());
+    let kinds = kinds.filter(|kind| *kind != "data-permission");
+    kinds.map(str::to_owned).collect()
+}
+
+fn asked(seen: &mut Seen) -> (Turn, crate::core::turn::Question, usize) {
+    let mut turn = start(seen);
+    turn.update(&call("t"), original("{}"), seen);
+    turn.update(&input("t", r#"{"command":"ls"}"#), original("{}"), seen);
+    let question = turn.ask(None, &question("t"), false, seen);
+    let from = seen.0.len();
+    (turn, question, from)
+}
+
+fn allowed() -> Decision {
+    Decision::of(true, false, &question("t").options, By::Client)
+}
+
+#[test]
+fn a_policy_sees_all_that_is_known_of_the_call() {
+    let mut seen = Seen::default();
+    let (turn, _, _) = asked(&mut seen);
+    let subject = turn.subject(None, &question("t"), "/w");
+    assert_eq!(subject.name.as_deref(), Some("Bash"));
+    assert_eq!(subject.cwd, "/w");
+}
+
+#[test]
+fn what_changes_meanwhile_is_shown_with_the_answer() {
+    let mut seen = Seen::default();
+    let (mut turn, question, from) = asked(&mut seen);
+    turn.update(&titled("List"), original("{}"), &mut seen);
+    assert_eq!(kinds(&seen, from), [""; 0]);
+    turn.decide(&question, &allowed(), &mut seen);
+    assert_eq!(
+        kinds(&seen, from),
+        ["tool-approval-response", "tool-output-available"]
+    );
+    let shown = seen
+        .0
+        .iter()
+        .rfind(|c| c["type"] == "tool-output-available");
+    let shown = shown.unwrap();
+    assert_eq!(shown["preliminary"], true);
+    assert_eq!(shown["toolMetadata"]["claude"]["title"], "List");
+}
+
+#[test]
+fn a_result_that_comes_before_the_answer_closes_the_question() {
+    for (status, approved, last) in [
+        ("completed", true, "tool-output-available"),
+        ("failed", false, "data-tool-call"),
+    ] {
+        let mut seen = Seen::default();
+        let (mut turn, question, from) = asked(&mut seen);
+        turn.update(&ends("t", status, r#""out""#), original("{}"), &mut seen);
+        let shown = kinds(&seen, from);
+        assert_eq!(shown[0], "tool-approval-response", "{status}");
+        assert_eq!(seen.0[from]["approved"], approved, "{status}");
+        assert_eq!(shown.last().unwrap(), last, "{status}");
+        // The answer after that is told beside the call.
+        let from = seen.0.len();
+        turn.decide(&question, &allowed(), &mut seen);
+        assert_eq!(kinds(&seen, from), [""; 0], "{status}");
+        assert_eq!(seen.0[from]["data"]["by"], "client");
+    }
+}
+
+#[test]
+fn a_turn_that_ends_closes_what_nobody_answered() {
+    let mut seen = Seen::default();
+    let (mut turn, _, from) = asked(&mut seen);
+    turn.finish(&ended(), false, &mut seen);
+    let shown = kinds(&seen, from);
+    assert_eq!(
+        shown[..2],
+        ["tool-approval-response", "tool-output-denied"],
+        "{shown:?}"
+    );
+}
