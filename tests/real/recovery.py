@@ -65,16 +65,20 @@ class Trial(Turn):
 class Life(drive.Acpipe):
     """One acpipe process of a trial, its agent connected."""
 
+    words = ("--permissions", "approve")
+    capabilities = {}
+
     def __init__(self, trial, **options):
         job = trial.job
         sandbox.refuse_network()
-        super().__init__("--permissions", "approve", program=job.acpipe, env=job.base, cwd=job.home,
+        super().__init__(*self.words, program=job.acpipe, env=job.base, cwd=job.home,
                          stderr=trial.errors)
         self.trial, self.chunks, self.seq = trial, [], None
         self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # a session may have to ripen
         self.watchdog.start()
         trial.groups.add(self.child.pid)
-        self.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"}})
+        self.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"},
+                                 "capabilities": self.capabilities})
         self.call("agent/connect", {**job.agent.named(), "cwd": str(job.cwd), "env": job.variables,
                                     **({"options": options} if options else {})})
         self.can = self.call("agent/status")["capabilities"]

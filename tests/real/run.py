@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True      # this folder stays as it is
 
 import agents
 import sandbox
+from asking import ASKING, QUESTIONS
 from cases import CASES
 from faces import Job, run, serve
 from mock_model import MockModel
@@ -21,6 +22,8 @@ from recovery import RECOVERIES, recover
 HERE = Path(__file__).resolve().parent
 TABLES = (("acpipe run", CASES, run, agents.AGENTS), ("acpipe serve", CASES, serve, agents.AGENTS),
           ("Sessions that come back", RECOVERIES, recover, agents.AGENTS),
+          ("What an agent may do", ASKING, recover, agents.AGENTS),
+          ("Questions to the user", QUESTIONS, recover, ("claude", "claude-acp")),
           ("Claude Code in its own protocol", NATIVE, recover, ("claude",)))
 NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
 
