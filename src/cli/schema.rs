@@ -119,6 +119,14 @@ pub fn openrpc() -> Value {
         "agent/updateEnvironment",
         "Changes the agent's environment; a running one is started again and gets its sessions back.",
     );
+    doc.call::<wire::AuthenticateParams, wire::AuthenticateResult>(
+        "agent/authenticate",
+        "Signs in to the agent; answers when it has done that, or with what to run in a terminal.",
+    );
+    doc.call::<Empty, wire::Done>(
+        "agent/logout",
+        "Signs out, where the agent can do that (`capabilities.logout`).",
+    );
     doc.call::<wire::EnsureParams, wire::SessionResult>(
         "session/ensure",
         "Gives a live session, new where there is none.",

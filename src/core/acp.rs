@@ -1,6 +1,7 @@
 //! The ACP v1 dialect: calls to an agent, and what its lines say.
 
 mod answers;
+mod auth;
 mod gone;
 mod overlong;
 mod pending;
@@ -99,7 +100,7 @@ impl Acp {
         events.extend(match outcome {
             Err(e) => pending.failed(self.agent_error(&pending, &e)),
             Ok(result) => Some(match pending {
-                Pending::Initialize => match answers::initialize(result) {
+                Pending::Initialize => match answers::initialize(result, &self.launch) {
                     Ok(info) => {
                         self.info = info.clone();
                         AgentEvent::Ready(Box::new(info))
@@ -119,16 +120,19 @@ impl Acp {
                     call,
                     end: answers::prompt(result),
                 },
+                Pending::Authenticate(call) | Pending::Logout(call) => AgentEvent::Done { call },
                 Pending::Close => return,
             }),
         });
     }
 
     fn agent_error(&self, pending: &Pending, e: &RpcError<'_>) -> Error {
-        if e.code == wire::AUTH_REQUIRED {
+        let signing = matches!(pending, Pending::Authenticate(_));
+        if !signing && e.code == wire::AUTH_REQUIRED {
             return Error::auth_required(&e.message, &self.info.auth_methods);
         }
         let kind = match pending {
+            Pending::Authenticate(_) if !answers::is_network(e) => ErrorKind::AuthRequired,
             Pending::Initialize => ErrorKind::Initialize,
             Pending::Prompt(_) if gone::is_session_gone(e) => ErrorKind::SessionNotFound,
             _ if answers::is_network(e) => ErrorKind::Network,
@@ -216,9 +220,15 @@ impl Dialect for Acp {
         let options = schema::SessionConfigOptionsCapabilities::new()
             .boolean(schema::BooleanConfigOptionCapabilities::new());
         let session = schema::ClientSessionCapabilities::new().config_options(options);
+        // What is to be run in a terminal is shown to the client; older agents look for that in `_meta`.
+        let terminal = serde_json::Map::from_iter([("terminal-auth".to_owned(), true.into())]);
+        let capabilities = schema::ClientCapabilities::new()
+            .session(session)
+            .auth(schema::AuthCapabilities::new().terminal(true))
+            .meta(terminal);
         let params = schema::InitializeRequest::new(wire::VERSION.into())
             .client_info(client.title("acpipe".to_owned()))
-            .client_capabilities(schema::ClientCapabilities::new().session(session));
+            .client_capabilities(capabilities);
         self.call(Pending::Initialize, &params, out);
     }
 
@@ -246,6 +256,16 @@ impl Dialect for Acp {
     fn close(&mut self, session: &str, out: &mut Outgoing) {
         let params = schema::CloseSessionRequest::new(session.to_owned());
         self.call(Pending::Close, &params, out);
+    }
+
+    fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
+        let params = schema::AuthenticateRequest::new(method.to_owned());
+        self.call(Pending::Authenticate(call), &params, out);
+        true
+    }
+
+    fn logout(&mut self, call: CallId, out: &mut Outgoing) {
+        self.call(Pending::Logout(call), &schema::LogoutRequest::new(), out);
     }
 
     fn prompt(

@@ -7,6 +7,7 @@
 mod abandoned;
 mod agents;
 mod asks;
+mod auth;
 mod commands;
 mod environment;
 mod history;
@@ -252,6 +253,8 @@ enum Call {
     },
     /// As `List`, for a client that wants to see them.
     ListAll,
+    /// To sign in, or out.
+    Sign,
     Set(settings::Asked),
     Prompt {
         session: String,
@@ -269,6 +272,8 @@ pub struct Bridge {
     retold: VecDeque<retold::Retold>,
     /// Lists that wait for the agent's own.
     listings: Vec<Listing>,
+    /// Clients that wait for the agent to sign in or out.
+    signing: Vec<auth::Signing>,
     initialized: bool,
     view: View,
     /// What the client wants and answers.
@@ -332,6 +337,7 @@ impl Bridge {
             last_ticket: 0,
             retold: VecDeque::new(),
             listings: Vec::new(),
+            signing: Vec::new(),
             initialized: false,
             view: View {
                 chunks: true,
@@ -406,6 +412,7 @@ impl Bridge {
             bridge.tick_restart(now, outlet);
             bridge.tick_sessions(now, outlet);
             bridge.tick_listings(now, outlet);
+            bridge.tick_signing(now, outlet);
             bridge.tick_idle(now, outlet);
             bridge.go_on(now, outlet);
         });

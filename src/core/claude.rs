@@ -141,6 +141,7 @@ impl Dialect for Claude {
     fn start(&mut self, out: &mut Outgoing) {
         let child = self.add(Role::Version { told: false });
         let launch = Launch {
+            command: self.launch.command.clone(),
             args: vec!["--version".to_owned()],
             env: launch::environment(),
             cwd: self.launch.cwd.clone(),
@@ -161,6 +162,7 @@ impl Dialect for Claude {
         let child = self.add(Role::Session(Box::new(session)));
         self.sessions.insert(id.clone(), child);
         let launch = Launch {
+            command: self.launch.command.clone(),
             args: launch::args(way, &id, place, &self.launch.args),
             env: launch::environment(),
             cwd: place.cwd.to_owned(),
@@ -300,7 +302,11 @@ impl Dialect for Claude {
                 Some(version) => {
                     *told = true;
                     let stored = self.root.is_some();
-                    events.push(AgentEvent::Ready(Box::new(about(version, stored))));
+                    events.push(AgentEvent::Ready(Box::new(about(
+                        version,
+                        stored,
+                        &self.launch.command,
+                    ))));
                 }
                 None => self.faults.blank += 1,
             },

@@ -33,6 +33,15 @@ pub trait Dialect {
     /// Says that a session is not needed any more; its answer says nothing that anybody needs.
     fn close(&mut self, session: &str, out: &mut Outgoing);
 
+    /// Calls for the user to be signed in by one of the agent's methods. False where there is nothing to ask for: the
+    /// agent finds keys by itself.
+    fn authenticate(&mut self, _call: CallId, _method: &str, _out: &mut Outgoing) -> bool {
+        false
+    }
+
+    /// Calls for the user to be signed out, where the agent says that it can do that.
+    fn logout(&mut self, _call: CallId, _out: &mut Outgoing) {}
+
     /// The process that serves a session, by the agent's id of the session or by the call that opens it.
     fn child_of(&self, _session: Option<&str>, _call: Option<CallId>) -> Option<Child> {
         Some(Child::MAIN)
@@ -135,6 +144,8 @@ pub enum Order {
 /// What an agent's own program is started with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
+    /// The program, as it was named.
+    pub command: String,
     pub args: Vec<String>,
     /// Absolute.
     pub cwd: String,

@@ -1,6 +1,6 @@
 //! Everything that can go wrong, and the one table of codes that clients see.
 
-use crate::proto::wire::{AuthMethod, TurnError};
+use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
 
 /// How much of a raw message or of stderr is shown in an error, in bytes.
@@ -151,16 +151,24 @@ impl Error {
     /// The agent wants its user to sign in.
     #[must_use]
     pub fn auth_required(said: &str, methods: &[AuthMethod]) -> Self {
-        let ways = methods.iter().map(|m| m.name.as_str()).collect::<Vec<_>>();
+        let way = |method: &AuthMethod| match &method.way {
+            SignIn::Agent => method.name.clone(),
+            SignIn::EnvVar { vars, .. } => {
+                let names: Vec<&str> = vars.iter().map(|var| var.name.as_str()).collect();
+                format!("{}: set {}", method.name, names.join(", "))
+            }
+            SignIn::Terminal(CommandLine { command, args, .. }) => {
+                let words = [std::slice::from_ref(command), args].concat();
+                format!("{}: run `{}`", method.name, words.join(" "))
+            }
+        };
+        let ways = methods.iter().map(way).collect::<Vec<_>>();
         let ways = if ways.is_empty() {
             "sign in with the agent's own command line first".to_owned()
         } else {
             format!("sign in first ({})", ways.join("; "))
         };
-        let methods: Value = methods
-            .iter()
-            .map(|m| json!({"id": m.id, "name": m.name, "description": m.description}))
-            .collect();
+        let methods = json!(methods);
         Self::new(ErrorKind::AuthRequired, format!("auth required: {ways}"))
             .with("agentMessage", said)
             .with("authMethods", methods)

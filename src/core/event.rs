@@ -42,6 +42,8 @@ pub enum AgentEvent<'a> {
         /// What it told with its answer of the session's state.
         state: Members<'a>,
     },
+    /// The agent has done what it was asked to do, and says nothing of it.
+    Done { call: CallId },
     /// News of a session.
     Update {
         session: Cow<'a, str>,

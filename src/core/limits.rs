@@ -13,6 +13,8 @@ pub enum Wait {
     Open,
     /// The agent sets a mode, a model, an option.
     Set,
+    /// The agent signs its user in, or out: with a browser that takes minutes.
+    Authenticate,
     /// The agent tells its sessions.
     List,
     /// The agent goes on with a turn: nothing is heard of it for so long.
@@ -29,11 +31,12 @@ pub enum Wait {
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
         Self::Set,
+        Self::Authenticate,
         Self::List,
         Self::Prompt,
         Self::Answer,
@@ -50,6 +53,7 @@ impl Wait {
             Self::Initialize => "initialize",
             Self::Open => "open",
             Self::Set => "set",
+            Self::Authenticate => "authenticate",
             Self::List => "list",
             Self::Prompt => "prompt",
             Self::Answer => "answer",
@@ -63,7 +67,12 @@ impl Wait {
     #[must_use]
     pub fn may_last(self) -> bool {
         match self {
-            Self::Initialize | Self::Open | Self::Set | Self::Prompt | Self::Answer => true,
+            Self::Initialize
+            | Self::Open
+            | Self::Set
+            | Self::Authenticate
+            | Self::Prompt
+            | Self::Answer => true,
             Self::Spawn | Self::List | Self::Cancel | Self::Close | Self::Terminate => false,
         }
     }
@@ -72,6 +81,7 @@ impl Wait {
     fn usual(self) -> Option<Duration> {
         let seconds = match self {
             Self::Answer => 300,
+            Self::Authenticate => 600,
             Self::Open => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,

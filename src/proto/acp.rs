@@ -177,13 +177,50 @@ raw_object! {
 }
 
 raw_object! {
-    /// `agentInfo`, or one of `authMethods`.
+    /// `agentInfo`.
     pub struct Described {
-        id = "id",
         name = "name",
         title = "title",
         version = "version",
+    }
+}
+
+raw_object! {
+    /// One of `authMethods`.
+    pub struct AuthFields {
+        id = "id",
+        name = "name",
         description = "description",
+        kind = "type",
+        vars = "vars",
+        link = "link",
+        args = "args",
+        env = "env",
+        meta = "_meta",
+    }
+}
+
+raw_object! {
+    /// One of the `vars` of an authentication method.
+    pub struct AuthVarFields {
+        name = "name",
+        label = "label",
+        secret = "secret",
+        optional = "optional",
+    }
+}
+
+raw_object! {
+    /// `_meta` of an authentication method.
+    pub struct AuthMeta { terminal_auth = "terminal-auth" }
+}
+
+raw_object! {
+    /// What is run in a terminal to sign in.
+    pub struct TerminalAuth {
+        command = "command",
+        args = "args",
+        env = "env",
     }
 }
 
@@ -194,6 +231,7 @@ raw_object! {
         prompt = "promptCapabilities",
         mcp = "mcpCapabilities",
         session = "sessionCapabilities",
+        auth = "auth",
     }
 }
 
@@ -208,6 +246,7 @@ raw_object! {
         resume = "resume",
         list = "list",
         close = "close",
+        logout = "logout",
     }
 }
 

@@ -4,6 +4,7 @@
 //! never `0`.
 
 mod asking;
+mod auth;
 mod environment;
 mod history;
 mod mcp;
@@ -19,6 +20,9 @@ pub use asking::{
     AskedTool, CancelRequestParams, LedgerEntry, OfferedKind, OfferedOption, PermissionAnswer,
     PermissionOutcome, PermissionParams, QuestionAction, QuestionAnswer, QuestionKind,
     QuestionParams,
+};
+pub use auth::{
+    AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,
 };
 pub use environment::{
     BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
@@ -263,18 +267,8 @@ pub struct AgentCapabilities {
     pub mcp_http: bool,
     /// Reaches MCP servers over SSE.
     pub mcp_sse: bool,
-}
-
-/// A way to sign in to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthMethod {
-    /// Its id.
-    pub id: String,
-    /// Its name for people.
-    pub name: String,
-    /// What it does.
-    pub description: Option<String>,
+    /// Signs out when it is asked to (`agent/logout`).
+    pub logout: bool,
 }
 
 /// Lines of an agent that could not be used.

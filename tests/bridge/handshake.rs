@@ -134,8 +134,8 @@ fn sign_in_is_asked_for_wherever_the_agent_wants_it() {
         {"no": "id"},
     ]}});
     let methods = json!([
-        {"id": "login", "name": "Log in with a browser", "description": "opens one"},
-        {"id": "key", "name": "key", "description": null},
+        {"id": "login", "name": "Log in with a browser", "description": "opens one", "type": "agent"},
+        {"id": "key", "name": "key", "description": null, "type": "agent"},
     ]);
 
     let mut s = Server::initialized(&[]);

@@ -13,6 +13,7 @@ mod harness;
 
 mod abandoned;
 mod asking;
+mod auth;
 mod cancel;
 mod claude;
 mod claude_control;

@@ -53,7 +53,9 @@ fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
         Err(error) => {
             let kind = error.data["kind"].as_str().unwrap().to_owned();
             let ways = &error.data["authMethods"];
-            let auth = *ways == json!([{ "id": "login", "name": "Log in", "description": null }]);
+            let way =
+                json!({ "id": "login", "name": "Log in", "description": null, "type": "agent" });
+            let auth = *ways == json!([way]);
             let advice = if auth { "sign in" } else { "\"new\"" };
             assert!(error.message.contains(advice), "{}", error.message);
             Outcome::Failed(kind, auth)

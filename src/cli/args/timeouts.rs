@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct TimeoutArgs {
     /// How long a wait lasts at most: 500ms, 90s, 2m, 1h or none; repeat for more. STAGE is spawn, initialize,
-    /// open, set, list, prompt, answer, cancel, close or terminate
+    /// open, set, authenticate, list, prompt, answer, cancel, close or terminate
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Wait, Option<Duration>)>,
 }

@@ -48,6 +48,7 @@ impl Secrets {
         match command {
             Command::Connect(p) => self.learn(&p.env),
             Command::UpdateEnvironment(p) => self.learn(&p.set),
+            Command::Authenticate(p) => self.learn(&p.env),
             Command::Ensure(p) => self.learn_servers(&p.mcp_servers),
             Command::Create(p) => self.learn_servers(&p.mcp_servers),
             _ => {}

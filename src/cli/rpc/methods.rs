@@ -43,6 +43,8 @@ impl Methods {
         methods.add("agent/disconnect", |_: Nothing| Command::Disconnect);
         methods.add("agent/getEnvironment", |_: Nothing| Command::GetEnvironment);
         methods.add("agent/updateEnvironment", Command::UpdateEnvironment);
+        methods.add("agent/authenticate", Command::Authenticate);
+        methods.add("agent/logout", |_: Nothing| Command::Logout);
         methods.add("agent/status", |_: Nothing| Command::Status);
         methods.add("session/ensure", Command::Ensure);
         methods.add("session/create", Command::Create);

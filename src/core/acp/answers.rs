@@ -1,5 +1,7 @@
 //! What an agent's answers mean.
 
+use super::auth;
+use crate::core::dialect::Launch;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
@@ -10,22 +12,22 @@ use crate::proto::acp::{
 };
 use crate::proto::json::{Members, non_null, text};
 use crate::proto::rpc::RpcError;
-use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
+use crate::proto::wire::{AgentCapabilities, TokenUsage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|r| serde_json::from_str(r.get()).ok())
         .unwrap_or_default()
 }
 
-fn owned(raw: Option<&RawValue>) -> Option<String> {
+pub(super) fn owned(raw: Option<&RawValue>) -> Option<String> {
     text(raw).map(Cow::into_owned)
 }
 
 /// The answer to `initialize`: only version 1 can be spoken.
-pub fn initialize(result: &RawValue) -> Result<AgentInfo, Error> {
+pub fn initialize(result: &RawValue, launch: &Launch) -> Result<AgentInfo, Error> {
     let r: InitializeResult<'_> = read(Some(result));
     let version = r.protocol_version.map_or("none", RawValue::get);
     if version != VERSION.to_string() {
@@ -42,17 +44,10 @@ pub fn initialize(result: &RawValue) -> Result<AgentInfo, Error> {
         title: owned(about.title),
         version: owned(about.version),
         capabilities: capabilities(r.agent_capabilities),
-        auth_methods: methods.into_iter().filter_map(auth_method).collect(),
-    })
-}
-
-fn auth_method(raw: &RawValue) -> Option<AuthMethod> {
-    let m: Described<'_> = read(Some(raw));
-    let id = owned(m.id)?;
-    Some(AuthMethod {
-        name: owned(m.name).unwrap_or_else(|| id.clone()),
-        description: owned(m.description),
-        id,
+        auth_methods: methods
+            .iter()
+            .filter_map(|m| auth::method(m, launch))
+            .collect(),
     })
 }
 
@@ -61,6 +56,7 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
     let prompt: Flags<'_> = read(c.prompt);
     let mcp: Flags<'_> = read(c.mcp);
     let session: Flags<'_> = read(c.session);
+    let auth: Flags<'_> = read(c.auth);
     // A capability is `true` or an object; `false`, `null` and absence mean no.
     let on = |flag: Option<&RawValue>| flag.is_some_and(|f| !matches!(f.get(), "false" | "null"));
     AgentCapabilities {
@@ -73,6 +69,7 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
         embedded_context: on(prompt.embedded_context),
         mcp_http: on(mcp.http),
         mcp_sse: on(mcp.sse),
+        logout: on(auth.logout),
     }
 }
 
@@ -284,10 +281,14 @@ mod tests {
             ("null", false),
         ] {
             let result = raw(&format!(r#"{{"protocolVersion":{version}}}"#));
-            assert_eq!(initialize(&result).is_ok(), ok, "{version}");
+            assert_eq!(
+                initialize(&result, &Launch::default()).is_ok(),
+                ok,
+                "{version}"
+            );
         }
         assert!(
-            initialize(&raw("{}"))
+            initialize(&raw("{}"), &Launch::default())
                 .unwrap_err()
                 .message
                 .contains("version none")
@@ -299,7 +300,7 @@ mod tests {
         let info = initialize(&raw(
             r#"{"protocolVersion":1,"agentInfo":{"name":7,"version":"2"},"authMethods":[{"id":"a"},5],
                "agentCapabilities":{"loadSession":"yes","sessionCapabilities":{"resume":{},"close":null},"promptCapabilities":3}}"#,
-        ))
+        ), &Launch::default())
         .unwrap();
         assert_eq!((info.name, info.version), (None, Some("2".into())));
         assert!(info.capabilities.load && info.capabilities.resume && !info.capabilities.close);

@@ -14,6 +14,8 @@ pub(super) enum Pending {
     Load(CallId, String),
     List(CallId),
     Close,
+    Authenticate(CallId),
+    Logout(CallId),
     SetMode(CallId),
     SetModel(CallId),
     SetOption(CallId),
@@ -30,6 +32,8 @@ impl Pending {
             Self::Load(..) => "session/load",
             Self::List(_) => "session/list",
             Self::Close => "session/close",
+            Self::Authenticate(_) => "authenticate",
+            Self::Logout(_) => "logout",
             Self::SetMode(_) => "session/set_mode",
             Self::SetModel(_) => "session/set_model",
             Self::SetOption(_) => "session/set_config_option",
@@ -49,6 +53,8 @@ impl Pending {
             | Self::Resume(call, _)
             | Self::Load(call, _)
             | Self::List(call)
+            | Self::Authenticate(call)
+            | Self::Logout(call)
             | Self::SetMode(call)
             | Self::SetModel(call)
             | Self::SetOption(call)

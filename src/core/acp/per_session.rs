@@ -3,6 +3,8 @@
 //! The first one makes the handshake and has the first session. A further session gets a further process, whose own
 //! handshake comes before the session is opened in it. The end of a process concerns its session alone.
 
+mod wish;
+
 use super::{Acp, Pending};
 use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use crate::core::error::{Error, ErrorKind};
@@ -11,10 +13,11 @@ use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::json::to_raw;
-use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
+use crate::proto::wire::LineFaults;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
+use wish::{Way, Wish};
 
 /// An ACP agent with a process for each session.
 #[derive(Debug)]
@@ -39,30 +42,6 @@ struct Process {
     waiting: Vec<Wish>,
     /// What it is there for; `None` while it has no session.
     opened_by: Option<CallId>,
-}
-
-/// What is asked of a process that is not ready yet.
-#[derive(Debug)]
-enum Wish {
-    Open {
-        call: CallId,
-        way: Way,
-        cwd: String,
-        mcp_servers: Vec<McpServer>,
-    },
-    List {
-        call: CallId,
-        cwd: Option<String>,
-        cursor: Option<String>,
-    },
-}
-
-/// How a session is to be opened.
-#[derive(Debug)]
-enum Way {
-    New,
-    Resume(String),
-    Load(String),
 }
 
 /// A question, with the process that asks it: their own names of questions are the same.
@@ -118,6 +97,14 @@ impl PerSession {
         let spare = self.children.iter().find(|(_, p)| p.opened_by.is_none());
         let spare = spare.map(|(child, _)| *child);
         spare.unwrap_or_else(|| self.add(out))
+    }
+
+    /// Signs in or out by the process that the next session gets.
+    fn sign(&mut self, wish: Wish, out: &mut Outgoing) {
+        let child = self.spare(out);
+        if let Some(process) = self.children.get_mut(&child) {
+            process.wish(child, wish, out);
+        }
     }
 
     /// The process that was to open a session with this call.
@@ -303,6 +290,16 @@ impl Dialect for PerSession {
         }
     }
 
+    fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
+        let method = Some(method.to_owned());
+        self.sign(Wish::Sign { call, method }, out);
+        true
+    }
+
+    fn logout(&mut self, call: CallId, out: &mut Outgoing) {
+        self.sign(Wish::Sign { call, method: None }, out);
+    }
+
     fn prompt(
         &mut self,
         call: CallId,
@@ -412,42 +409,6 @@ impl Process {
             acting(child, out, |out| wish.ask(&mut self.acp, out));
         } else {
             self.waiting.push(wish);
-        }
-    }
-}
-
-impl Wish {
-    fn call(&self) -> CallId {
-        match self {
-            Self::Open { call, .. } | Self::List { call, .. } => *call,
-        }
-    }
-
-    fn ask(self, acp: &mut Acp, out: &mut Outgoing) {
-        match self {
-            Self::Open {
-                call,
-                way,
-                cwd,
-                mcp_servers,
-            } => {
-                let place = Place {
-                    cwd: &cwd,
-                    mcp_servers: &mcp_servers,
-                    // ACP opens without them, and does not fork.
-                    options: &SessionOptions::default(),
-                    fork: false,
-                };
-                let way = match &way {
-                    Way::New => Opening::New,
-                    Way::Resume(id) => Opening::Resume(id),
-                    Way::Load(id) => Opening::Load(id),
-                };
-                acp.open(call, way, &place, out);
-            }
-            Self::List { call, cwd, cursor } => {
-                acp.list(call, cwd.as_deref(), cursor.as_deref(), out);
-            }
         }
     }
 }

@@ -174,6 +174,7 @@ impl Bridge {
             self.answer_renewal(outlet);
         }
         self.end_listings(outlet);
+        self.signing_failed(error, outlet);
         self.routes.clear();
         self.subagents.clear();
         self.ended.clear();

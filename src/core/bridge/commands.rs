@@ -66,6 +66,8 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Environment(self.environment())));
             }
             Command::UpdateEnvironment(p) => self.update_environment(token, p, outlet)?,
+            Command::Authenticate(p) => self.authenticate(token, p, now, outlet)?,
+            Command::Logout => self.logout(token, now, outlet)?,
             Command::Ensure(p) => self.ensure(token, p, now, outlet)?,
             Command::Create(p) => {
                 if self.session(&p.session_id).is_ok() {

@@ -52,8 +52,7 @@ impl Bridge {
     ) -> Result<(), Error> {
         let when_busy = p.when_busy;
         let update = changes(p)?;
-        let stale = |agent: &Agent| !agent.is_stopping() && !agent.spec.env.include(&update);
-        let stale = self.agent.as_ref().is_some_and(stale);
+        let stale = self.is_stale(&update);
         let is_busy = |s: &Session| s.running.is_some() || !s.queue.is_empty();
         let busy = self.sessions.values().any(is_busy);
         if when_busy == WhenBusy::Reject && busy && (stale || self.renewal.is_some()) {
@@ -61,11 +60,7 @@ impl Bridge {
                            \"wait\"";
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        let mut changed = false;
-        for spec in self.specs() {
-            changed |= !spec.env.include(&update);
-            spec.env.0.extend(update.0.clone());
-        }
+        let changed = self.lay_over(&update);
         if !stale && self.renewal.is_none() {
             let result = UpdateEnvironmentResult {
                 changed,
@@ -75,16 +70,44 @@ impl Bridge {
             outlet.reply(token, Ok(Reply::UpdateEnvironment(result)));
             return Ok(());
         }
+        self.begin_renewal(stale).waiters.push((token, changed));
+        Ok(())
+    }
+
+    /// Whether the agent that runs has not all of these.
+    pub(super) fn is_stale(&self, update: &Variables) -> bool {
+        let stale = |agent: &Agent| !agent.is_stopping() && !agent.spec.env.include(update);
+        self.agent.as_ref().is_some_and(stale)
+    }
+
+    /// Changes the environment of every agent there may be; true where anything is other than before.
+    pub(super) fn lay_over(&mut self, update: &Variables) -> bool {
+        let mut changed = false;
+        for spec in self.specs() {
+            changed |= !spec.env.include(update);
+            spec.env.0.extend(update.0.clone());
+        }
+        changed
+    }
+
+    /// The agent is to be renewed, anew if it is on its way with what is stale by now.
+    pub(super) fn begin_renewal(&mut self, stale: bool) -> &mut Renewal {
         let ahead = self.sessions.values().flat_map(|s| s.queue.tokens());
         let ahead = ahead.collect();
         let renewal = self.renewal.get_or_insert_default();
-        renewal.waiters.push((token, changed));
         // The first of several that wait says what came before.
-        if renewal.waiters.len() == 1 || (stale && renewal.started) {
+        if renewal.waiters.is_empty() || (stale && renewal.started) {
             renewal.started = false;
             renewal.ahead = ahead;
         }
-        Ok(())
+        renewal
+    }
+
+    /// The value of a variable that the agent gets.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let own = self.spec_in_use().env.0.get(name);
+        let value = own.or_else(|| self.settings.inherited.0.get(name));
+        value.cloned().flatten()
     }
 
     /// The command lines of all agents that there are or may be.
@@ -209,6 +232,7 @@ impl Bridge {
 
     /// There will be no new agent: everyone is told why. The environment stays changed.
     pub(super) fn renewal_failed(&mut self, error: &Error, outlet: &mut impl Outlet) {
+        self.keys_are_lost(error, outlet);
         let waiters = self.renewal.take().map(|renewal| renewal.waiters);
         for (token, _) in waiters.unwrap_or_default() {
             outlet.reply(token, Err(error.clone()));

@@ -196,7 +196,7 @@ impl Bridge {
         let Some(agent) = self.agent.as_mut() else {
             return;
         };
-        if needed || !self.listings.is_empty() {
+        if needed || !self.listings.is_empty() || !self.signing.is_empty() {
             agent.used = now;
         }
         let ready = matches!(agent.phase, Phase::Ready(_));

@@ -193,6 +193,11 @@ impl Bridge {
                     self.was_set(call, asked, Ok(&state), now, outlet);
                 }
             }
+            AgentEvent::Done { call } => {
+                if let Some(Call::Sign) = self.calls.remove(&call) {
+                    self.signed(call, &Ok(()), outlet);
+                }
+            }
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
             AgentEvent::SessionLost { session, error } => {
@@ -298,6 +303,7 @@ impl Bridge {
             Some(Call::List { session }) => self.listed(&session, None, now, outlet),
             Some(Call::Look { session }) => self.looked(&session, None, now, outlet),
             Some(Call::ListAll) => self.agent_listed(call, None, now, outlet),
+            Some(Call::Sign) => self.signed(call, &Err(error), outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }
@@ -318,6 +324,7 @@ impl Bridge {
             let status = self.status(now);
             outlet.reply(token, Ok(Reply::Status(Box::new(status))));
         }
+        self.sign_in_anew(now, outlet);
         let ids: Vec<String> = self.sessions.keys().cloned().collect();
         for id in ids {
             self.climb(&id, now, outlet);

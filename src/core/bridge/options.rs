@@ -16,6 +16,7 @@ impl Bridge {
     /// The dialect of an agent that is about to be started.
     pub(super) fn dialect(&self, spec: &AgentSpec) -> Box<dyn Dialect> {
         let launch = Launch {
+            command: spec.command.clone(),
             args: spec.args.clone(),
             cwd: spec.cwd.clone(),
             env: Variables::default(),

@@ -3,7 +3,7 @@
 use super::{Bridge, Phase};
 use crate::core::error::Error;
 use crate::core::mcp;
-use crate::proto::wire::{McpServer, Variables};
+use crate::proto::wire::McpServer;
 
 impl Bridge {
     /// What a session with these servers of its own gets, as far as it can be told by now: whether the agent reaches
@@ -16,11 +16,6 @@ impl Bridge {
         if let Some(Phase::Ready(info)) = self.agent.as_ref().map(|agent| &agent.phase) {
             mcp::reached(&all, &spec.command, info.capabilities)?;
         }
-        let Variables(inherited) = &self.settings.inherited;
-        let variable = |name: &str| {
-            let own = spec.env.0.get(name);
-            own.or_else(|| inherited.get(name)).cloned().flatten()
-        };
-        mcp::filled(&all, &variable)
+        mcp::filled(&all, &|name: &str| self.variable(name))
     }
 }

@@ -11,7 +11,9 @@ impl Bridge {
         if let Some(agent) = &mut self.agent {
             agent.postpone(by);
         }
-        for until in self.listings.iter_mut().filter_map(|l| l.until.as_mut()) {
+        let listings = self.listings.iter_mut().map(|l| &mut l.until);
+        let signing = self.signing.iter_mut().map(|s| &mut s.until);
+        for until in listings.chain(signing).flatten() {
             *until += by;
         }
         self.sessions.for_each_awake(|session| session.postpone(by));
@@ -34,6 +36,11 @@ impl Bridge {
             .listings
             .iter()
             .filter_map(|l| Some((l.until?, "session/list")));
+        let signing = self
+            .signing
+            .iter()
+            .filter_map(|s| Some((s.until?, "authenticate")));
+        let listings = listings.chain(signing);
         let times = agent.into_iter().chain(process).chain(restart);
         let times = times.chain(sessions).chain(listings);
         let idle = self.idle_check.filter(|_| !self.is_ending());

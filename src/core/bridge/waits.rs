@@ -1,7 +1,7 @@
 //! Waits that are given up, and what is said then.
 
 use super::processes::Process;
-use super::{Bridge, Phase};
+use super::{Agent, Bridge, Phase};
 use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::limits::Wait;
@@ -149,6 +149,16 @@ impl Bridge {
         let what = "the agent did not answer the call to set it";
         let advice = "session/state will tell if it does so after all";
         self.gave_up_session(Wait::Set, id, what, advice, now)
+    }
+
+    /// The agent did not sign in, or out, in time.
+    pub(super) fn signed_too_late(&self, signs_in: bool, now: Instant) -> Error {
+        let method = if signs_in { "authenticate" } else { "logout" };
+        let process = self.agent.as_ref().and_then(Agent::first_process);
+        let heard = process.and_then(|p| p.last_word(now));
+        let what = format!("the agent did not answer {method}");
+        let advice = "call again; --timeout authenticate=… gives it more time";
+        self.gave_up(Wait::Authenticate, &what, advice, process, heard)
     }
 
     /// A process did not start in time.

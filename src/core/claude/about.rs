@@ -3,7 +3,10 @@
 use super::{launch, state, tools};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
-use crate::proto::wire::{AgentCapabilities, AuthMethod, McpServer, SessionOptions};
+use crate::proto::wire::{
+    AgentCapabilities, AuthMethod, AuthVariable, CommandLine, McpServer, SessionOptions, SignIn,
+    Variables,
+};
 
 /// How hard a model can be told to think.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
@@ -40,31 +43,44 @@ fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error>
     }
 }
 
-/// How users of the CLI sign in.
+/// How users of the CLI sign in, which was started by this command.
 #[must_use]
-pub fn auth_methods() -> Vec<AuthMethod> {
-    let method = |id: &str, name: &str, description: &str| AuthMethod {
+pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
+    let method = |id: &str, name: &str, description: &str, way: SignIn| AuthMethod {
         id: id.to_owned(),
         name: name.to_owned(),
         description: Some(description.to_owned()),
+        way,
+    };
+    let login = CommandLine {
+        command: command.to_owned(),
+        args: ["auth", "login"].map(str::to_owned).to_vec(),
+        env: Variables::default(),
+    };
+    let key = AuthVariable {
+        name: "ANTHROPIC_API_KEY".to_owned(),
+        label: None,
+        secret: true,
+        optional: false,
+    };
+    let keys = SignIn::EnvVar {
+        vars: vec![key],
+        link: None,
     };
     vec![
         method(
             "login",
-            "run `claude` and call /login",
-            "an account, by the CLI itself",
+            "an account",
+            "by the CLI itself, in a terminal",
+            SignIn::Terminal(login),
         ),
-        method(
-            "apiKey",
-            "set ANTHROPIC_API_KEY",
-            "a key, in the agent's environment",
-        ),
+        method("apiKey", "a key", "in the agent's environment", keys),
     ]
 }
 
-/// What is known of a CLI of this version; `stored` where it is known where it keeps its sessions.
+/// What is known of a CLI of this version that was started by this command; `stored` where it is known where it keeps its sessions.
 #[must_use]
-pub fn about(version: &str, stored: bool) -> AgentInfo {
+pub fn about(version: &str, stored: bool, command: &str) -> AgentInfo {
     AgentInfo {
         name: Some("claude-code".to_owned()),
         title: Some("Claude Code".to_owned()),
@@ -79,7 +95,8 @@ pub fn about(version: &str, stored: bool) -> AgentInfo {
             embedded_context: true,
             mcp_http: true,
             mcp_sse: true,
+            logout: false,
         },
-        auth_methods: auth_methods(),
+        auth_methods: auth_methods(command),
     }
 }

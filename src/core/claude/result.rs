@@ -1,5 +1,6 @@
 //! How a turn ended, from its `result` frame.
 
+use super::CLAUDE;
 use super::about::auth_methods;
 use super::frames::Failure;
 use crate::core::error::{Error, ErrorKind};
@@ -93,7 +94,7 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
             Some("authentication_failed" | "oauth_org_not_allowed")
         );
     let mut error = if signs_in {
-        Error::auth_required(&said, &auth_methods())
+        Error::auth_required(&said, &auth_methods(CLAUDE))
     } else {
         Error::new(ErrorKind::Session, said.clone())
     };

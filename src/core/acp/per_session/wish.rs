@@ -1,0 +1,78 @@
+//! What a process is asked as soon as it is ready.
+
+use crate::core::acp::Acp;
+use crate::core::dialect::{Dialect as _, Opening, Outgoing, Place};
+use crate::core::event::CallId;
+use crate::proto::wire::{McpServer, SessionOptions};
+
+/// What is asked of a process that is not ready yet.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Open {
+        call: CallId,
+        way: Way,
+        cwd: String,
+        mcp_servers: Vec<McpServer>,
+    },
+    /// To sign in by this method, or with `None` to sign out.
+    Sign {
+        call: CallId,
+        method: Option<String>,
+    },
+    List {
+        call: CallId,
+        cwd: Option<String>,
+        cursor: Option<String>,
+    },
+}
+
+/// How a session is to be opened.
+#[derive(Debug)]
+pub(super) enum Way {
+    New,
+    Resume(String),
+    Load(String),
+}
+
+impl Wish {
+    pub fn call(&self) -> CallId {
+        match self {
+            Self::Open { call, .. } | Self::Sign { call, .. } | Self::List { call, .. } => *call,
+        }
+    }
+
+    pub fn ask(self, acp: &mut Acp, out: &mut Outgoing) {
+        match self {
+            Self::Open {
+                call,
+                way,
+                cwd,
+                mcp_servers,
+            } => {
+                let place = Place {
+                    cwd: &cwd,
+                    mcp_servers: &mcp_servers,
+                    // ACP opens without them, and does not fork.
+                    options: &SessionOptions::default(),
+                    fork: false,
+                };
+                let way = match &way {
+                    Way::New => Opening::New,
+                    Way::Resume(id) => Opening::Resume(id),
+                    Way::Load(id) => Opening::Load(id),
+                };
+                acp.open(call, way, &place, out);
+            }
+            Self::Sign {
+                call,
+                method: Some(method),
+            } => {
+                acp.authenticate(call, &method, out);
+            }
+            Self::Sign { call, method: None } => acp.logout(call, out),
+            Self::List { call, cwd, cursor } => {
+                acp.list(call, cwd.as_deref(), cursor.as_deref(), out);
+            }
+        }
+    }
+}

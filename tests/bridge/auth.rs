@@ -1,0 +1,281 @@
+//! Signing in to an agent and out, in each of the ways that agents have.
+
+use crate::harness::claude;
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::say;
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+
+const SECRET: &str = "5eCr3t-t0k3n";
+
+const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
+
+/// What an agent refuses as long as nobody is signed in.
+fn refusal() -> Value {
+    json!({"error": {"code": -32000, "message": "Authentication required"}})
+}
+
+/// The answer to `initialize` of an agent that has all ways.
+fn hello() -> Value {
+    let methods = json!([
+        {"id": "browser", "name": "Log in with a browser"},
+        {"id": "key", "name": "Use a key", "type": "env_var", "link": "https://keys", "vars": [
+            {"name": "TOKEN"}, {"name": "ORG", "optional": true, "secret": false}]},
+        {"id": "shell", "name": "Log in by hand", "type": "terminal", "args": ["login"], "env": {"A": "b"}},
+    ]);
+    json!([[{"reply": {"protocolVersion": 1, "authMethods": methods,
+        "agentCapabilities": {"auth": {"logout": {}}, "sessionCapabilities": {"resume": {}}}}}]])
+}
+
+fn authenticate(s: &mut Server, method: &str) -> Value {
+    s.call("agent/authenticate", &json!({"methodId": method}))
+}
+
+#[test]
+fn an_agent_signs_in_and_what_failed_goes_on_without_a_restart() {
+    let mut s = Server::initialized(&[]);
+    let status = s.connect(&json!({
+        "initialize": hello(),
+        "authenticate": [[{"reply": {}}]],
+        "logout": [[{"reply": {}}]],
+        "session/new": [[refusal()], [{"default": true}]],
+        "session/prompt": [[refusal()], [say("signed in"), {"reply": {"stopReason": "end_turn"}}]],
+    }));
+    assert_eq!(status["capabilities"]["logout"], true);
+    let error = s.call_error("session/ensure", &json!({}));
+    assert_eq!(error["data"]["kind"], "authRequired");
+    assert_eq!(
+        authenticate(&mut s, "browser"),
+        json!({"done": true, "run": null})
+    );
+    s.ensure("default");
+    assert_eq!(s.prompt("x").summary["errors"][0]["kind"], "authRequired");
+    authenticate(&mut s, "browser");
+    assert_eq!(s.prompt("x").summary["text"], "signed in");
+    assert_eq!(s.call("agent/logout", &json!({})), json!({}));
+    let log = s.finish().log;
+    let asked: Vec<&Value> = calls(&log, "authenticate")
+        .iter()
+        .map(|c| &c["params"])
+        .collect();
+    assert_eq!(asked, [&json!({"methodId": "browser"}); 2]);
+    assert_eq!(calls(&log, "logout").len(), 1);
+    let can = &calls(&log, "initialize")[0]["params"]["clientCapabilities"];
+    assert_eq!(can["auth"]["terminal"], true);
+}
+
+#[test]
+fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
+    let world = World::new();
+    let args = ["--log-level", "trace"];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    let script = s.world.script(
+        &json!({"initialize": hello(), "authenticate": [[{"reply": {}}]],
+        "session/resume": [[{"reply": {}}]]}),
+    );
+    let seen = s.world.dir.join("seen");
+    let text = format!(
+        "#!/bin/sh\necho \"${{TOKEN-none}}\" >> '{}'\nexec '{FAKE_AGENT}' '{script}'\n",
+        seen.display()
+    );
+    let program = s.world.executable("agent.sh", &text);
+    s.call("agent/connect", &json!({"command": program}));
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    assert_eq!(s.prompt("one").summary["text"], "one");
+    for (env, why) in [
+        (json!({}), "the method needs TOKEN"),
+        (json!({"TOKEN": null}), "the method needs TOKEN"),
+        (
+            json!({"TOKEN": SECRET, "OTHER": SECRET}),
+            "\"OTHER\" is none of the method's variables: TOKEN, ORG",
+        ),
+    ] {
+        let error = s.call_error(
+            "agent/authenticate",
+            &json!({"methodId": "key", "env": env}),
+        );
+        assert_eq!(error["data"]["field"], "env");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+        assert!(!error.to_string().contains(SECRET), "{error}");
+    }
+    let keys = json!({"methodId": "key", "env": {"TOKEN": SECRET}});
+    assert_eq!(s.call("agent/authenticate", &keys)["done"], true);
+    s.agent_states(&RESTART);
+    assert_eq!(s.prompt("two").summary["text"], "two");
+    // The agent has the key already: it is asked, and not started again.
+    assert_eq!(authenticate(&mut s, "key")["done"], true);
+    assert_eq!(
+        std::fs::read_to_string(seen).unwrap(),
+        format!("none\n{SECRET}\n")
+    );
+    let end = s.finish();
+    let order = ["authenticate", "session/resume"];
+    let methods: Vec<&str> = end
+        .log
+        .iter()
+        .filter_map(|l| l["method"].as_str())
+        .collect();
+    let first: Vec<&str> = methods.into_iter().filter(|m| order.contains(m)).collect();
+    assert_eq!(first, ["authenticate", "session/resume", "authenticate"]);
+    assert!(!end.stderr.contains(SECRET), "{}", end.stderr);
+}
+
+#[test]
+fn what_is_done_in_a_terminal_is_told_whole() {
+    let mut s = Server::initialized(&[]);
+    let status = s.connect(&json!({"initialize": hello()}));
+    let answer = authenticate(&mut s, "shell");
+    let args = &status["args"];
+    let run = json!({"command": FAKE_AGENT, "args": [args[0], "login"], "env": {"A": "b"}});
+    assert_eq!(answer, json!({"done": false, "run": run}));
+    let told = &status["authMethods"][2];
+    assert_eq!(
+        (&told["type"], &told["command"], &told["args"]),
+        (&json!("terminal"), &run["command"], &run["args"])
+    );
+    assert_eq!(
+        status["authMethods"][1]["vars"][0],
+        json!({"name": "TOKEN", "label": null, "secret": true, "optional": false})
+    );
+    assert!(calls(&s.finish().log, "authenticate").is_empty());
+}
+
+#[test]
+fn what_cannot_be_done_says_what_can() {
+    let mut s = Server::initialized(&[]);
+    let of = |s: &mut Server, method: &str, params: Value, kind: &str, words: &str| {
+        let error = s.call_error(method, &params);
+        assert_eq!(error["data"]["kind"], kind, "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains(words),
+            "{error}"
+        );
+    };
+    of(
+        &mut s,
+        "agent/authenticate",
+        json!({"methodId": "x"}),
+        "outOfOrder",
+        "agent/connect",
+    );
+    of(
+        &mut s,
+        "agent/logout",
+        json!({}),
+        "outOfOrder",
+        "agent/connect",
+    );
+    s.connect(&json!({"initialize": hello(), "authenticate": [[{"error": {"code": -32603, "message": "window closed"}}]]}));
+    of(
+        &mut s,
+        "agent/authenticate",
+        json!({"methodId": "x"}),
+        "invalidParams",
+        "browser, key, shell",
+    );
+    of(
+        &mut s,
+        "agent/authenticate",
+        json!({"methodId": "browser", "env": {"A": "b"}}),
+        "invalidParams",
+        "type envVar",
+    );
+    of(
+        &mut s,
+        "agent/authenticate",
+        json!({"methodId": "browser"}),
+        "authRequired",
+        "window closed",
+    );
+    let mut s = Server::ready(&json!({}));
+    of(
+        &mut s,
+        "agent/authenticate",
+        json!({"methodId": "x"}),
+        "invalidParams",
+        "the agent offers none",
+    );
+    of(&mut s, "agent/logout", json!({}), "outOfOrder", "no logout");
+}
+
+#[test]
+fn a_sign_in_ends_with_its_agent_and_with_its_time() {
+    for (steps, args, kind) in [
+        (json!([{"exit": 3}]), vec![], "agentExited"),
+        (
+            json!([{"stderr": "Open https://login in a browser"}, {"hang": true}]),
+            vec!["--timeout", "authenticate=300ms"],
+            "timeout",
+        ),
+    ] {
+        let mut s = Server::initialized(&args);
+        s.connect(&json!({"initialize": hello(), "authenticate": [steps]}));
+        let error = s.call_error("agent/authenticate", &json!({"methodId": "browser"}));
+        assert_eq!(error["data"]["kind"], kind, "{error}");
+        if kind == "timeout" {
+            assert_eq!(error["data"]["stage"], "authenticate");
+            assert!(
+                error["message"].as_str().unwrap().contains("https://login"),
+                "{error}"
+            );
+        } else {
+            s.agent_states(&["disconnected"]);
+        }
+    }
+}
+
+#[test]
+fn keys_of_an_agent_that_does_not_come_back_are_told_to_be_lost() {
+    let mut s = Server::initialized(&[]);
+    let script = s.world.script(&json!({"initialize": hello()}));
+    let text = format!("#!/bin/sh\n[ -z \"$TOKEN\" ] || exit 7\nexec '{FAKE_AGENT}' '{script}'\n");
+    let program = s.world.executable("agent.sh", &text);
+    s.call("agent/connect", &json!({"command": program}));
+    s.agent_states(&["starting", "ready"]);
+    let keys = json!({"methodId": "key", "env": {"TOKEN": SECRET}});
+    let error = s.call_error("agent/authenticate", &keys);
+    assert_eq!(error["data"]["kind"], "agentStart", "{error}");
+    s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
+}
+
+#[test]
+fn each_session_with_a_process_of_its_own_is_signed_in_where_the_next_one_begins() {
+    let mut s = Server::initialized(&[]);
+    let script = s.world.script(
+        &json!({"initialize": hello(), "authenticate": [[{"reply": {}}]],
+        "session/new": [[refusal()], [{"default": true}]]}),
+    );
+    s.call(
+        "agent/connect",
+        &json!({"command": FAKE_AGENT, "args": [script], "childPerSession": true}),
+    );
+    s.agent_states(&["starting", "ready"]);
+    s.call_error("session/ensure", &json!({}));
+    authenticate(&mut s, "browser");
+    s.ensure("default");
+    assert_eq!(calls(&s.finish().log, "initialize").len(), 1);
+}
+
+#[test]
+fn the_cli_of_claude_says_how_it_is_done() {
+    let mut s = claude::server(&[], &json!({}));
+    let status = s.connect_claude(&json!({}));
+    assert_eq!(status["authMethods"][0]["args"], json!(["auth", "login"]));
+    assert_eq!(
+        authenticate(&mut s, "login")["run"]["args"],
+        json!(["auth", "login"])
+    );
+    let keys = json!({"methodId": "apiKey", "env": {"ANTHROPIC_API_KEY": SECRET}});
+    assert_eq!(s.call("agent/authenticate", &keys)["done"], true);
+    s.agent_states(&RESTART);
+    let error = s.call_error("agent/logout", &json!({}));
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("`claude auth logout`"),
+        "{error}"
+    );
+}
