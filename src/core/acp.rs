@@ -128,8 +128,15 @@ impl Acp {
 
     fn agent_error(&self, pending: &Pending, e: &RpcError<'_>) -> Error {
         let signing = matches!(pending, Pending::Authenticate(_));
-        if !signing && e.code == wire::AUTH_REQUIRED {
-            return Error::auth_required(&e.message, &self.info.auth_methods);
+        if !signing && auth::wants_sign_in(e) {
+            let said = answers::error_text(e);
+            let mut error = Error::auth_required(&said, &self.info.auth_methods);
+            if e.code != wire::AUTH_REQUIRED {
+                // It stands for more than its code: a key may be wrong that is there.
+                error.message = format!("{}; the agent said: {}", error.message, clip(&said));
+                error = error.with("raw", e.raw.get());
+            }
+            return error;
         }
         let kind = match pending {
             Pending::Authenticate(_) if !answers::is_network(e) => ErrorKind::AuthRequired,

@@ -241,6 +241,32 @@ fn keys_of_an_agent_that_does_not_come_back_are_told_to_be_lost() {
 }
 
 #[test]
+fn an_expired_login_is_recognised_behind_other_codes() {
+    let expired = json!({"error": {"code": -32603, "message": "Internal error", "data": {"message": "Your access token \
+        could not be refreshed. Please sign in again.", "codexErrorInfo": "unauthorized"}}});
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"initialize": hello(), "session/prompt": [[expired]]}));
+    s.ensure("default");
+    let turn = s.prompt("x");
+    let error = &turn.summary["errors"][0];
+    assert_eq!(error["kind"], "authRequired");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("Use a key: set TOKEN"),
+        "{error}"
+    );
+    assert!(
+        error["data"]["agentMessage"]
+            .as_str()
+            .unwrap()
+            .contains("refreshed"),
+        "{error}"
+    );
+}
+
+#[test]
 fn each_session_with_a_process_of_its_own_is_signed_in_where_the_next_one_begins() {
     let mut s = Server::initialized(&[]);
     let script = s.world.script(

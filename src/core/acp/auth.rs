@@ -1,8 +1,9 @@
-//! Signing in: the ways that an agent has.
+//! Signing in: the ways that an agent has, and errors that stand for a login that is missing or expired.
 
-use super::answers::{owned, read};
+use super::answers::{error_text, owned, read};
 use crate::core::dialect::Launch;
-use crate::proto::acp::{AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
+use crate::proto::acp::{AUTH_REQUIRED, AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
+use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AuthMethod, AuthVariable, CommandLine, SignIn, Variables};
 use serde_json::value::RawValue;
 
@@ -58,10 +59,77 @@ fn variable(raw: &RawValue) -> Option<AuthVariable> {
     })
 }
 
+/// What agents say where a login is missing, expired or refused, but the code is not ACP's for that.
+const SIGNS: &[&str] = &[
+    // Claude Code's own words, behind -32603 in its adapter (vellum-assistant#40585).
+    "failed to authenticate.",
+    "please run /login",
+    "not logged in",
+    // Codex, recorded; and where its token cannot be refreshed (codex-acp#495).
+    "unexpected status 401 unauthorized",
+    "please sign in again",
+    "please log out and sign in again",
+    // What OpenAI says of an expired token (pi-acp#107).
+    "authentication token is expired",
+];
+
+/// The names that agents have for it in `data`: Codex (codex-acp#495), and Claude Code as in its own frames.
+const WORDS: &[&str] = &[
+    "unauthorized",
+    "authentication_failed",
+    "oauth_org_not_allowed",
+];
+
+/// What is said with ACP's code for it where something else is meant (connectonion#962).
+const OTHERS: &[&str] = &[
+    "not initialized",
+    "already initialized",
+    "already open",
+    "busy",
+];
+
+/// What is said with it where it is meant.
+const MEANT: &[&str] = &[
+    "auth",
+    "log in",
+    "login",
+    "logged",
+    "sign in",
+    "credential",
+    "key",
+];
+
+/// The code of an agent that gives the status of its model's answer as its own: gemini, recorded.
+const UNAUTHORIZED: i64 = 401;
+
+/// Whether an agent's error says that its user has to sign in.
+pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
+    let text = error_text(e).to_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+    match e.code {
+        AUTH_REQUIRED => says(MEANT) || !says(OTHERS),
+        UNAUTHORIZED => true,
+        _ => says(SIGNS) || names_it(e.data),
+    }
+}
+
+fn names_it(data: Option<&RawValue>) -> bool {
+    crate::proto::json::raw_object! {
+        struct Data { codex = "codexErrorInfo", zedcodex = "codex_error_info", claude = "errorKind" }
+    }
+    let data: Data<'_> = read(data);
+    let words = [data.codex, data.zedcodex, data.claude].map(owned);
+    words
+        .iter()
+        .flatten()
+        .any(|word| WORDS.contains(&word.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::proto::rpc::{self, Message};
+    use serde_json::{Value, json};
 
     #[test]
     fn ways_are_told_apart() {
@@ -103,6 +171,54 @@ mod tests {
             let raw = serde_json::value::to_raw_value(&given).unwrap();
             let told = serde_json::to_value(method(&raw, &launch)).unwrap();
             assert_eq!(told, want);
+        }
+    }
+
+    fn wants(error: &Value) -> bool {
+        let line = json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string();
+        match rpc::parse(&line) {
+            Ok(Message::Response { outcome, .. }) => wants_sign_in(&outcome.unwrap_err()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_missing_or_expired_login_is_told_from_other_errors() {
+        let signed_out = [
+            json!({"code": -32000, "message": "Authentication required"}),
+            json!({"code": -32000, "message": "Server error"}),
+            json!({"code": -32000, "message": "Server is busy", "data": {"details": "auth required"}}),
+            // As recorded of gemini and zedcodex.
+            json!({"code": 401, "message": "{\"error\":{\"message\":\"mock invalid api key\",\"code\":401}}"}),
+            json!({"code": -32603, "message": "Internal error", "data": {"message":
+                "unexpected status 401 Unauthorized: mock invalid api key, url: http://x", "codex_error_info": "other"}}),
+            // As reported of codex-acp and of Claude's adapter.
+            json!({"code": -32603, "message": "Internal error", "data": {"message":
+                "Your access token could not be refreshed because you have since logged out or signed in to another \
+                 account. Please sign in again."}}),
+            json!({"code": -32603, "message": "Internal error", "data": {"message": "x", "codexErrorInfo": "unauthorized"}}),
+            json!({"code": -32603, "message": "Internal error: Failed to authenticate. API Error: 401 {}"}),
+            json!({"code": -32603, "message": "Internal error: Not logged in · Please run /login"}),
+            json!({"code": -32603, "message": "Internal error: x", "data": {"errorKind": "authentication_failed"}}),
+            json!({"code": -32603, "message": "Provided authentication token is expired."}),
+        ];
+        for error in signed_out {
+            assert!(wants(&error), "{error}");
+        }
+        let others = [
+            json!({"code": -32000, "message": "Connection is already initialized"}),
+            json!({"code": -32000, "message": "x", "data": {"details": "Connection is not initialized"}}),
+            json!({"code": -32000, "message": "Session is busy"}),
+            // As recorded.
+            json!({"code": -32603, "message": "Internal error: API Error: 400 mock 400", "data": {"errorKind": "unknown"}}),
+            json!({"code": -32603, "message": "Internal error", "data": {"message":
+                "unexpected status 529 <unknown status code>: Overloaded", "codex_error_info": "other"}}),
+            json!({"code": 400, "message": "mock bad request"}),
+            // Of an MCP server, not of the agent.
+            json!({"code": -32603, "message": "MCP load failed for Vercel: Unauthorized"}),
+        ];
+        for error in others {
+            assert!(!wants(&error), "{error}");
         }
     }
 }
