@@ -17,7 +17,7 @@ pub mod result;
 mod servers;
 mod session;
 mod state;
-mod tools;
+pub mod tools;
 mod uuids;
 
 use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};

@@ -1,10 +1,29 @@
 //! What an agent may do: a pure judgement of what it asks for.
 //!
-//! A [`Policy`] looks at a [`Subject`] and gives a [`Verdict`]: allow, ask or deny, and which rule said so.
+//! A [`Policy`] looks at a [`Subject`] and gives a [`Verdict`]: allow, ask or deny, and which rule said so. Among the
+//! rules that fit, deny goes before ask, and ask before allow; where none fits the mode or preset holds.
 
+mod command;
+mod input;
+mod line;
+mod listed;
+mod names;
+mod path;
+mod preset;
+mod rule;
 mod subject;
+#[cfg(test)]
+mod tests;
+mod wild;
 
+pub use names::{Names, unknown};
+pub use preset::{PRESETS, Preset};
+pub use rule::Rule;
 pub use subject::{Subject, Tool};
+
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::wire::SessionOptions;
+use line::Line;
 
 /// What is done with what an agent asks for; what is later in this list goes before what is earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +34,21 @@ pub enum Effect {
     Ask,
     /// It may not.
     Deny,
+}
+
+impl Effect {
+    /// Every effect.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Its name, as it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// What holds where no rule says anything.
@@ -32,6 +66,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Approve, Self::Reads, Self::Ask, Self::Deny];
+
     /// Its name, as it is written.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -40,6 +77,15 @@ impl Mode {
             Self::Reads => "reads",
             Self::Ask => "ask",
             Self::Deny => "deny",
+        }
+    }
+
+    fn judge(self, subject: &Subject) -> Effect {
+        match self {
+            Self::Approve => Effect::Allow,
+            Self::Reads if subject.only_reads() => Effect::Allow,
+            Self::Reads | Self::Ask => Effect::Ask,
+            Self::Deny => Effect::Deny,
         }
     }
 }
@@ -55,9 +101,14 @@ pub struct Verdict {
 /// Rules, and what holds beyond them.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
+    rules: Vec<Rule>,
     mode: Mode,
+    /// Goes before the mode.
+    preset: Option<&'static Preset>,
     always: bool,
     unanswered_allows: bool,
+    names: Names,
+    home: Option<String>,
 }
 
 /// A policy without rules.
@@ -70,20 +121,150 @@ impl From<Mode> for Policy {
     }
 }
 
+/// Lists of tools: `(label, entries, effect)`.
+type List<'a> = (&'a str, &'a [String], Effect);
+
 impl Policy {
+    /// A policy without rules, of which nothing is known yet but the home directory, for `~` in patterns of paths.
+    #[must_use]
+    pub fn at_home(home: Option<String>) -> Self {
+        Self {
+            home,
+            ..Self::default()
+        }
+    }
+
+    /// Sets what holds where no rule fits.
+    pub fn set_mode(&mut self, mode: Mode) {
+        (self.mode, self.preset) = (mode, None);
+    }
+
+    /// Sets what holds where no rule fits.
+    pub fn set_preset(&mut self, preset: &'static Preset) {
+        self.preset = Some(preset);
+    }
+
+    /// Sets whether "always" goes before "once".
+    pub fn set_always(&mut self, always: bool) {
+        self.always = always;
+    }
+
+    /// Sets whether a question is allowed that nobody answers.
+    pub fn set_unanswered_allows(&mut self, allows: bool) {
+        self.unanswered_allows = allows;
+    }
+
+    /// Declares a tool that is not known otherwise.
+    pub fn declare(&mut self, name: &str) {
+        self.names.declared.push(name.to_owned());
+    }
+
+    /// The names of tools that rules may have.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What `~` stands for in rules.
+    #[must_use]
+    pub fn home(&self) -> Option<&str> {
+        self.home.as_deref()
+    }
+
+    /// Adds a rule.
+    pub fn add(&mut self, rule: Rule) {
+        self.rules.push(rule);
+    }
+
+    /// Adds an entry of a list of tools, as Claude Code writes them.
+    ///
+    /// # Errors
+    /// There is no such tool, or it cannot be looked at in such a way.
+    pub fn add_listed(&mut self, entry: &str, list: &str, effect: Effect) -> Result<(), String> {
+        let label = format!("{list} {entry:?}");
+        let rule = listed::rule(entry, label, effect, &self.names, self.home())?;
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// Whether the lists of a session can be held; `servers` are its MCP servers, if all of them are known.
+    ///
+    /// # Errors
+    /// An entry names no tool, or wants of it what cannot be looked at.
+    pub fn check_lists(
+        &self,
+        options: &SessionOptions,
+        servers: Option<Vec<String>>,
+    ) -> Result<(), Error> {
+        let names = Names {
+            declared: self.names.declared.clone(),
+            servers,
+        };
+        for (list, entries, effect) in lists(options) {
+            for entry in entries {
+                listed::rule(entry, String::new(), effect, &names, self.home()).map_err(|why| {
+                    let error =
+                        Error::new(ErrorKind::InvalidTool, format!("options.{list}: {why}"));
+                    error
+                        .with("field", format!("options.{list}"))
+                        .with("tool", entry.as_str())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// What it says of a subject.
     #[must_use]
     pub fn judge(&self, subject: &Subject) -> Verdict {
-        let effect = match self.mode {
-            Mode::Approve => Effect::Allow,
-            Mode::Reads if subject.only_reads() => Effect::Allow,
-            Mode::Reads | Mode::Ask => Effect::Ask,
-            Mode::Deny => Effect::Deny,
-        };
-        Verdict {
-            effect,
-            by: format!("permissions {:?}", self.mode.name()),
+        self.judge_in(subject, &SessionOptions::default())
+    }
+
+    /// What it says of a subject in a session with such options: their lists of tools are rules, too.
+    #[must_use]
+    pub fn judge_in(&self, subject: &Subject, options: &SessionOptions) -> Verdict {
+        let line = subject.command.as_deref().map(Line::of);
+        let own = self.rules_of(options);
+        let mut strongest: Option<&Rule> = None;
+        for rule in self.rules.iter().chain(&own) {
+            if strongest.is_none_or(|s| rule.effect > s.effect) && rule.fits(subject, line.as_ref())
+            {
+                strongest = Some(rule);
+            }
         }
+        if let Some(rule) = strongest {
+            return Verdict {
+                effect: rule.effect,
+                by: rule.label.clone(),
+            };
+        }
+        match self.preset {
+            Some(preset) => Verdict {
+                effect: preset.judge(subject),
+                by: format!("preset {:?}", preset.name),
+            },
+            None => Verdict {
+                effect: self.mode.judge(subject),
+                by: format!("permissions {:?}", self.mode.name()),
+            },
+        }
+    }
+
+    /// The rules that the lists of a session are.
+    fn rules_of(&self, options: &SessionOptions) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (list, entries, effect) in lists(options) {
+            for entry in entries {
+                let label = format!("{list} {entry:?}");
+                // They were checked when the session was opened, by an earlier acpipe with other words perhaps.
+                match listed::rule(entry, label.clone(), effect, &self.names, self.home()) {
+                    Ok(rule) => rules.push(rule),
+                    Err(_) if effect == Effect::Deny => rules.push(Rule::for_all(label, effect)),
+                    Err(_) => {}
+                }
+            }
+        }
+        rules
     }
 
     /// Whether "always" goes before "once" among the options that an agent offers.
@@ -101,4 +282,11 @@ impl Policy {
             Effect::Deny
         }
     }
+}
+
+fn lists(options: &SessionOptions) -> [List<'_>; 2] {
+    [
+        ("disallowedTools", &options.disallowed_tools, Effect::Deny),
+        ("allowedTools", &options.allowed_tools, Effect::Allow),
+    ]
 }

@@ -196,7 +196,8 @@ impl Bridge {
                 ..default.clone()
             },
         };
-        options::check(spec.protocol, &spec.options, &[])?;
+        let policy = &self.settings.policy;
+        options::check(spec.protocol, &spec.options, &[], policy)?;
         Ok(spec)
     }
 

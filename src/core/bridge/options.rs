@@ -8,6 +8,7 @@ use crate::core::claude::{self, Claude};
 use crate::core::dialect::{Dialect, Launch};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::mcp;
+use crate::core::policy::Policy;
 use crate::core::session::Session;
 use crate::core::setting::Setting;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
@@ -49,7 +50,8 @@ impl Bridge {
             _ => servers,
         };
         mcp::check(servers)?;
-        check(spec.protocol, &options, &self.servers(servers)?)?;
+        let servers = self.servers(servers)?;
+        check(spec.protocol, &options, &servers, &self.settings.policy)?;
         Ok(options)
     }
 
@@ -97,11 +99,12 @@ impl Session {
     }
 }
 
-/// Whether an agent of this protocol can hold such options.
+/// Whether an agent of this protocol can hold such options; an ACP agent's lists of tools are held by the policy.
 pub(super) fn check(
     protocol: Protocol,
     options: &SessionOptions,
     servers: &[McpServer],
+    policy: &Policy,
 ) -> Result<(), Error> {
     if let Some(directory) = options.additional_directories.iter().find(|d| !absolute(d)) {
         let why = format!("{directory:?} is no absolute path");
@@ -116,16 +119,23 @@ pub(super) fn check(
             let own = SessionOptions {
                 model: None,
                 mode: None,
+                allowed_tools: Vec::new(),
+                disallowed_tools: Vec::new(),
                 ..options.clone()
             };
             let said = serde_json::to_value(&own).ok();
             let first = said
                 .as_ref()
                 .and_then(|said| said.as_object()?.keys().next());
-            first.map_or(Ok(()), |name| {
-                let why = "agents that speak ACP take no such option: only model and mode";
-                Err(invalid(&format!("options.{name}"), why))
-            })
+            if let Some(name) = first {
+                let why = "agents that speak ACP take no such option: only model, mode, allowedTools and \
+                           disallowedTools";
+                return Err(invalid(&format!("options.{name}"), why));
+            }
+            // Servers that the client does not name may stand in the agent's own settings.
+            let names = servers.iter().map(|server| server.name.clone());
+            let names = Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty());
+            policy.check_lists(options, names)
         }
     }
 }

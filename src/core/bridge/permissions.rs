@@ -8,7 +8,9 @@ use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{Effect, Subject};
 use crate::core::session::{Ask, Asked};
-use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
+use crate::proto::wire::{
+    AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams, Protocol,
+};
 use std::time::Instant;
 use tracing::warn;
 
@@ -55,7 +57,7 @@ impl Bridge {
         let subject = turn.subject(subagent, permission, &session.cwd);
         let allowed = session.may_act(&permission.tool.id);
         let course = if allowed && self.is_serving() {
-            self.course(&subject, &permission.options)
+            self.course(id, &subject, &permission.options)
         } else {
             Course::Decided(Decision::cancelled(By::Cancel))
         };
@@ -115,9 +117,15 @@ impl Bridge {
     }
 
     /// What the policy makes of a question.
-    fn course(&self, subject: &Subject, options: &[PermissionOption]) -> Course {
+    fn course(&self, id: &str, subject: &Subject, options: &[PermissionOption]) -> Course {
         let policy = &self.settings.policy;
-        let verdict = policy.judge(subject);
+        let session = self.sessions.get(id);
+        // The Claude Code CLI holds such lists itself.
+        let lists = session.filter(|_| self.spec_in_use().protocol == Protocol::Acp);
+        let verdict = match lists {
+            Some(session) => policy.judge_in(subject, &session.options),
+            None => policy.judge(subject),
+        };
         let (allow, by) = match verdict.effect {
             Effect::Ask if self.client.permissions => return Course::Ask(verdict.by),
             Effect::Ask => {

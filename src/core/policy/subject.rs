@@ -1,5 +1,9 @@
 //! What a policy is asked about, in words that all agents share.
 
+use super::input::{Found, Words};
+use super::line::Line;
+use super::names;
+use super::path::{Normal, normal};
 use serde_json::value::RawValue;
 
 /// Something that an agent wants to do.
@@ -11,12 +15,14 @@ pub struct Subject {
     pub name: Option<String>,
     /// What it is about, for people.
     pub title: Option<String>,
-    /// Where it works: absolute paths.
+    /// Where it works: absolute paths, or paths from `~` on.
     pub paths: Vec<String>,
     /// The command line that it runs.
     pub command: Option<String>,
     /// The working directory that patterns of paths are relative to.
     pub cwd: String,
+    /// Whether a path or the command can be read in more than one way, so that no rule can allow it by these.
+    pub unclear: bool,
 }
 
 /// What is known of a tool call.
@@ -28,24 +34,274 @@ pub struct Tool<'a> {
     pub input: Option<&'a RawValue>,
     /// Array of places in files, as ACP has them.
     pub locations: Option<&'a RawValue>,
+    /// Array of what it shows, as ACP has it: diffs name files.
+    pub content: Option<&'a RawValue>,
 }
+
+/// Shells, whose script is what is run.
+const SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 impl Subject {
     /// A tool call of a session that works in `cwd`.
     #[must_use]
     pub fn of_tool(tool: &Tool<'_>, cwd: &str) -> Self {
-        Self {
-            kind: tool.kind.unwrap_or("other").to_owned(),
-            name: tool.name.map(str::to_owned),
+        let told = tool.kind.filter(|kind| *kind != "other");
+        // A tool without a name is shown by its kind.
+        let name = tool.name.filter(|name| !names::KINDS.contains(name));
+        let kind = told.or_else(|| names::kind(name?)).unwrap_or("other");
+        let found = Found::of(
+            [tool.input, tool.locations, tool.content]
+                .into_iter()
+                .flatten(),
+        );
+        let mut subject = Self {
+            kind: kind.to_owned(),
+            name: name.map(str::to_owned),
             title: tool.title.map(str::to_owned),
             cwd: cwd.to_owned(),
+            unclear: !found.whole,
             ..Self::default()
+        };
+        for words in found.commands {
+            match words {
+                Words::Line(line) => subject.add_line(&line),
+                Words::Arguments(words) => subject.add_arguments(&words),
+            }
         }
+        // Gemini tells the command in the title alone.
+        if let (None, "execute", Some(title)) = (&subject.command, kind, tool.title) {
+            subject.add_line(title);
+            subject.unclear |= title.ends_with('…') || title.ends_with("...");
+        }
+        let bases: Vec<String> = if subject.command.is_some() {
+            found.directories
+        } else {
+            Vec::new()
+        };
+        for directory in &bases {
+            subject.add_path(directory, cwd);
+        }
+        let files = subject.command.as_deref().map(|line| Line::of(line).files);
+        for path in found.paths.into_iter().chain(files.into_iter().flatten()) {
+            subject.add_path(&path, cwd);
+            for base in &bases {
+                let base = normal(base, cwd).path;
+                subject.add_path(&path, &base);
+            }
+        }
+        subject
+    }
+
+    /// A file that is to be read.
+    #[must_use]
+    pub fn read(path: &str, cwd: &str) -> Self {
+        Self::file("read", path, cwd)
+    }
+
+    /// A file that is to be written.
+    #[must_use]
+    pub fn write(path: &str, cwd: &str) -> Self {
+        Self::file("edit", path, cwd)
+    }
+
+    fn file(kind: &str, path: &str, cwd: &str) -> Self {
+        let mut subject = Self {
+            kind: kind.to_owned(),
+            title: Some(path.to_owned()),
+            cwd: cwd.to_owned(),
+            ..Self::default()
+        };
+        subject.add_path(path, cwd);
+        subject
+    }
+
+    /// A program that is to be run with its arguments, in this directory where it is another than the session's.
+    #[must_use]
+    pub fn run(words: &[String], directory: Option<&str>, cwd: &str) -> Self {
+        let mut subject = Self {
+            kind: "execute".to_owned(),
+            cwd: cwd.to_owned(),
+            ..Self::default()
+        };
+        subject.add_arguments(words);
+        subject.title.clone_from(&subject.command);
+        let files = subject.command.as_deref().map(|line| Line::of(line).files);
+        let base =
+            directory.map_or_else(|| cwd.to_owned(), |directory| normal(directory, cwd).path);
+        for path in files.into_iter().flatten() {
+            subject.add_path(&path, &base);
+        }
+        if let Some(directory) = directory {
+            subject.add_path(directory, cwd);
+        }
+        subject
     }
 
     /// Whether it changes nothing.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         matches!(self.kind.as_str(), "read" | "search" | "think")
+    }
+
+    fn add_path(&mut self, path: &str, base: &str) {
+        let Normal { path, clear } = normal(path, base);
+        self.unclear |= !clear;
+        // Programs end a path where it has a NUL.
+        let cut = path.split('\0').next().unwrap_or_default();
+        for path in [cut, &path] {
+            if !self.paths.iter().any(|known| known == path) {
+                self.paths.push(path.to_owned());
+            }
+        }
+    }
+
+    /// A command beside those that are known: each is looked at.
+    fn add_line(&mut self, line: &str) {
+        match &mut self.command {
+            Some(known) if known != line => {
+                known.push('\n');
+                known.push_str(line);
+            }
+            Some(_) => {}
+            None => self.command = Some(line.to_owned()),
+        }
+    }
+
+    fn add_arguments(&mut self, words: &[String]) {
+        let line = script(words).map(str::to_owned);
+        let line = line.or_else(|| shlex::try_join(words.iter().map(String::as_str)).ok());
+        self.unclear |= line.is_none();
+        self.add_line(&line.unwrap_or_else(|| words.join(" ")));
+    }
+}
+
+/// The script that a shell is given on its command line.
+fn script(words: &[String]) -> Option<&str> {
+    let (program, arguments) = words.split_first()?;
+    let name = program.rsplit('/').next()?;
+    let flags = |word: &&String| word.starts_with('-') && !word.starts_with("--");
+    let last = arguments.iter().take_while(flags).count();
+    let given = arguments[..last].iter().any(|flags| flags.contains('c'));
+    let script = arguments.get(last)?;
+    (SHELLS.contains(&name) && given).then_some(script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn commands_are_what_a_shell_is_given() {
+        for (input, want) in [
+            (r#"{"command":"ls"}"#, "ls"),
+            (r#"{"command":["ls","-l","a b"]}"#, "ls -l 'a b'"),
+            (
+                r#"{"command":["/bin/bash","-lc","ls | rm x"]}"#,
+                "ls | rm x",
+            ),
+            (r#"{"command":["sh","-e","-c","ls"]}"#, "ls"),
+            (
+                r#"{"command":["bash","x.sh","-c","ls"]}"#,
+                "bash x.sh -c ls",
+            ),
+            (r#"{"command":["bash","--norc"]}"#, "bash --norc"),
+            (r#"{"command":"ls","cmd":"rm x"}"#, "ls\nrm x"),
+            (r#"{"command":"ls","cmd":"ls"}"#, "ls"),
+        ] {
+            let tool = Tool {
+                input: Some(raw(input)),
+                ..Tool::default()
+            };
+            let subject = Subject::of_tool(&tool, "/w");
+            assert_eq!(subject.command.as_deref(), Some(want), "{input}");
+            assert!(!subject.unclear, "{input}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_the_command_where_nothing_else_tells_it() {
+        for (title, kind, command, unclear) in [
+            ("ls", "execute", Some("ls"), false),
+            ("cat very-long…", "execute", Some("cat very-long…"), true),
+            ("ls", "other", None, false),
+        ] {
+            let tool = Tool {
+                title: Some(title),
+                kind: Some(kind),
+                ..Tool::default()
+            };
+            let subject = Subject::of_tool(&tool, "/w");
+            assert_eq!(subject.command.as_deref(), command);
+            assert_eq!(subject.unclear, unclear);
+        }
+    }
+
+    #[test]
+    fn paths_come_from_all_that_is_told() {
+        let tool = Tool {
+            input: Some(raw(r#"{"filePath":"./src/a.rs"}"#)),
+            locations: Some(raw(r#"[{"path":"/w/src/a.rs","line":3},{"path":"/x"}]"#)),
+            content: Some(raw(r#"[{"type":"diff","path":"/y","newText":""}]"#)),
+            ..Tool::default()
+        };
+        let subject = Subject::of_tool(&tool, "/w");
+        assert_eq!(subject.paths, ["/w/src/a.rs", "/x", "/y"]);
+        let tool = Tool {
+            input: Some(raw(r#"{"command":"make > out 2>&1","cwd":"sub"}"#)),
+            ..Tool::default()
+        };
+        let subject = Subject::of_tool(&tool, "/w");
+        assert_eq!(subject.paths, ["/w/sub", "/w/out", "/w/sub/out"]);
+        let tool = Tool {
+            input: Some(raw(r#"{"file_path":"/w/.env\u0000.txt"}"#)),
+            ..Tool::default()
+        };
+        let subject = Subject::of_tool(&tool, "/w");
+        assert_eq!(subject.paths, ["/w/.env", "/w/.env\0.txt"]);
+        assert!(subject.unclear);
+    }
+
+    #[test]
+    fn a_kind_that_is_not_told_is_that_of_the_name() {
+        for (kind, name, want) in [
+            (None, Some("Bash"), "execute"),
+            (Some("other"), Some("run_shell_command"), "execute"),
+            (Some("read"), Some("Bash"), "read"),
+            (None, Some("novel"), "other"),
+            (None, None, "other"),
+            (Some("novel"), None, "novel"),
+        ] {
+            let tool = Tool {
+                name,
+                kind,
+                ..Tool::default()
+            };
+            assert_eq!(
+                Subject::of_tool(&tool, "/w").kind,
+                want,
+                "{kind:?} {name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_acpipe_serves_is_a_subject_too() {
+        let read = Subject::read("/w/a", "/w");
+        assert_eq!(
+            (read.kind.as_str(), read.paths),
+            ("read", vec!["/w/a".to_owned()])
+        );
+        assert_eq!(Subject::write("/w/../x", "/w").paths, ["/x"]);
+        let words = ["make", "a b"].map(str::to_owned);
+        let run = Subject::run(&words, Some("/v"), "/w");
+        assert_eq!(run.command.as_deref(), Some("make 'a b'"));
+        assert_eq!(
+            (run.kind.as_str(), run.paths),
+            ("execute", vec!["/v".to_owned()])
+        );
     }
 }

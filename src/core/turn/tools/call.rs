@@ -195,6 +195,7 @@ impl Call {
             kind: self.kind.as_deref(),
             input: self.input.as_deref(),
             locations: self.locations.as_deref(),
+            content: self.content.as_deref(),
         }
     }
 

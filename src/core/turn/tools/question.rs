@@ -44,6 +44,7 @@ impl Tools {
                     .as_deref()
                     .filter(filled)
                     .or(known.locations),
+                content: asked.content.as_deref().filter(filled).or(known.content),
             },
             cwd,
         )

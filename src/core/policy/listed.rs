@@ -1,0 +1,65 @@
+//! Rules as Claude Code writes them, in lists of tools: `Read`, `Bash(git:*)`, `Edit(src/**)`, `mcp__server__*`.
+
+use super::names::{Names, kind, stands_for};
+use super::{Effect, Rule};
+
+/// Tools that change files, and those that read them: a rule for paths of one is for all of them.
+const EDITING: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
+const READING: &[&str] = &["Glob", "Grep", "LS", "NotebookRead", "Read"];
+
+/// The rule that an entry of a list is.
+///
+/// # Errors
+/// There is no such tool, or it cannot be looked at in such a way.
+pub fn rule(
+    entry: &str,
+    label: String,
+    effect: Effect,
+    names: &Names,
+    home: Option<&str>,
+) -> Result<Rule, String> {
+    let mut rule = Rule::new(label, effect);
+    let Some((name, rest)) = entry.split_once('(') else {
+        rule.tool(entry, names)?;
+        return Ok(rule);
+    };
+    let inner = rest.strip_suffix(')');
+    let inner = inner.ok_or_else(|| format!("{entry:?} has no closing parenthesis"))?;
+    names.check(name)?;
+    match kind(name).or_else(|| stands_for(name)) {
+        Some("execute") => {
+            rule.tool(name, names)?;
+            rule.command(inner)?;
+        }
+        Some(kind @ ("edit" | "read" | "search")) => {
+            let all = if kind == "edit" { EDITING } else { READING };
+            let like_claude = all.iter().any(|tool| tool.eq_ignore_ascii_case(name));
+            let tools = if like_claude { all } else { &[name] };
+            tools.iter().try_for_each(|tool| rule.tool(tool, names))?;
+            rule.path(&path(inner), home)?;
+        }
+        _ => {
+            return Err(format!(
+                "{entry:?}: of {name} nothing but its name is looked at: take {name:?}, or a rule of its own"
+            ));
+        }
+    }
+    Ok(rule)
+}
+
+/// A pattern of paths as Claude Code means it: `//` is the root, `/` the working directory, and a bare name stands for
+/// every file of that name.
+fn path(said: &str) -> String {
+    if let Some(rest) = said.strip_prefix("//") {
+        return format!("/{rest}");
+    }
+    let rest = said.strip_prefix('/').or_else(|| said.strip_prefix("./"));
+    match rest {
+        Some(rest) => rest.to_owned(),
+        None if said.trim_end_matches('/').contains('/') || said.starts_with(['~', '*']) => {
+            said.to_owned()
+        }
+        None if said.is_empty() => String::new(),
+        None => format!("**/{said}"),
+    }
+}

@@ -1,0 +1,233 @@
+//! Which kinds and names of tools there are, and what somebody meant who wrote another.
+
+use crate::core::claude::tools::BUILTIN;
+
+/// The kinds of tools, by ACP's names.
+pub const KINDS: &[&str] = &[
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
+/// Tools of agents beside Claude Code, and the kind of each; names that differ from its own in case alone are the same.
+const OTHERS: &[(&str, &str)] = &[
+    // Gemini CLI, Qwen Code
+    ("replace", "edit"),
+    ("run_shell_command", "execute"),
+    ("todo_write", "think"),
+    ("write_file", "edit"),
+    ("write_todos", "think"),
+    // Codex
+    ("apply_patch", "edit"),
+    ("exec_command", "execute"),
+    ("shell", "execute"),
+    ("update_plan", "think"),
+    // Kimi, Mistral Vibe
+    ("SetTodoList", "think"),
+    ("StrReplaceFile", "edit"),
+    ("WriteFile", "edit"),
+    ("search_replace", "edit"),
+    ("todo", "think"),
+];
+
+/// The names that stand for a kind where an agent tells no names.
+const STANDS_FOR: &[(&str, &str)] = &[
+    ("Bash", "execute"),
+    ("Edit", "edit"),
+    ("Glob", "search"),
+    ("Grep", "search"),
+    ("Read", "read"),
+    ("WebFetch", "fetch"),
+    ("Write", "edit"),
+];
+
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BUILTIN.iter().chain(OTHERS).copied()
+}
+
+/// The kind of a tool that is known by its name.
+#[must_use]
+pub fn kind(name: &str) -> Option<&'static str> {
+    let of = |wanted: &str| known().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    of(name)
+        .map(|(_, kind)| kind)
+        .filter(|kind| *kind != "other")
+}
+
+/// The kind that a name of a rule stands for: its own where it is one.
+#[must_use]
+pub fn stands_for(name: &str) -> Option<&'static str> {
+    let own = KINDS.iter().find(|kind| **kind == name).copied();
+    let other = || {
+        STANDS_FOR
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
+    own.or_else(|| other().map(|(_, kind)| *kind))
+}
+
+/// The kind of this name, checked.
+///
+/// # Errors
+/// There is none.
+pub fn check_kind(name: &str) -> Result<(), String> {
+    if KINDS.contains(&name) {
+        return Ok(());
+    }
+    Err(unknown("kind", name, KINDS))
+}
+
+/// The server and the tool of an MCP tool's name; of a server's own name no tool.
+#[must_use]
+pub fn mcp(name: &str) -> Option<(&str, &str)> {
+    let name = name.strip_prefix("mcp__")?;
+    Some(name.split_once("__").unwrap_or((name, "")))
+}
+
+/// Names of tools that hold here beside those that are known everywhere.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Names that the user declared.
+    pub declared: Vec<String>,
+    /// The MCP servers there are; `None` where that is not known.
+    pub servers: Option<Vec<String>>,
+}
+
+impl Names {
+    /// Whether a rule may name this tool; a name with `*` is a pattern.
+    ///
+    /// # Errors
+    /// There is no such tool.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        if name.is_empty() {
+            return Err("a tool has a name".to_owned());
+        }
+        if let Some((server, _)) = mcp(name) {
+            return match &self.servers {
+                None => Ok(()),
+                Some(servers) if server.contains('*') || servers.iter().any(|s| s == server) => {
+                    Ok(())
+                }
+                Some(servers) => Err(unknown("MCP server", server, servers)),
+            };
+        }
+        let declared = self.declared.iter().map(String::as_str);
+        let all = known().map(|(name, _)| name).chain(KINDS.iter().copied());
+        let all: Vec<&str> = all.chain(declared).collect();
+        if name.contains('*') || all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return Ok(());
+        }
+        let message = unknown("tool", name, &all);
+        Err(format!(
+            "{message}; what is not known here is declared by permissions.tools = [{name:?}]"
+        ))
+    }
+
+    /// Whether the user declared this name.
+    #[must_use]
+    pub fn declares(&self, name: &str) -> bool {
+        self.declared.iter().any(|known| known == name)
+    }
+}
+
+/// What to say of a word that is none of those that are known.
+#[must_use]
+pub fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
+    let known = known.iter().map(AsRef::as_ref);
+    if let Some(near) = nearest(word, known.clone()) {
+        return format!("there is no {what} {word:?}: did you mean {near:?}?");
+    }
+    let known: Vec<&str> = known.collect();
+    format!(
+        "there is no {what} {word:?}: take one of {}",
+        known.join(", ")
+    )
+}
+
+/// The word that somebody meant, if it is one of those.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let near = known.map(|known| (distance(&word, &known.to_lowercase()), known));
+    let most = word.chars().count().div_ceil(3);
+    let near = near.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// How many letters are to be put in, taken out or changed to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (n, c) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], n + 1);
+        for (m, d) in b.iter().enumerate() {
+            let changed = corner + usize::from(c != *d);
+            corner = row[m + 1];
+            row[m + 1] = changed.min(row[m] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_declared_or_patterns() {
+        let names = Names {
+            declared: vec!["deploy".into()],
+            servers: Some(vec!["files".into()]),
+        };
+        for name in [
+            "Read",
+            "bash",
+            "run_shell_command",
+            "execute",
+            "deploy",
+            "*",
+            "db_*",
+            "mcp__files",
+            "mcp__files__read",
+            "mcp__*",
+        ] {
+            assert_eq!(names.check(name), Ok(()), "{name}");
+        }
+        for (name, why) in [
+            ("Bsh", "there is no tool \"Bsh\": did you mean \"Bash\"?"),
+            ("executes", "did you mean \"execute\"?"),
+            ("deplyo", "did you mean \"deploy\"?"),
+            ("frobnicate", "permissions.tools = [\"frobnicate\"]"),
+            ("frobnicate", "take one of Agent, "),
+            (
+                "mcp__file__read",
+                "there is no MCP server \"file\": did you mean \"files\"?",
+            ),
+            ("", "a tool has a name"),
+        ] {
+            let error = names.check(name).unwrap_err();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+        assert_eq!(Names::default().check("mcp__any__thing"), Ok(()));
+    }
+
+    #[test]
+    fn words_are_told_apart_by_their_letters() {
+        for (a, b, want) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("ab", "", 2),
+            ("kitten", "sitting", 3),
+            ("é", "e", 1),
+        ] {
+            assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+}

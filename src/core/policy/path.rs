@@ -1,0 +1,254 @@
+//! Paths as text, and patterns of them. Nothing is looked up: what a link leads to is not known here.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// Whether names that differ in case alone are the same file, as the platform usually has it.
+const ANY_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
+/// A pattern of paths: `src/**` below the working directory, `~/.ssh/**`, `/etc/*`.
+#[derive(Debug, Clone)]
+pub struct PathPattern {
+    /// `None` for all of the system; else how many directories above the working directory it begins.
+    above: Option<usize>,
+    glob: GlobMatcher,
+    /// The directory itself, of a pattern for all that is in it.
+    directory: Option<GlobMatcher>,
+    home: Option<String>,
+}
+
+impl PathPattern {
+    /// Reads a pattern; `home` is what `~` stands for.
+    ///
+    /// # Errors
+    /// It is no pattern of paths.
+    pub fn new(text: &str, home: Option<&str>) -> Result<Self, String> {
+        let home = home.map(|home| normal(home, "/").path);
+        let said = slashes(text);
+        let (above, pattern) = match (said.strip_prefix('~'), home.as_deref()) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                (None, format!("{}{rest}", globset::escape(home)))
+            }
+            (Some(rest), None) if rest.is_empty() || rest.starts_with('/') => {
+                return Err(format!("{text:?}: there is no home directory"));
+            }
+            _ if is_absolute(&said) => (None, said.clone()),
+            _ => {
+                let (above, rest) = climb(&said);
+                (Some(above), rest.to_owned())
+            }
+        };
+        if pattern.split('/').any(|part| part == "..") {
+            return Err(format!("{text:?}: .. may stand at its beginning alone"));
+        }
+        if pattern.is_empty() {
+            return Err(format!("{text:?} names nothing: ** is all that is there"));
+        }
+        let pattern = match pattern.strip_suffix('/') {
+            Some(directory) if !directory.is_empty() => format!("{directory}/**"),
+            _ => pattern,
+        };
+        let directory = pattern.strip_suffix("/**").filter(|d| !d.is_empty());
+        Ok(Self {
+            above,
+            directory: directory.map(glob).transpose()?,
+            glob: glob(&pattern)?,
+            home,
+        })
+    }
+
+    /// Whether this path is one of those; `wide` counts a directory to what is in it.
+    #[must_use]
+    pub fn fits(&self, path: &str, cwd: &str, wide: bool) -> bool {
+        let expanded = match (path.strip_prefix('~'), &self.home) {
+            (Some(rest), Some(home)) => format!("{home}{rest}"),
+            _ => path.to_owned(),
+        };
+        let found = match self.above {
+            None => Some(expanded.as_str()),
+            Some(above) => {
+                let base = cwd.trim_end_matches('/').rsplitn(above + 1, '/').last();
+                within(&expanded, base.unwrap_or_default())
+            }
+        };
+        let directory = self.directory.as_ref().filter(|_| wide);
+        found.is_some_and(|path| {
+            self.glob.is_match(path) || directory.is_some_and(|directory| directory.is_match(path))
+        })
+    }
+}
+
+fn glob(pattern: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .case_insensitive(ANY_CASE)
+        .backslash_escape(!cfg!(windows))
+        .empty_alternates(true)
+        .build();
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("{pattern:?} is no pattern of paths: {}", error.kind()))
+}
+
+/// Takes `./` and `../` off the beginning, and counts the latter.
+fn climb(pattern: &str) -> (usize, &str) {
+    let (mut above, mut rest) = (0, pattern);
+    loop {
+        rest = match (rest.strip_prefix("./"), rest.strip_prefix("../")) {
+            (Some(rest), _) => rest,
+            (None, Some(rest)) => {
+                above += 1;
+                rest
+            }
+            (None, None) => return (above, rest),
+        };
+    }
+}
+
+/// The rest of a path below a directory.
+fn within<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    let (start, rest) = path.split_at_checked(directory.len())?;
+    let same = start == directory || ANY_CASE && start.eq_ignore_ascii_case(directory);
+    rest.strip_prefix('/').filter(|_| same)
+}
+
+fn slashes(path: &str) -> String {
+    if cfg!(windows) {
+        path.replace('\\', "/")
+    } else {
+        path.to_owned()
+    }
+}
+
+fn is_absolute(path: &str) -> bool {
+    let drive = path.get(1..3).is_some_and(|mark| mark == ":/");
+    path.starts_with('/') || cfg!(windows) && drive
+}
+
+/// A path as rules look at it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Normal {
+    /// From the root on, or from `~`; without `.` and `..`.
+    pub path: String,
+    /// Whether it can be read in one way alone.
+    pub clear: bool,
+}
+
+/// A path that an agent named, relative to `base`.
+#[must_use]
+pub fn normal(path: &str, base: &str) -> Normal {
+    let path = slashes(path);
+    let (path, is_url) = match path.strip_prefix("file://") {
+        Some(path) => (path, true),
+        None => (path.as_str(), false),
+    };
+    let whole = if is_absolute(path) || path.starts_with('~') {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", slashes(base))
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            // Where `..` leads behind a link only the system knows.
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let rooted = if whole.starts_with('/') { "/" } else { "" };
+    let climbs = path.split('/').any(|part| part == "..");
+    Normal {
+        clear: !is_url && !climbs && !path.starts_with('~') && !path.chars().any(char::is_control),
+        path: format!("{rooted}{}", parts.join("/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_name_paths() {
+        for (pattern, path, want) in [
+            ("src/*.rs", "/w/src/a.rs", true),
+            ("src/*.rs", "/w/src/a/b.rs", false),
+            ("src/*.rs", "/src/a.rs", false),
+            ("src/*.rs", "/w2/src/a.rs", false),
+            ("./src/**", "/w/src/a/b.rs", true),
+            ("src/", "/w/src/a/b.rs", true),
+            ("src/**", "/w/src", false),
+            ("src/**", "/w/src2/a", false),
+            ("**", "/w/a/.b", true),
+            ("**", "/w", false),
+            ("**", "/x/a", false),
+            ("/**", "/x/a", true),
+            (".env", "/w/.env", true),
+            (".env", "/w/a/.env", false),
+            ("**/.env", "/w/.env", true),
+            ("**/.env", "/w/a/b/.env", true),
+            ("**/.env", "/x/.env", false),
+            ("/**/.env", "/x/.env", true),
+            ("**/.env*", "/w/a/.env.local", true),
+            ("**/*.{pem,key}", "/w/a.key", true),
+            ("../x/*", "/x/a", true),
+            ("../x/*", "/w/x/a", false),
+            ("../../*", "/a", true),
+            ("~/.ssh/**", "/home/me/.ssh/id", true),
+            ("~/.ssh/**", "~/.ssh/id", true),
+            ("~/.ssh/**", "/home/you/.ssh/id", false),
+            ("~", "/home/me", true),
+            ("/etc/*", "/etc/passwd", true),
+            ("a[0-9]", "/w/a7", true),
+            ("a?", "/w/a/", false),
+        ] {
+            let compiled = PathPattern::new(pattern, Some("/home/me/")).unwrap();
+            assert_eq!(compiled.fits(path, "/w", false), want, "{pattern} {path}");
+        }
+        let pattern = PathPattern::new("secrets/**", None).unwrap();
+        assert!(pattern.fits("/w/secrets", "/w/", true));
+        assert!(!pattern.fits("/w/secrets2", "/w", true));
+        let pattern = PathPattern::new("*", None).unwrap();
+        assert!(pattern.fits("/a", "/", false));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for (pattern, why) in [
+            ("", "names nothing"),
+            ("./", "names nothing"),
+            ("a[", "unclosed character class"),
+            ("{a", "unclosed alternate"),
+            ("a/../b", ".. may stand at its beginning alone"),
+            ("~/x", "there is no home directory"),
+        ] {
+            let error = PathPattern::new(pattern, None).unwrap_err();
+            assert!(error.contains(why), "{pattern}: {error}");
+        }
+    }
+
+    #[test]
+    fn paths_are_made_absolute_and_normal() {
+        for (path, want, clear) in [
+            ("/a/b", "/a/b", true),
+            ("a", "/w/a", true),
+            ("./a//b/", "/w/a/b", true),
+            ("", "/w", true),
+            ("/", "/", true),
+            ("../a", "/a", false),
+            ("/../../a", "/a", false),
+            ("/a/../b", "/b", false),
+            ("~/a", "~/a", false),
+            ("~", "~", false),
+            ("file:///a", "/a", false),
+            ("a\0b", "/w/a\0b", false),
+            ("a\nb", "/w/a\nb", false),
+            ("a..b", "/w/a..b", true),
+        ] {
+            let path_ = normal(path, "/w/");
+            assert_eq!(
+                (path_.path.as_str(), path_.clear),
+                (want, clear),
+                "{path:?}"
+            );
+        }
+    }
+}

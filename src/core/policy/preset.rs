@@ -1,0 +1,97 @@
+//! What holds where no rule says anything, as other systems have it.
+
+use super::{Effect, Subject};
+
+/// Judges by the kind and the name of a tool alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    pub name: &'static str,
+    /// What it does, for people.
+    pub about: &'static str,
+    /// Effects of kinds; the first that names the kind holds.
+    kinds: &'static [(&'static [&'static str], Effect)],
+    /// Effects of tools by their names, before those of kinds.
+    tools: &'static [(&'static str, Effect)],
+    /// The effect on all else.
+    rest: Effect,
+}
+
+const READS: &[&str] = &["read", "search", "think"];
+const EDITS: &[&str] = &["edit", "delete", "move"];
+
+use Effect::{Allow, Ask, Deny};
+
+/// All of them; `docs/permissions.md` tells what each was made after, and where it differs.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "leashd",
+        about: "asks about everything",
+        kinds: &[],
+        tools: &[],
+        rest: Ask,
+    },
+    Preset {
+        name: "leashd-accept-edits",
+        about: "allows reading and editing files, asks about the rest",
+        kinds: &[(READS, Allow), (EDITS, Allow)],
+        tools: &[],
+        rest: Ask,
+    },
+    Preset {
+        name: "holodeck",
+        about: "allows reading, refuses what no rule allows",
+        kinds: &[(READS, Allow)],
+        tools: &[],
+        rest: Deny,
+    },
+    Preset {
+        name: "holodeck-chat",
+        about: "allows reading and editing files, asks about the rest",
+        kinds: &[(READS, Allow), (EDITS, Allow)],
+        tools: &[],
+        rest: Ask,
+    },
+    Preset {
+        name: "discobot",
+        about: "allows everything but what is a question to the user",
+        kinds: &[(&["switch_mode"], Ask)],
+        tools: &[("AskUserQuestion", Ask), ("ExitPlanMode", Ask)],
+        rest: Allow,
+    },
+    Preset {
+        name: "maverick",
+        about: "allows reading and editing files, refuses what no rule allows",
+        kinds: &[(READS, Allow), (EDITS, Allow)],
+        tools: &[],
+        rest: Deny,
+    },
+    Preset {
+        name: "maverick-deny-dangerous",
+        about: "refuses to change files and to run commands, allows the rest",
+        kinds: &[(EDITS, Deny), (&["execute"], Deny)],
+        tools: &[],
+        rest: Allow,
+    },
+];
+
+impl Preset {
+    /// The preset of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    pub(super) fn judge(&self, subject: &Subject) -> Effect {
+        let name = subject.name.as_deref();
+        let of_tool = self.tools.iter().find(|(tool, _)| name == Some(tool));
+        let of_kind = || {
+            self.kinds
+                .iter()
+                .find(|(kinds, _)| kinds.contains(&subject.kind.as_str()))
+        };
+        let of_tool = of_tool.map(|(_, effect)| *effect);
+        of_tool
+            .or_else(|| of_kind().map(|(_, effect)| *effect))
+            .unwrap_or(self.rest)
+    }
+}

@@ -1,0 +1,167 @@
+//! One rule: its conditions, and what follows where they hold.
+
+use super::command::{CommandPattern, covers, touches};
+use super::line::Line;
+use super::names::{self, Names};
+use super::path::PathPattern;
+use super::wild::wild;
+use super::{Effect, Subject};
+
+/// A rule. It fits where each kind of condition that it has holds, by any one of those of its kind.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// What it is called in verdicts: `rule "no-secrets"`.
+    pub label: String,
+    pub effect: Effect,
+    kinds: Vec<String>,
+    tools: Vec<ToolPattern>,
+    titles: Vec<String>,
+    paths: Vec<PathPattern>,
+    commands: Vec<CommandPattern>,
+}
+
+/// A tool by its name, a pattern of names, or a kind of tools.
+#[derive(Debug, Clone)]
+struct ToolPattern {
+    name: String,
+    /// The user declared it: it may be a tool of any MCP server.
+    declared: bool,
+}
+
+impl Rule {
+    /// A rule without conditions, which fits nothing yet.
+    #[must_use]
+    pub fn new(label: String, effect: Effect) -> Self {
+        Self {
+            label,
+            effect,
+            kinds: Vec::new(),
+            tools: Vec::new(),
+            titles: Vec::new(),
+            paths: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
+
+    /// A rule that fits everything.
+    #[must_use]
+    pub fn for_all(label: String, effect: Effect) -> Self {
+        let mut rule = Self::new(label, effect);
+        rule.titles.push("*".to_owned());
+        rule
+    }
+
+    /// Adds a kind of tools.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn kind(&mut self, kind: &str) -> Result<(), String> {
+        names::check_kind(kind)?;
+        self.kinds.push(kind.to_owned());
+        Ok(())
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// There is no such tool.
+    pub fn tool(&mut self, name: &str, names: &Names) -> Result<(), String> {
+        names.check(name)?;
+        self.tools.push(ToolPattern {
+            name: name.to_owned(),
+            declared: names.declares(name),
+        });
+        Ok(())
+    }
+
+    /// Adds a pattern of titles.
+    ///
+    /// # Errors
+    /// It is empty.
+    pub fn title(&mut self, pattern: &str) -> Result<(), String> {
+        if pattern.is_empty() {
+            return Err("a pattern of titles is not empty".to_owned());
+        }
+        self.titles.push(pattern.to_owned());
+        Ok(())
+    }
+
+    /// Adds a pattern of paths; `home` is what `~` stands for.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn path(&mut self, pattern: &str, home: Option<&str>) -> Result<(), String> {
+        self.paths.push(PathPattern::new(pattern, home)?);
+        Ok(())
+    }
+
+    /// Adds a pattern of commands.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn command(&mut self, pattern: &str) -> Result<(), String> {
+        self.commands.push(CommandPattern::new(pattern)?);
+        Ok(())
+    }
+
+    /// Whether it has no condition.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+            && self.tools.is_empty()
+            && self.titles.is_empty()
+            && self.paths.is_empty()
+            && self.commands.is_empty()
+    }
+
+    /// Whether it fits; `line` is the subject's command. To allow, all that a subject does has to be named;
+    /// to refuse it or to ask, anything.
+    #[must_use]
+    pub fn fits(&self, subject: &Subject, line: Option<&Line>) -> bool {
+        let allows = self.effect == Effect::Allow;
+        let on_path = |path: &String| {
+            let mut patterns = self.paths.iter();
+            patterns.any(|pattern| pattern.fits(path, &subject.cwd, !allows))
+        };
+        let on_paths = || {
+            let mut paths = subject.paths.iter();
+            if allows {
+                !subject.paths.is_empty() && paths.all(on_path)
+            } else {
+                paths.any(on_path)
+            }
+        };
+        let on_command = if allows { covers } else { touches };
+        let by_detail = !self.paths.is_empty() || !self.commands.is_empty();
+        if self.is_empty() || allows && by_detail && subject.unclear {
+            return false;
+        }
+        let title = subject.title.as_deref().unwrap_or_default();
+        (self.kinds.is_empty() || self.kinds.contains(&subject.kind))
+            && (self.tools.is_empty() || self.tools.iter().any(|tool| tool.fits(subject)))
+            && (self.titles.is_empty() || self.titles.iter().any(|pattern| wild(pattern, title)))
+            && (self.paths.is_empty() || on_paths())
+            && (self.commands.is_empty()
+                || line.is_some_and(|line| on_command(&self.commands, line)))
+    }
+}
+
+impl ToolPattern {
+    fn fits(&self, subject: &Subject) -> bool {
+        let stands_for = names::stands_for(&self.name);
+        let by_kind = stands_for.is_some_and(|kind| kind == subject.kind);
+        let Some(name) = subject.name.as_deref() else {
+            // Many agents tell the kind alone.
+            return by_kind || self.name == "*";
+        };
+        let pattern = self.name.to_ascii_lowercase();
+        let name = name.to_ascii_lowercase();
+        let of_server = match names::mcp(&pattern) {
+            Some((_, "")) => wild(&format!("{pattern}__*"), &name),
+            _ => false,
+        };
+        let bare = names::mcp(&name).is_some_and(|(_, tool)| self.declared && tool == pattern);
+        let is_kind = names::KINDS.contains(&self.name.as_str());
+        wild(&pattern, &name) || of_server || bare || is_kind && by_kind
+    }
+}
