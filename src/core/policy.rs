@@ -96,6 +96,8 @@ pub struct Verdict {
     pub effect: Effect,
     /// The rule that decided, for people: `rule "no-secrets"`, `permissions "reads"`.
     pub by: String,
+    /// Whether it was a rule of the user's, and not what holds where none fits.
+    pub is_explicit: bool,
 }
 
 /// Rules, and what holds beyond them.
@@ -236,16 +238,19 @@ impl Policy {
             return Verdict {
                 effect: rule.effect,
                 by: rule.label.clone(),
+                is_explicit: true,
             };
         }
         match self.preset {
             Some(preset) => Verdict {
                 effect: preset.judge(subject),
                 by: format!("preset {:?}", preset.name),
+                is_explicit: false,
             },
             None => Verdict {
                 effect: self.mode.judge(subject),
                 by: format!("permissions {:?}", self.mode.name()),
+                is_explicit: false,
             },
         }
     }
