@@ -7,10 +7,11 @@
 use crate::replay::{Entry, Replayed, Seen, settings};
 use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, Token};
-use acpipe::core::policy::Mode;
+use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::frame::Batch;
+use acpipe::proto::json::to_raw;
 use acpipe::proto::wire::Protocol;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -46,6 +47,16 @@ pub fn resumes(name: &str) -> bool {
 
 /// What a client of that profile gets of a recording; `resumed` where its client began with `--resume`.
 pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) -> Replayed {
+    replay_to(Seen::new(profile), recording, resumed, policy)
+}
+
+/// What this client gets of a recording.
+pub fn replay_to(
+    seen: Seen,
+    recording: &str,
+    resumed: bool,
+    policy: impl Into<Policy>,
+) -> Replayed {
     let entries: Vec<Entry<'_>> = recording
         .lines()
         .map(|line| serde_json::from_str(line).expect("a recording is NDJSON"))
@@ -55,11 +66,12 @@ pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) ->
         frames.filter_map(|entry| entry.frame)
     };
     let now = Instant::now();
-    let mut settings = settings(policy, profile, now);
+    let mut settings = settings(policy, seen.profile(), now);
+    let answers = seen.is_answering();
     settings.default_agent.protocol = Protocol::Claude;
     let mut cli = Cli {
         bridge: Bridge::new(settings, Box::new(Volatile)),
-        seen: Seen::new(profile),
+        seen,
         process: None,
         running: Vec::new(),
         next: VecDeque::new(),
@@ -71,7 +83,7 @@ pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) ->
     };
     cli.command(
         "initialize",
-        json!({ "protocolVersion": 1 }),
+        json!({ "protocolVersion": 1, "capabilities": { "permissions": answers } }),
         Command::Initialize,
     );
     cli.command("agent/connect", json!({}), Command::Connect);
@@ -280,6 +292,11 @@ impl Cli {
         line.push('\n');
         if let Some(process) = self.process {
             self.input(process, AgentInput::Batch(Batch::Lines(line.into())));
+            for (ask, answer) in self.seen.answers() {
+                let answer = Ok(to_raw(&answer));
+                self.bridge
+                    .client_answered(ask, &answer, self.now, &mut self.seen);
+            }
             self.settle();
         }
     }

@@ -10,6 +10,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
 mod claude;
+mod permissions;
 mod replay;
 mod stream;
 mod twins;
@@ -17,7 +18,7 @@ mod twins;
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
-use acpipe::proto::wire::OfferedKind;
+use permissions::{ALLOW, REFUSE};
 use replay::{Replayed, Seen};
 use serde_json::Value;
 use serde_json::json;
@@ -170,8 +171,6 @@ fn what_is_merged_folds_to_the_same_message() {
 /// Whoever answers, the client at once or the policy, the same chunks follow; only who it was is told otherwise.
 #[test]
 fn a_client_that_answers_as_the_policy_does_gets_the_same() {
-    const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAlways];
-    const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
     let mut asked = 0;
     for name in names("recordings") {
         if name.starts_with("claude-cli-") {

@@ -8,7 +8,7 @@ use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
 use acpipe::core::limits::Limits;
 use acpipe::core::permit::By;
-use acpipe::core::policy::Mode;
+use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
@@ -93,6 +93,16 @@ impl Seen {
             answers: Some((after, kinds)),
             ..Self::new(profile)
         }
+    }
+
+    /// The profile of its chunks.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Whether it declares that it answers questions.
+    pub fn is_answering(&self) -> bool {
+        self.answers.is_some()
     }
 
     /// The answers that it gives now, a line of the agent later.
@@ -238,7 +248,7 @@ struct Opening {
 }
 
 /// What a bridge is told at its start.
-pub fn settings(policy: Mode, profile: Profile, now: Instant) -> Settings {
+pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Settings {
     Settings {
         default_agent: AgentSpec {
             command: "agent".into(),
@@ -270,7 +280,7 @@ pub fn replay(recording: &str, policy: Mode, profile: Profile) -> Replayed {
 }
 
 /// What this client gets of a recording.
-pub fn replay_to(seen: Seen, recording: &str, policy: Mode) -> Replayed {
+pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Replayed {
     let profile = seen.profile;
     let now = Instant::now();
     let settings = settings(policy, profile, now);
