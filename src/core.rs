@@ -18,6 +18,7 @@ pub mod error;
 pub mod event;
 pub mod fold;
 pub mod host;
+pub mod inquiry;
 pub mod ladder;
 pub mod launcher;
 pub mod limits;

@@ -2,26 +2,29 @@
 
 mod answers;
 mod auth;
+mod elicitation;
 mod gone;
 mod overlong;
 mod pending;
 pub mod per_session;
 mod prompt;
+mod requests;
 mod shortcut;
 mod updates;
 
-use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind, clip};
-use super::event::{AgentEvent, AgentInfo, CallId, Exit, Permission};
+use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::permit::Decision;
 use super::setting::Setting;
-use crate::proto::acp::{self as wire, PermissionParams};
+use crate::proto::acp as wire;
 use crate::proto::frame::Overlong;
 use crate::proto::json::{self, Members};
-use crate::proto::rpc::{self, ErrorObject, Message, RpcError};
+use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, McpServer, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use pending::Pending;
+use requests::refuse;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
 use std::collections::HashMap;
@@ -31,6 +34,7 @@ use tracing::{debug, warn};
 #[derive(Debug, Default)]
 pub struct Acp {
     launch: Launch,
+    offer: Offer,
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
@@ -68,9 +72,10 @@ struct SetModel<'a> {
 impl Acp {
     /// An agent that is to be started with this.
     #[must_use]
-    pub fn new(launch: Launch) -> Self {
+    pub fn new(launch: Launch, offer: Offer) -> Self {
         Self {
             launch,
+            offer,
             ..Self::default()
         }
     }
@@ -153,30 +158,6 @@ impl Acp {
         );
         Error::new(kind, message).with("raw", e.raw.get())
     }
-
-    fn request<'a>(
-        id: &'a RawValue,
-        method: &str,
-        params: Option<&'a RawValue>,
-        events: &mut Vec<AgentEvent<'a>>,
-        out: &mut Outgoing,
-    ) {
-        if method != "session/request_permission" {
-            debug!(method, "the agent asked for a method that is not served");
-            let message = format!("acpipe does not serve {method}");
-            refuse(id, rpc::code::METHOD_NOT_FOUND, &message, out);
-            return;
-        }
-        match permission(id, params) {
-            Some(question) => events.push(AgentEvent::Permission(Box::new(question))),
-            None => refuse(
-                id,
-                rpc::code::INVALID_PARAMS,
-                "session/request_permission needs sessionId and toolCall.toolCallId",
-                out,
-            ),
-        }
-    }
 }
 
 impl Acp {
@@ -223,7 +204,7 @@ impl Dialect for Acp {
     fn start(&mut self, out: &mut Outgoing) {
         out.order(Child::MAIN, Order::Start(self.launch.clone()));
         let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
-        // No file system, no terminals: only what is really served is advertised.
+        // Only what is really served is advertised.
         let options = schema::SessionConfigOptionsCapabilities::new()
             .boolean(schema::BooleanConfigOptionCapabilities::new());
         let session = schema::ClientSessionCapabilities::new().config_options(options);
@@ -232,6 +213,7 @@ impl Dialect for Acp {
         let capabilities = schema::ClientCapabilities::new()
             .session(session)
             .auth(schema::AuthCapabilities::new().terminal(true))
+            .elicitation(self.offer.questions.then(elicitation::capabilities))
             .meta(terminal);
         let params = schema::InitializeRequest::new(wire::VERSION.into())
             .client_info(client.title("acpipe".to_owned()))
@@ -342,6 +324,12 @@ impl Dialect for Acp {
         lines.push(b'\n');
     }
 
+    fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        let lines = out.lines(Child::MAIN);
+        rpc::write_result(lines, question, &elicitation::answer(decision));
+        lines.push(b'\n');
+    }
+
     fn read<'a>(
         &mut self,
         _: Child,
@@ -380,11 +368,18 @@ impl Dialect for Acp {
                     .and_then(|params| Members::of(params).get("requestId").map(ToOwned::to_owned));
                 events.extend(question.map(|question| AgentEvent::Withdrawn { question }));
             }
+            Ok(Message::Notification { method, params }) if method == "elicitation/complete" => {
+                let id = params.and_then(|params| {
+                    let params = Members::of(params);
+                    json::text(params.get("elicitationId")).map(std::borrow::Cow::into_owned)
+                });
+                events.extend(id.map(|id| AgentEvent::Visited { id }));
+            }
             Ok(Message::Notification { method, .. }) => {
                 debug!(%method, "notification ignored");
             }
             Ok(Message::Request { id, method, params }) => {
-                Self::request(id, &method, params, events, out);
+                self.request(id, &method, params, events, out);
             }
             Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
             Err(_) if text.trim().is_empty() => self.faults.blank += 1,
@@ -452,32 +447,4 @@ fn report(count: u64, why: &str) {
 /// One of our ids; some agents give them back as strings.
 fn our_id(id: &RawValue) -> Option<u64> {
     id.get().trim_matches('"').parse().ok()
-}
-
-fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
-    let error = ErrorObject {
-        code,
-        message,
-        data: None,
-    };
-    let lines = out.lines(Child::MAIN);
-    rpc::write_error(lines, id, &error);
-    lines.push(b'\n');
-}
-
-fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
-    let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
-    let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?)?;
-    let options: Vec<&RawValue> = p
-        .options
-        .and_then(|o| serde_json::from_str(o.get()).ok())
-        .unwrap_or_default();
-    Some(Permission {
-        session: json::text(p.session_id)?,
-        question: id.to_owned(),
-        tool,
-        options: options.into_iter().filter_map(answers::option).collect(),
-        raw_options: p.options,
-        other: p.rest,
-    })
 }

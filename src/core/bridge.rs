@@ -19,6 +19,7 @@ mod options;
 mod panics;
 mod permissions;
 mod processes;
+mod questions;
 mod queue;
 mod receipt;
 mod recovery;
@@ -205,6 +206,8 @@ pub enum AgentInput {
 /// The agent that is connected.
 struct Agent {
     spec: AgentSpec,
+    /// Tells it from those before.
+    number: u64,
     dialect: Box<dyn Dialect>,
     phase: Phase,
     processes: Vec<Process>,
@@ -318,7 +321,7 @@ pub struct Bridge {
     /// What acpipe does for agents itself.
     host: Host,
     last_id: u64,
-    last_ask: u64,
+    asks: asks::Asks,
     effects: Vec<Effect>,
     /// Set once the program is to end: who asked for it.
     ending: Option<Vec<Token>>,
@@ -368,7 +371,7 @@ impl Bridge {
             last_call: 0,
             host: Host::default(),
             last_id: 0,
-            last_ask: 0,
+            asks: asks::Asks::default(),
             effects: Vec::new(),
             ending: None,
             waited: Duration::ZERO,

@@ -4,6 +4,7 @@
 //! process of its own, its history is read from the CLI's files.
 
 mod about;
+mod ask_user;
 mod context;
 pub mod frames;
 mod history;

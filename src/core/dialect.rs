@@ -82,6 +82,10 @@ pub trait Dialect {
     /// Answers a permission question.
     fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing);
 
+    /// Answers a question to the user: with the first option of [`elicitation`](super::permit::elicitation) he answered,
+    /// with the second he declined, without a choice he went away.
+    fn elicited(&mut self, _question: &RawValue, _decision: &Decision, _out: &mut Outgoing) {}
+
     /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
     fn read<'a>(
         &mut self,
@@ -151,6 +155,13 @@ pub struct Launch {
     pub cwd: String,
     /// What the program gets where the client says nothing of it.
     pub env: Variables,
+}
+
+/// What an agent is offered beside its prompts: what the client declared to serve, or acpipe serves itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Its user can be asked something.
+    pub questions: bool,
 }
 
 /// What is to be done to an agent's processes, in order.

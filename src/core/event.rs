@@ -4,6 +4,7 @@
 //! the client's output.
 
 use super::error::{Error, ErrorKind, clip};
+use super::inquiry::Inquiry;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde_json::value::RawValue;
@@ -52,6 +53,10 @@ pub enum AgentEvent<'a> {
     },
     /// The agent asks whether it may run a tool, and waits.
     Permission(Box<Permission<'a>>),
+    /// The agent asks its user something, and waits.
+    Elicitation(Box<Elicitation<'a>>),
+    /// The user has been at the address to which the agent sent him by this id.
+    Visited { id: String },
     /// The agent does not wait for the answer to this question of its any more.
     Withdrawn {
         /// The key that the question had.
@@ -315,8 +320,24 @@ pub struct Permission<'a> {
     pub options: Vec<PermissionOption>,
     /// The options as they came.
     pub raw_options: Option<&'a RawValue>,
+    /// What the user is asked with it, where "allowed" alone is no answer.
+    pub form: Option<Inquiry>,
     /// What else was said with the question.
     pub other: Members<'a>,
+}
+
+/// A question to the user that is about no permission.
+#[derive(Debug)]
+pub struct Elicitation<'a> {
+    /// The session, where the agent names one.
+    pub session: Option<Cow<'a, str>>,
+    /// The call that the agent asks for, where it names that.
+    pub call: Option<CallId>,
+    /// The key under which the dialect expects the answer.
+    pub question: Box<RawValue>,
+    /// The tool call that asks.
+    pub tool: Option<Cow<'a, str>>,
+    pub inquiry: Inquiry,
 }
 
 /// One of the answers an agent offers to its question.

@@ -10,8 +10,8 @@ pub enum By {
     Policy(String),
     /// The client, or the person behind it.
     Client,
-    /// Nobody in time: what the policy says for that case.
-    Timeout(String),
+    /// Nobody in time: what the policy says for that case, if it does.
+    Timeout(Option<String>),
     /// The agent: it withdrew its question, or went on without an answer.
     Agent,
     /// Whoever cancelled the turn.
@@ -38,8 +38,8 @@ impl By {
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match self {
-            Self::Policy(rule) | Self::Timeout(rule) => Some(rule),
-            Self::Client | Self::Agent | Self::Cancel | Self::End => None,
+            Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
+            Self::Timeout(None) | Self::Client | Self::Agent | Self::Cancel | Self::End => None,
         }
     }
 
@@ -47,7 +47,8 @@ impl By {
         match self {
             Self::Policy(rule) => format!("by policy ({rule})"),
             Self::Client => "by the client".to_owned(),
-            Self::Timeout(rule) => format!("since nobody answered in time ({rule})"),
+            Self::Timeout(None) => "since nobody answered in time".to_owned(),
+            Self::Timeout(Some(rule)) => format!("since nobody answered in time ({rule})"),
             Self::Agent => "since the agent did not wait for the answer".to_owned(),
             Self::Cancel => "since the turn was cancelled".to_owned(),
             Self::End => "since what asked has ended".to_owned(),
@@ -144,6 +145,20 @@ impl Decision {
             .as_ref()
             .is_some_and(|option| !option.kind.refuses())
     }
+}
+
+/// The answers to a question that an agent asks its user without a permission, as if it had offered them.
+#[must_use]
+pub fn elicitation() -> Vec<PermissionOption> {
+    let option = |id: &str, name: &str, kind| PermissionOption {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        kind,
+    };
+    vec![
+        option("accept", "Answer", OptionKind::AllowOnce),
+        option("decline", "Leave it unanswered", OptionKind::RejectOnce),
+    ]
 }
 
 /// Chooses by kind, never by position, and never an option that was not offered. A refusal takes a reject option

@@ -158,6 +158,21 @@ raw_object! {
 }
 
 raw_object! {
+    /// `elicitation/create`, of every mode and scope.
+    pub struct ElicitationParams {
+        mode = "mode",
+        message = "message",
+        session_id = "sessionId",
+        tool_call_id = "toolCallId",
+        request_id = "requestId",
+        requested_schema = "requestedSchema",
+        url = "url",
+        elicitation_id = "elicitationId",
+        ..
+    }
+}
+
+raw_object! {
     /// One of the options of a permission request.
     pub struct OptionFields {
         option_id = "optionId",

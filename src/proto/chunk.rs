@@ -260,6 +260,15 @@ pub enum Chunk<'a> {
         /// `{toolCallId, options}`, what else came with the question, and once decided `outcome`, `approved` and `reason`.
         data: Raw<'a>,
     },
+    /// A question to the user and, once it is decided, what was answered; each replaces the last.
+    DataQuestion {
+        /// Id of the question.
+        id: &'a str,
+        /// `{kind, message}` with `schema`, `url` or `options`, and `toolCallId` where a call asks; once decided
+        /// `action`, `reason`, `by` and what of the answer is no secret as `content`; `completed` when the agent says
+        /// that the user has been at the address.
+        data: Raw<'a>,
+    },
     /// A terminal that a tool shows.
     DataTerminal {
         /// Id of the terminal.

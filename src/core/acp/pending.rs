@@ -41,14 +41,10 @@ impl Pending {
         }
     }
 
-    /// What follows from an error; nothing where nobody waits for the answer.
-    pub fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
-        Some(match *self {
-            Self::Initialize => AgentEvent::NotReady(error),
-            Self::Close => {
-                debug!(%error, "session/close failed");
-                return None;
-            }
+    /// The call that it is.
+    pub fn call(&self) -> Option<CallId> {
+        match *self {
+            Self::Initialize | Self::Close => None,
             Self::New(call)
             | Self::Resume(call, _)
             | Self::Load(call, _)
@@ -58,7 +54,18 @@ impl Pending {
             | Self::SetMode(call)
             | Self::SetModel(call)
             | Self::SetOption(call)
-            | Self::Prompt(call) => AgentEvent::Failed { call, error },
-        })
+            | Self::Prompt(call) => Some(call),
+        }
+    }
+
+    /// What follows from an error; nothing where nobody waits for the answer.
+    pub fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
+        match self {
+            Self::Initialize => return Some(AgentEvent::NotReady(error)),
+            Self::Close => debug!(%error, "session/close failed"),
+            _ => {}
+        }
+        let call = self.call()?;
+        Some(AgentEvent::Failed { call, error })
     }
 }

@@ -6,7 +6,9 @@
 mod wish;
 
 use super::{Acp, Pending};
-use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use crate::core::dialect::{
+    Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart,
+};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::permit::Decision;
@@ -23,6 +25,7 @@ use wish::{Way, Wish};
 #[derive(Debug)]
 pub struct PerSession {
     launch: Launch,
+    offer: Offer,
     children: BTreeMap<Child, Process>,
     /// Who has which session, by the agent's ids.
     sessions: HashMap<String, Child>,
@@ -65,9 +68,10 @@ impl Question {
 impl PerSession {
     /// An agent whose processes are to be started with this.
     #[must_use]
-    pub fn new(launch: Launch) -> Self {
+    pub fn new(launch: Launch, offer: Offer) -> Self {
         Self {
             launch,
+            offer,
             children: BTreeMap::new(),
             sessions: HashMap::new(),
             last_child: 0,
@@ -80,7 +84,7 @@ impl PerSession {
     fn add(&mut self, out: &mut Outgoing) -> Child {
         self.last_child += 1;
         let child = Child(self.last_child);
-        let mut acp = Acp::new(self.launch.clone());
+        let mut acp = Acp::new(self.launch.clone(), self.offer);
         acting(child, out, |out| acp.start(out));
         let process = Process {
             acp,
@@ -132,6 +136,17 @@ impl PerSession {
         }
     }
 
+    /// Who asked a question, and its own name of it.
+    fn asker(&mut self, question: &RawValue) -> Option<(Child, &mut Acp, Box<RawValue>)> {
+        let asked: Question = serde_json::from_str(question.get()).ok()?;
+        let child = Child(asked.child);
+        Some((
+            child,
+            &mut self.children.get_mut(&child)?.acp,
+            asked.question,
+        ))
+    }
+
     /// Ends a process that nobody needs any more.
     fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.remove(child);
@@ -174,6 +189,10 @@ impl PerSession {
             }
             AgentEvent::Permission(permission) => {
                 Question::name(child, &mut permission.question);
+                true
+            }
+            AgentEvent::Elicitation(asked) => {
+                Question::name(child, &mut asked.question);
                 true
             }
             AgentEvent::Withdrawn { question } => {
@@ -339,14 +358,14 @@ impl Dialect for PerSession {
     }
 
     fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
-        let Ok(Question { child, question }) = serde_json::from_str(question.get()) else {
-            return;
-        };
-        let child = Child(child);
-        if let Some(process) = self.children.get_mut(&child) {
-            acting(child, out, |out| {
-                process.acp.answer(&question, decision, out);
-            });
+        if let Some((child, acp, question)) = self.asker(question) {
+            acting(child, out, |out| acp.answer(&question, decision, out));
+        }
+    }
+
+    fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        if let Some((child, acp, question)) = self.asker(question) {
+            acting(child, out, |out| acp.elicited(&question, decision, out));
         }
     }
 

@@ -175,6 +175,7 @@ impl Bridge {
         }
         self.end_listings(outlet);
         self.signing_failed(error, outlet);
+        self.end_asks_outside(now, outlet);
         self.routes.clear();
         self.subagents.clear();
         self.ended.clear();

@@ -1,10 +1,12 @@
 //! Questions to the client: asked, answered, given up, withdrawn. Each is answered to its agent exactly once, whoever
 //! decides.
 
+use super::questions::question_answered;
 use super::{Bridge, waits::ms};
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
 use crate::core::error::clip;
+use crate::core::event::PermissionOption;
 use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::permit::{By, Decision};
@@ -12,28 +14,74 @@ use crate::core::policy::Effect;
 use crate::core::session::{Ask, Asked, Session};
 use crate::proto::wire::{LedgerEntry, PermissionAnswer, PermissionOutcome};
 use serde_json::value::RawValue;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
+/// What the client was asked so far.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    last: u64,
+    /// What is asked outside of any session.
+    outside: Vec<Ask>,
+}
+
+impl Asks {
+    /// When the first of those outside of sessions is given up.
+    pub(super) fn due(&self) -> Option<(Instant, &'static str)> {
+        let first = self.outside.iter().filter_map(|ask| ask.until).min()?;
+        Some((first, "answer"))
+    }
+
+    /// For this long nobody listened: time did not run.
+    pub(super) fn postpone(&mut self, by: Duration) {
+        for until in self.outside.iter_mut().filter_map(|ask| ask.until.as_mut()) {
+            *until += by;
+        }
+    }
+}
+
+/// What the client is to be asked.
+pub(super) struct Asking<'a> {
+    /// Where; empty outside of any session.
+    pub session: &'a str,
+    pub turn_id: String,
+    /// The key under which the dialect expects the answer.
+    pub key: &'a RawValue,
+    pub about: Asked,
+    /// What the ledger will say of it, but for the decision.
+    pub entry: LedgerEntry,
+}
+
 impl Bridge {
-    /// Asks the client something in a session.
+    /// Asks the client something: in a session, or outside of any.
     pub(super) fn ask_client(
         &mut self,
-        session: &str,
-        ask: impl FnOnce(AskId, Option<Instant>) -> Ask,
+        asking: Asking<'_>,
         request: ClientRequest,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        self.last_ask += 1;
-        let id = AskId(self.last_ask);
-        let until = self.settings.limits.until(Wait::Answer, now);
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.asks.push(ask(id, until));
-            // What shows the question comes before it.
-            session.number_unsent(outlet);
-            outlet.ask(id, request);
+        self.asks.last += 1;
+        let id = AskId(self.asks.last);
+        let ask = Ask {
+            id,
+            agent: self.agent.as_ref().map_or(0, |agent| agent.number),
+            key: asking.key.to_owned(),
+            since: now,
+            until: self.settings.limits.until(Wait::Answer, now),
+            turn_id: asking.turn_id,
+            about: asking.about,
+            entry: Box::new(asking.entry),
+        };
+        match self.sessions.get_mut(asking.session) {
+            Some(session) => {
+                session.asks.push(ask);
+                // What shows the question comes before it.
+                session.number_unsent(outlet);
+            }
+            None => self.asks.outside.push(ask),
         }
+        outlet.ask(id, request);
     }
 
     /// The client answered a request of ours; an answer that nobody waits for any more changes nothing.
@@ -50,24 +98,31 @@ impl Bridge {
                 debug!(id = id.0, "an answer to a question that is decided");
                 return;
             };
-            match &ask.about {
-                Asked::Permission { .. } => {
-                    let decision = bridge.permission_answered(&ask, answer);
-                    bridge.decide(&session, ask, &decision, now, outlet);
+            let decision = match &ask.about {
+                Asked::Permission { options, rule, .. } => {
+                    bridge.permission_answered(options, rule, answer)
                 }
-            }
+                Asked::Question { question, options } => {
+                    question_answered(question, options, answer)
+                }
+            };
+            bridge.decide(&session, ask, &decision, now, outlet);
             bridge.go_on(now, outlet);
         });
     }
 
     /// What the client's answer to a permission question means.
-    fn permission_answered(&self, ask: &Ask, answer: &ClientAnswer) -> Decision {
-        let Asked::Permission { options, rule, .. } = &ask.about;
+    fn permission_answered(
+        &self,
+        options: &[PermissionOption],
+        rule: &str,
+        answer: &ClientAnswer,
+    ) -> Decision {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 warn!(error = clip(error), "the client did not answer a question");
-                let mut decision = self.unanswered(ask, By::Policy(rule.clone()));
+                let mut decision = self.unanswered(options, By::Policy(rule.to_owned()));
                 decision.reason = format!(
                     "{}; the client answered with an error: {}",
                     decision.reason,
@@ -100,8 +155,7 @@ impl Bridge {
     }
 
     /// What the policy says where nobody answers.
-    fn unanswered(&self, ask: &Ask, by: By) -> Decision {
-        let Asked::Permission { options, .. } = &ask.about;
+    fn unanswered(&self, options: &[PermissionOption], by: By) -> Decision {
         let policy = &self.settings.policy;
         let allow = policy.unanswered() == Effect::Allow;
         Decision::of(allow, policy.prefers_always(), options, by)
@@ -109,6 +163,9 @@ impl Bridge {
 
     /// Takes an open question out, with its session.
     fn take_ask(&mut self, wanted: impl Fn(&Ask) -> bool) -> Option<(String, Ask)> {
+        if let Some(at) = self.asks.outside.iter().position(&wanted) {
+            return Some((String::new(), self.asks.outside.remove(at)));
+        }
         let found = self.sessions.values().find_map(|session| {
             let at = session.asks.iter().position(&wanted)?;
             Some((session.id.clone(), at))
@@ -127,7 +184,7 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let Asked::Permission { question, .. } = &ask.about;
+        let question = ask.about.question();
         if let Some(session) = self.sessions.get_mut(id) {
             session.with_turn_of(&ask.turn_id, outlet, |turn, sink| {
                 turn.decide(question, decision, sink);
@@ -137,8 +194,21 @@ impl Bridge {
         }
         let mut entry = *ask.entry;
         entry.waited_ms = Some(ms(now.saturating_duration_since(ask.since)));
-        let answer = self.take_down(id, &ask.turn_id, entry, decision, now, outlet);
-        self.answer_agent(&ask.key, answer.as_ref().unwrap_or(decision));
+        entry.content = question.content(decision);
+        let other = self.take_down(id, &ask.turn_id, entry, decision, now, outlet);
+        let decision = other.as_ref().unwrap_or(decision);
+        // Another agent has the same keys.
+        let asker = self
+            .agent
+            .as_mut()
+            .filter(|agent| agent.number == ask.agent);
+        if let Some(agent) = asker {
+            if ask.about.question().is_permission() {
+                agent.dialect.answer(&ask.key, decision, &mut agent.out);
+            } else {
+                agent.dialect.elicited(&ask.key, decision, &mut agent.out);
+            }
+        }
     }
 
     /// Takes a decision down in the ledger. What cannot be taken down is not allowed: the answer to give instead.
@@ -168,31 +238,34 @@ impl Bridge {
         lost.then(|| Decision::cancelled(By::End))
     }
 
-    /// Answers an agent's question.
+    /// Answers a permission question of the agent at once.
     pub(super) fn answer_agent(&mut self, key: &RawValue, decision: &Decision) {
         if let Some(agent) = &mut self.agent {
             agent.dialect.answer(key, decision, &mut agent.out);
         }
     }
 
-    /// Nobody answered in time: the policy does.
-    pub(super) fn tick_asks(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
-        let is_due = |ask: &Ask| ask.until.is_some_and(|at| at <= now);
-        while let Some(session) = self.sessions.get_mut(id)
-            && let Some(at) = session.asks.iter().position(is_due)
-        {
-            let ask = session.asks.remove(at);
-            let Asked::Permission { rule, .. } = &ask.about;
-            let by = By::Timeout(rule.clone());
-            outlet.withdraw(ask.id, &by);
-            let decision = self.unanswered(&ask, by);
-            self.decide(id, ask, &decision, now, outlet);
+    /// Nobody answered in time: the policy does, or nobody.
+    pub(super) fn tick_asks(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        while let Some((id, ask)) = self.take_ask(|ask| ask.until.is_some_and(|at| at <= now)) {
+            let decision = match &ask.about {
+                Asked::Permission { options, rule, .. } => {
+                    self.unanswered(options, By::Timeout(Some(rule.clone())))
+                }
+                Asked::Question { options, .. } => {
+                    Decision::of(false, false, options, By::Timeout(None))
+                }
+            };
+            outlet.withdraw(ask.id, &decision.by);
+            self.decide(&id, ask, &decision, now, outlet);
         }
     }
 
     /// The agent does not wait for this answer any more.
     pub(super) fn withdrawn(&mut self, key: &RawValue, now: Instant, outlet: &mut impl Outlet) {
-        if let Some((id, ask)) = self.take_ask(|ask| ask.key.get() == key.get()) {
+        let number = self.agent.as_ref().map_or(0, |agent| agent.number);
+        let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
+        if let Some((id, ask)) = self.take_ask(meant) {
             self.give_up_ask(&id, ask, By::Agent, now, outlet);
         }
     }
@@ -205,6 +278,13 @@ impl Bridge {
             .map(|s| std::mem::take(&mut s.asks));
         for ask in asks.unwrap_or_default() {
             self.give_up_ask(id, ask, by.clone(), now, outlet);
+        }
+    }
+
+    /// The same with what the agent asked outside of any session.
+    pub(super) fn end_asks_outside(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        for ask in std::mem::take(&mut self.asks.outside) {
+            self.give_up_ask("", ask, By::End, now, outlet);
         }
     }
 

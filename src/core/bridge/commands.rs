@@ -250,6 +250,7 @@ impl Bridge {
         dialect.start(&mut out);
         self.agent = Some(Agent {
             spec,
+            number: self.processes_started,
             dialect,
             phase: Phase::Starting {
                 waiters,

@@ -163,6 +163,8 @@ impl Bridge {
                 original,
             } => self.update(&session, &update, original, now, outlet),
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
+            AgentEvent::Elicitation(asked) => self.elicitation(*asked, now, outlet),
+            AgentEvent::Visited { id } => self.visited(&id, outlet),
             AgentEvent::Withdrawn { question } => self.withdrawn(&question, now, outlet),
             AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
             AgentEvent::SessionOpened {

@@ -5,7 +5,7 @@ use super::{AgentSpec, Bridge};
 use crate::core::acp::Acp;
 use crate::core::acp::per_session::PerSession;
 use crate::core::claude::{self, Claude};
-use crate::core::dialect::{Dialect, Launch};
+use crate::core::dialect::{Dialect, Launch, Offer};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::mcp;
 use crate::core::policy::Policy;
@@ -22,9 +22,12 @@ impl Bridge {
             cwd: spec.cwd.clone(),
             env: Variables::default(),
         };
+        let offer = Offer {
+            questions: self.client.questions,
+        };
         match spec.protocol {
-            Protocol::Acp if spec.child_per_session => Box::new(PerSession::new(launch)),
-            Protocol::Acp => Box::new(Acp::new(launch)),
+            Protocol::Acp if spec.child_per_session => Box::new(PerSession::new(launch, offer)),
+            Protocol::Acp => Box::new(Acp::new(launch, offer)),
             Protocol::Claude => {
                 let mut env = self.settings.inherited.clone();
                 env.0.extend(spec.env.0.clone());

@@ -1,13 +1,15 @@
 //! Permission questions of agents: the policy decides, or says that the client is to be asked.
 
+use super::asks::Asking;
 use super::{Bridge, waits::ms};
 use crate::core::ask::ClientRequest;
 use crate::core::client::Outlet;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
+use crate::core::inquiry::Inquiry;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{Effect, Subject};
-use crate::core::session::{Ask, Asked};
+use crate::core::session::Asked;
 use crate::proto::wire::{
     AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams, Protocol,
 };
@@ -19,6 +21,8 @@ enum Course {
     Decided(Decision),
     /// The client is asked because of this rule.
     Ask(String),
+    /// The user is asked more than whether it may.
+    Inquire,
 }
 
 impl Bridge {
@@ -37,27 +41,19 @@ impl Bridge {
             return;
         };
         let (id, subagent) = (route.session.as_str(), route.subagent.as_deref());
-        let running = self.sessions.get(id).and_then(|s| s.running.as_ref());
-        let prompted = running.is_some_and(|r| !r.waits);
-        if !prompted {
-            self.begin_unprompted(id, Some(&permission.tool.id), now, outlet);
-        }
-        let Some(session) = self.sessions.get_mut(id) else {
+        let turn_id = self.asking_turn(id, Some(&permission.tool.id), now, outlet);
+        let asked = turn_id.and_then(|turn_id| {
+            let session = self.sessions.get(id)?;
+            let turn = session.turn_of(&turn_id)?;
+            let subject = turn.subject(subagent, permission, &session.cwd);
+            Some((turn_id, subject, session.may_act(&permission.tool.id)))
+        });
+        let Some((turn_id, subject, allowed)) = asked else {
             self.answer_agent(&permission.question, &Decision::cancelled(By::End));
             return;
         };
-        let prompted = session.running.as_ref().filter(|_| prompted);
-        let prompted = prompted.map(|r| (&r.turn, &r.turn_id));
-        let unprompted = session.unprompted.as_ref().map(|u| (&u.turn, &u.turn_id));
-        let Some((turn, turn_id)) = prompted.or(unprompted) else {
-            self.answer_agent(&permission.question, &Decision::cancelled(By::End));
-            return;
-        };
-        let turn_id = turn_id.clone();
-        let subject = turn.subject(subagent, permission, &session.cwd);
-        let allowed = session.may_act(&permission.tool.id);
         let course = if allowed && self.is_serving() {
-            self.course(id, &subject, &permission.options)
+            self.course(id, &subject, permission)
         } else {
             Course::Decided(Decision::cancelled(By::Cancel))
         };
@@ -68,56 +64,97 @@ impl Bridge {
         session.hear(now, "permission question", outlet);
         let mut shown = None;
         session.with_turn_of(&turn_id, outlet, |turn, sink| {
-            let question = turn.ask(subagent, permission, automatic, sink);
-            if let Course::Decided(decision) = &course {
-                turn.decide(&question, decision, sink);
+            let mut question = turn.ask(subagent, permission, automatic, sink);
+            let tool = turn.asked(&question).unwrap_or_default();
+            match &course {
+                Course::Decided(decision) => turn.decide(&question, decision, sink),
+                Course::Ask(_) => {}
+                Course::Inquire => {
+                    let form = permission.form.clone();
+                    let (inquiry, options) = match form {
+                        Some(form) => (form, Vec::new()),
+                        None => (Inquiry::plan(&tool), offer(&permission.options)),
+                    };
+                    turn.inquire(&mut question, inquiry, options, sink);
+                }
             }
-            let tool = turn.asked(&question);
             shown = Some((question, tool));
         });
         let Some((question, tool_call)) = shown else {
             return;
         };
-        let entry = entry("permission", &question.id, &tool_call, subject);
+        let is_gate = is_gate(&subject, permission);
+        let what = if is_gate { "question" } else { "permission" };
+        let entry = entry(what, &question.id, &tool_call, subject);
+        let options = permission.options.clone();
+        let about = match &course {
+            Course::Ask(rule) => Asked::Permission {
+                question,
+                options,
+                rule: rule.clone(),
+            },
+            _ => Asked::Question { question, options },
+        };
+        let asking = Asking {
+            session: id,
+            turn_id,
+            key: &permission.question,
+            about,
+            entry,
+        };
         match course {
             Course::Decided(decision) => {
+                let Asking { turn_id, entry, .. } = asking;
                 let other = self.take_down(id, &turn_id, entry, &decision, now, outlet);
                 let decision = other.as_ref().unwrap_or(&decision);
                 self.answer_agent(&permission.question, decision);
             }
-            Course::Ask(rule) => {
-                let request = ClientRequest::Permission(Box::new(PermissionParams {
-                    session_id: id.to_owned(),
-                    turn_id: Some(turn_id.clone()),
-                    question_id: question.id.clone(),
-                    tool_call,
-                    options: permission.options.iter().map(offered).collect(),
-                    rule: rule.clone(),
-                    deadline_ms: self.settings.limits.of(Wait::Answer).map(ms),
-                }));
-                let ask = |ask, until| Ask {
-                    id: ask,
-                    key: permission.question.clone(),
-                    since: now,
-                    until,
-                    turn_id,
-                    entry: Box::new(LedgerEntry {
-                        rule: Some(rule.clone()),
-                        ..entry
-                    }),
-                    about: Asked::Permission {
-                        question,
-                        options: permission.options.clone(),
-                        rule,
-                    },
-                };
-                self.ask_client(id, ask, request, now, outlet);
-            }
+            Course::Ask(rule) => self.ask_permission(asking, rule, tool_call, now, outlet),
+            Course::Inquire => self.ask_user(asking, Some(tool_call), now, outlet),
         }
     }
 
+    /// Asks the client whether a tool may run.
+    fn ask_permission(
+        &mut self,
+        mut asking: Asking<'_>,
+        rule: String,
+        tool_call: AskedTool,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        asking.entry.rule = Some(rule.clone());
+        let request = ClientRequest::Permission(Box::new(PermissionParams {
+            session_id: asking.session.to_owned(),
+            turn_id: Some(asking.turn_id.clone()),
+            question_id: asking.about.question().id.clone(),
+            tool_call,
+            options: offer(asking.about.options()),
+            rule,
+            deadline_ms: self.settings.limits.of(Wait::Answer).map(ms),
+        }));
+        self.ask_client(asking, request, now, outlet);
+    }
+
+    /// The turn in which an agent asks something: one that nobody prompted where none runs.
+    pub(super) fn asking_turn(
+        &mut self,
+        id: &str,
+        tool: Option<&str>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<String> {
+        let running = self.sessions.get(id)?.running.as_ref();
+        if let Some(running) = running.filter(|r| !r.waits) {
+            return Some(running.turn_id.clone());
+        }
+        self.begin_unprompted(id, tool, now, outlet);
+        let unprompted = self.sessions.get(id)?.unprompted.as_ref()?;
+        Some(unprompted.turn_id.clone())
+    }
+
     /// What the policy makes of a question.
-    fn course(&self, id: &str, subject: &Subject, options: &[PermissionOption]) -> Course {
+    fn course(&self, id: &str, subject: &Subject, permission: &Permission<'_>) -> Course {
         let policy = &self.settings.policy;
         let session = self.sessions.get(id);
         // The Claude Code CLI holds such lists itself.
@@ -126,15 +163,24 @@ impl Bridge {
             Some(session) => policy.judge_in(subject, &session.options),
             None => policy.judge(subject),
         };
+        let is_form = permission.form.is_some();
         let (allow, by) = match verdict.effect {
+            Effect::Deny => (false, verdict.by),
+            Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
+            _ if is_gate(subject, permission) && self.client.questions => return Course::Inquire,
+            _ if is_form => (
+                false,
+                format!("{}, and the client answers no questions", verdict.by),
+            ),
             Effect::Ask if self.client.permissions => return Course::Ask(verdict.by),
             Effect::Ask => {
                 let by = format!("{}, and the client cannot be asked", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
-            decided => (decided == Effect::Allow, verdict.by),
+            Effect::Allow => (true, verdict.by),
         };
         let always = policy.prefers_always();
+        let options = &permission.options;
         Course::Decided(Decision::of(allow, always, options, By::Policy(by)))
     }
 }
@@ -152,6 +198,15 @@ fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> Ledg
         command: subject.command,
         ..LedgerEntry::default()
     }
+}
+
+/// Whether it is for the user to answer: a form, or whether the agent may go over to another mode, as from plan to work.
+fn is_gate(subject: &Subject, permission: &Permission<'_>) -> bool {
+    permission.form.is_some() || subject.kind == "switch_mode"
+}
+
+fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
+    options.iter().map(offered).collect()
 }
 
 fn offered(option: &PermissionOption) -> OfferedOption {

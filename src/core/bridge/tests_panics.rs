@@ -5,7 +5,7 @@ use super::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::dialect::Place as Where;
-use crate::core::dialect::{Child, Dialect, Launch, Opening, Outgoing, PromptPart};
+use crate::core::dialect::{Child, Dialect, Launch, Offer, Opening, Outgoing, PromptPart};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
 use crate::core::permit::Decision;
@@ -194,7 +194,7 @@ impl Play {
     fn connect(&mut self) {
         self.ask(Command::Connect(params(json!({}))));
         let agent = self.bridge.agent.as_mut().unwrap();
-        let none = Box::new(Acp::new(Launch::default()));
+        let none = Box::new(Acp::new(Launch::default(), Offer::default()));
         let acp = std::mem::replace(&mut agent.dialect, none);
         agent.dialect = Box::new(Trapped(acp));
         let hello = self.sent().pop().unwrap();

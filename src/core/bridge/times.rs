@@ -16,6 +16,7 @@ impl Bridge {
         for until in listings.chain(signing).flatten() {
             *until += by;
         }
+        self.asks.postpone(by);
         self.sessions.for_each_awake(|session| session.postpone(by));
     }
 
@@ -42,7 +43,7 @@ impl Bridge {
             .filter_map(|s| Some((s.until?, "authenticate")));
         let listings = listings.chain(signing);
         let times = agent.into_iter().chain(process).chain(restart);
-        let times = times.chain(sessions).chain(listings);
+        let times = times.chain(sessions).chain(listings).chain(self.asks.due());
         let idle = self.idle_check.filter(|_| !self.is_ending());
         let idle = idle.map(|at| (at, "idle"));
         let times = times.chain(idle);

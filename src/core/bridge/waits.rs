@@ -38,6 +38,7 @@ impl Bridge {
 
     /// Gives up whatever is due in sessions, or goes on with it.
     pub(super) fn tick_sessions(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.tick_asks(now, outlet);
         let due = |s: &&Session| s.deadline().is_some_and(|(at, _)| at <= now);
         let due: Vec<String> = self
             .sessions
@@ -54,7 +55,6 @@ impl Bridge {
                 continue;
             }
             self.tick_settings(&id, now, outlet);
-            self.tick_asks(&id, now, outlet);
             self.tick_abandoned(&id, now, outlet);
             self.tick_opening(&id, now, outlet);
             self.tick_turn(&id, now, outlet);

@@ -1,8 +1,10 @@
 //! Questions of the CLI: whether a tool may run (`can_use_tool`), and the answers.
 
-use super::tools;
+use super::{ask_user, tools};
 use crate::core::dialect::Child;
 use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate};
+use crate::core::inquiry::Inquiry;
+use crate::core::permit::{By, Decision};
 use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,11 +21,21 @@ pub struct Question {
 /// What an answer has to repeat.
 #[derive(Debug)]
 pub struct Asked {
-    /// Whether the user himself is asked something.
-    is_for_user: bool,
+    about: About,
     input: Option<Box<RawValue>>,
     /// What follows from "always".
     suggestions: Option<Box<RawValue>>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// A tool, whether it may run.
+    Tool,
+    /// What the user wants: "allowed" is no answer.
+    User,
+    /// A plan, whether it is good.
+    Plan,
 }
 
 raw_object! {
@@ -41,10 +53,15 @@ raw_object! {
 /// The options as a client sees them: the CLI has none of its own. `ALWAYS` where it suggests rules.
 const ONCE: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
 const ALWAYS: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"allow_always","name":"Always allow","kind":"allow_always"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
-const REJECT: &str = r#"[{"optionId":"reject","name":"Leave it unanswered","kind":"reject_once"}]"#;
+const ANSWER: &str = r#"[{"optionId":"answer","name":"Answer","kind":"allow_once"},{"optionId":"reject","name":"Leave it unanswered","kind":"reject_once"}]"#;
 
-/// The tool that asks the user something: "allowed" is no answer to it.
-const ASK_USER: &str = "AskUserQuestion";
+/// The key of a question.
+pub fn key(child: Child, request: &str) -> Box<RawValue> {
+    to_raw(&Question {
+        child: child.0,
+        request: request.to_owned(),
+    })
+}
 
 /// Reads a question; `None` where it names no tool call.
 pub fn read<'a>(
@@ -55,10 +72,14 @@ pub fn read<'a>(
 ) -> Option<(Permission<'a>, Asked)> {
     let q: CanUseTool<'a> = serde_json::from_str(asked.get()).ok()?;
     let name = text(q.tool_name)?;
-    let is_for_user = name == ASK_USER;
+    let about = match name.as_ref() {
+        ask_user::NAME => About::User,
+        "ExitPlanMode" => About::Plan,
+        _ => About::Tool,
+    };
     let suggestions = non_null(q.suggestions).filter(|s| s.get() != "[]");
-    let options = match (name.as_ref(), suggestions) {
-        (ASK_USER, _) => REJECT,
+    let options = match (about, suggestions) {
+        (About::User, _) => ANSWER,
         (_, Some(_)) => ALWAYS,
         (_, None) => ONCE,
     };
@@ -69,29 +90,32 @@ pub fn read<'a>(
         q.input
             .is_none_or(|input| tools::locations(&name, input).is_none())
     });
+    let title = tools::title(&name, q.input);
+    let form = (about == About::User).then(|| {
+        let form = q.input.and_then(ask_user::form);
+        // A call that asks nothing.
+        form.unwrap_or_else(|| Inquiry::form(title.clone(), json!({})))
+    });
     let tool = ToolUpdate {
         id: text(q.tool_use_id)?,
         input: q.input.map(Cow::Borrowed),
-        title: Some(tools::title(&name, q.input).into()),
+        title: Some(title.into()),
         kind: Some(tools::kind(&name).into()),
         locations: blocked.map(|path| Cow::Owned(to_raw(&[json!({ "path": path })]))),
         name: Some(name),
         ..ToolUpdate::default()
     };
-    let question = Question {
-        child: child.0,
-        request: request.to_owned(),
-    };
     let permission = Permission {
         session: Cow::Owned(session.to_owned()),
-        question: to_raw(&question),
+        question: key(child, request),
         tool,
         options: offered(raw_options),
         raw_options: Some(raw_options),
+        form,
         other,
     };
     let asked = Asked {
-        is_for_user,
+        about,
         input: q.input.map(ToOwned::to_owned),
         suggestions: suggestions.map(ToOwned::to_owned),
     };
@@ -119,33 +143,61 @@ fn offered(options: &RawValue) -> Vec<PermissionOption> {
     options.into_iter().map(option).collect()
 }
 
-/// The answer to a question, by the option that was chosen; `None` where the turn was cancelled.
-pub fn answer(asked: &Asked, choice: Option<&PermissionOption>) -> Box<RawValue> {
+/// The answer to a question, by what was decided; without a choice the turn is to end.
+pub fn answer(asked: &Asked, decision: &Decision) -> Box<RawValue> {
     let mut answer = Members::default();
-    match choice.map(|option| option.kind) {
-        Some(kind @ (OptionKind::AllowOnce | OptionKind::AllowAlways)) => {
-            answer.set_owned("behavior", &"allow");
-            answer.set_some("updatedInput", asked.input.as_deref());
-            if kind == OptionKind::AllowAlways {
-                answer.set_some("updatedPermissions", asked.suggestions.as_deref());
-            }
+    let kind = decision.choice.as_ref().map(|option| option.kind);
+    let allows =
+        |kind: &OptionKind| matches!(kind, OptionKind::AllowOnce | OptionKind::AllowAlways);
+    // The user's question is allowed with its answers alone.
+    let input = match (asked.about, asked.input.as_deref()) {
+        (About::User, input) => input
+            .zip(decision.content.as_deref())
+            .and_then(|(input, content)| ask_user::answered(input, content))
+            .map(Some),
+        (_, input) => Some(input.map(ToOwned::to_owned)),
+    };
+    if let (Some(kind), Some(input)) = (kind.filter(allows), input) {
+        answer.set_owned("behavior", &"allow");
+        if let Some(input) = input {
+            answer.set_owned("updatedInput", &input);
         }
-        Some(_) => {
-            let message = if asked.is_for_user {
-                "Nobody is there to answer. Go on as seems best to you, and say what you took for granted."
-            } else {
-                "The user does not allow this."
-            };
-            answer.set_owned("behavior", &"deny");
-            answer.set_owned("message", &message);
+        if kind == OptionKind::AllowAlways
+            && let Some(suggestions) = &asked.suggestions
+        {
+            answer.set_owned("updatedPermissions", suggestions);
         }
-        None => {
-            answer.set_owned("behavior", &"deny");
-            answer.set_owned("message", &"The user cancelled the turn.");
-            answer.set_owned("interrupt", &true);
-        }
+        return to_raw(&answer);
+    }
+    answer.set_owned("behavior", &"deny");
+    answer.set_owned("message", &refusal(asked.about, decision));
+    if kind.is_none() {
+        answer.set_owned("interrupt", &true);
     }
     to_raw(&answer)
+}
+
+/// What the model is told of a refusal.
+fn refusal(about: About, decision: &Decision) -> String {
+    if decision.choice.is_none() {
+        return "The user cancelled the turn.".to_owned();
+    }
+    let said = decision.message.as_deref().map(str::trim);
+    match (about, said.filter(|said| !said.is_empty())) {
+        (About::Plan, Some(said)) => {
+            format!("The user does not approve this plan: {said}")
+        }
+        (About::Plan, None) => "The user does not approve this plan.".to_owned(),
+        (About::Tool, Some(said)) => format!("The user does not allow this: {said}"),
+        (About::Tool, None) => "The user does not allow this.".to_owned(),
+        (About::User, _) => {
+            let who = match decision.by {
+                By::Client => "The user does not answer this",
+                _ => "Nobody is there to answer",
+            };
+            format!("{who}. Go on as seems best to you, and say what you took for granted.")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +212,8 @@ mod tests {
         let answer = |kind| {
             let option = permission.options.iter().find(|option| option.kind == kind);
             option.map_or(Value::Null, |option| {
-                json!(super::answer(&asked, Some(option)))
+                let decision = Decision::chosen(option.clone(), None);
+                json!(super::answer(&asked, &decision))
             })
         };
         let answers = [
@@ -222,17 +275,73 @@ mod tests {
 
     #[test]
     fn a_question_to_the_user_cannot_be_answered_with_allowed() {
-        let request = json!({"tool_name": ASK_USER, "tool_use_id": "t", "input": {}});
-        assert_eq!(asked(&request).0, ["reject"]);
+        for input in [
+            json!({}),
+            json!({"questions": [{"question": "Q?", "options": [{"label": "a"}]}]}),
+        ] {
+            let request = json!({"tool_name": ask_user::NAME, "tool_use_id": "t", "input": input});
+            let (names, once, _, reject) = asked(&request);
+            assert_eq!(names, ["answer", "reject"]);
+            assert_eq!(once["behavior"], "deny");
+            assert_eq!(once, reject);
+        }
+    }
+
+    #[test]
+    fn a_question_to_the_user_is_allowed_with_its_answers() {
+        let questions = json!([{"question": "Q?", "options": [{"label": "a"}]}]);
+        let request = to_raw(&json!({"tool_name": ask_user::NAME, "tool_use_id": "t",
+            "input": {"questions": questions}}));
+        let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+        let decision = Decision {
+            content: Some(to_raw(&json!({"question_0": "a"}))),
+            ..Decision::of(true, false, &permission.options, By::Client)
+        };
+        assert_eq!(
+            json!(answer(&asked, &decision)),
+            json!({"behavior": "allow", "updatedInput": {"questions": questions, "answers": {"Q?": "a"}}})
+        );
+    }
+
+    #[test]
+    fn the_model_is_told_what_the_user_said() {
+        let refused = |name: &str, said: Option<&str>, by: By| {
+            let request = to_raw(&json!({"tool_name": name, "tool_use_id": "t", "input": {}}));
+            let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+            let decision = Decision {
+                message: said.map(str::to_owned),
+                ..Decision::of(false, false, &permission.options, by)
+            };
+            let answer = json!(answer(&asked, &decision));
+            assert_eq!(answer["behavior"], "deny");
+            assert_eq!(answer.get("interrupt"), None);
+            answer["message"].as_str().unwrap().to_owned()
+        };
+        let said = Some("use tabs");
+        assert_eq!(
+            refused("Write", said, By::Client),
+            "The user does not allow this: use tabs"
+        );
+        assert_eq!(
+            refused("ExitPlanMode", said, By::Client),
+            "The user does not approve this plan: use tabs"
+        );
+        assert_eq!(
+            refused("Write", Some("  "), By::Client),
+            "The user does not allow this."
+        );
+        let nobody = refused(ask_user::NAME, None, By::Timeout(None));
+        assert!(nobody.starts_with("Nobody is there to answer."), "{nobody}");
     }
 
     #[test]
     fn a_cancelled_question_interrupts() {
         let asked = Asked {
-            is_for_user: false,
+            about: About::Tool,
             input: None,
             suggestions: None,
         };
-        assert_eq!(json!(answer(&asked, None))["interrupt"], true);
+        let answer = json!(answer(&asked, &Decision::cancelled(By::Cancel)));
+        assert_eq!(answer["interrupt"], true);
     }
 }

@@ -215,11 +215,7 @@ impl Session {
     /// Answers a question; one that was withdrawn needs no answer.
     pub fn answer(&mut self, id: &str, decision: &Decision, out: &mut Vec<u8>) {
         if let Some(asked) = self.questions.remove(id) {
-            respond(
-                id,
-                &questions::answer(&asked, decision.choice.as_ref()),
-                out,
-            );
+            respond(id, &questions::answer(&asked, decision), out);
         }
     }
 
@@ -282,8 +278,10 @@ impl Session {
             "control_request" => self.asked(child, &frame, events, out.lines(child)),
             "control_response" => self.responded(&frame, events, out.lines(child)),
             "control_cancel_request" => {
-                if let Some(id) = text(frame.request_id) {
-                    self.questions.remove(id.as_ref());
+                let id = text(frame.request_id).unwrap_or_default();
+                if self.questions.remove(id.as_ref()).is_some() {
+                    let question = questions::key(child, &id);
+                    events.push(AgentEvent::Withdrawn { question });
                 }
             }
             "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),

@@ -13,6 +13,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Ask {
     pub id: AskId,
+    /// The agent that asked.
+    pub agent: u64,
     /// The key under which the dialect expects the answer.
     pub key: Box<RawValue>,
     /// Since when it is asked.
@@ -36,6 +38,29 @@ pub enum Asked {
         /// Why it is asked, in the policy's words.
         rule: String,
     },
+    /// What the user wants.
+    Question {
+        question: Question,
+        options: Vec<PermissionOption>,
+    },
+}
+
+impl Asked {
+    /// The answers that there are.
+    #[must_use]
+    pub fn options(&self) -> &[PermissionOption] {
+        match self {
+            Self::Permission { options, .. } | Self::Question { options, .. } => options,
+        }
+    }
+
+    /// What was shown of it.
+    #[must_use]
+    pub fn question(&self) -> &Question {
+        match self {
+            Self::Permission { question, .. } | Self::Question { question, .. } => question,
+        }
+    }
 }
 
 impl Session {
@@ -51,6 +76,16 @@ impl Session {
         let running = self.running.as_ref().map(|r| r.turn_id.as_str());
         let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.as_str());
         running != Some(turn_id) && unprompted != Some(turn_id)
+    }
+
+    /// The turn of that id, if it is not over.
+    #[must_use]
+    pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
+        let running = self.running.as_ref().filter(|r| r.turn_id == turn_id);
+        let unprompted = self.unprompted.as_ref();
+        let unprompted = unprompted.filter(|u| u.turn_id == turn_id);
+        let running = running.map(|r| &r.turn);
+        running.or_else(|| unprompted.map(|u| &u.turn))
     }
 
     /// Does `act` to the turn of that id, if it is not over.

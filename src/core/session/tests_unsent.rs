@@ -147,6 +147,7 @@ fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
                 message: &message,
             },
         }),
+        21 if dice.below(2) == 0 => show(&Chunk::DataQuestion { id, data }),
         21 => show(&Chunk::DataPermission { id, data }),
         22 => show(&Chunk::TextStart {
             id,

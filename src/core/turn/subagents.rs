@@ -4,9 +4,11 @@
 use super::{ChunkSink, Names, Question, Turn};
 use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Folding;
+use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::proto::chunk::{Chunk, SubagentState};
 use crate::proto::json::value;
+use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -124,6 +126,52 @@ impl Subagents {
             subagent.turn.tools.decide(question, decision, folded);
             subagent.show(sink);
         }
+    }
+
+    /// Shows what the user is asked along with a permission question.
+    pub fn inquire(
+        &mut self,
+        question: &mut Question,
+        inquiry: Inquiry,
+        options: Vec<OfferedOption>,
+        sink: &mut impl ChunkSink,
+    ) {
+        let id = question.subagent.clone();
+        if let Some(subagent) = self.all.iter_mut().find(|s| Some(&s.id) == id.as_ref()) {
+            let folded = &mut subagent.folded;
+            let tools = &mut subagent.turn.tools;
+            tools.inquire(question, inquiry, options, folded);
+            subagent.show(sink);
+        }
+    }
+
+    /// Shows a question of a subagent to the user.
+    pub fn pose(
+        &mut self,
+        id: &str,
+        of: (&str, &'static str),
+        tool: Option<&str>,
+        inquiry: Inquiry,
+        sink: &mut impl ChunkSink,
+    ) -> Question {
+        let subagent = self.get(id, of);
+        let folded = &mut subagent.folded;
+        let mut question = subagent.turn.pose(None, tool, inquiry, folded);
+        question.subagent = Some(id.to_owned());
+        subagent.show(sink);
+        question
+    }
+
+    /// Shows that the user has been at an address to which a subagent sent him.
+    pub fn visited(&mut self, id: &str, sink: &mut impl ChunkSink) -> bool {
+        for subagent in &mut self.all {
+            let tools = &mut subagent.turn.tools;
+            if tools.visited(id, &mut subagent.folded) {
+                subagent.show(sink);
+                return true;
+            }
+        }
+        false
     }
 
     /// The message of a subagent.

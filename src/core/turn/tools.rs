@@ -6,12 +6,14 @@
 //! after a failure or refusal nothing but `data-tool-call`.
 
 mod call;
+mod inquiry;
 mod question;
 
 use super::{ChunkSink, Names};
 use crate::core::event::ToolUpdate;
 use crate::proto::wire::{ToolCall, ToolResult};
 use call::{Call, Stage};
+use inquiry::Visit;
 pub use question::Question;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,6 +58,8 @@ pub struct Tools {
     /// The calls that are not settled, in the order of their first sight.
     open: Vec<usize>,
     asked: u32,
+    /// The addresses to which the user was sent.
+    visits: Vec<Visit>,
     failed_last: Option<usize>,
 }
 
@@ -69,6 +73,7 @@ impl Tools {
             by_id: HashMap::new(),
             open: Vec::new(),
             asked: 0,
+            visits: Vec::new(),
             failed_last: None,
         }
     }

@@ -39,6 +39,7 @@ impl Chunk<'_> {
             } => provider_metadata.as_ref().map_or(0, len),
             Self::DataPlan { data, .. }
             | Self::DataPermission { data, .. }
+            | Self::DataQuestion { data, .. }
             | Self::DataTerminal { data, .. }
             | Self::DataSessionMessage { data, .. }
             | Self::DataUserMessage { data }

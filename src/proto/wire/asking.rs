@@ -199,6 +199,9 @@ pub struct LedgerEntry {
     pub approved: bool,
     /// The option that was chosen; `null` where none was.
     pub option_id: Option<String>,
+    /// What a person answered to a question, without what its form calls secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Map<String, Value>>,
     /// Who decided: `policy`, `client`, `timeout`, `agent`, `cancel` or `end`.
     pub by: String,
     /// The rule of the policy that decided, or because of which the client was asked.

@@ -12,12 +12,17 @@ pub fn server(args: &[&str], script: &Value) -> Server {
 
 /// The same in a world that was prepared, with more in its environment.
 pub fn launch(world: World, args: &[&str], script: &Value, env: &[(&str, &str)]) -> Server {
+    let mut server = uninitialized(world, args, script, env);
+    server.initialize();
+    server
+}
+
+/// The same before it is initialized.
+pub fn uninitialized(world: World, args: &[&str], script: &Value, env: &[(&str, &str)]) -> Server {
     let script = world.script(script);
     let own = [("CLAUDE_CLI_PATH", FAKE_CLAUDE), ("FAKE_CLAUDE", &script)];
     let env = [&own, env].concat();
-    let mut server = Server::launch(world, args, Framing::Lines, &env);
-    server.initialize();
-    server
+    Server::launch(world, args, Framing::Lines, &env)
 }
 
 /// A server that has connected, with the session `default`.

@@ -12,6 +12,7 @@ const OTHERS: &[&str] = &[
     "reasoning-file",
     "data-plan",
     "data-permission",
+    "data-question",
     "data-terminal",
     "data-tool-call",
     "data-user-message",

@@ -16,6 +16,7 @@ fn question(tool: &'static str) -> Permission<'static> {
             kind: OptionKind::AllowOnce,
         }],
         raw_options: None,
+        form: None,
         other: Members::default(),
     }
 }

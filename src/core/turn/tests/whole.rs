@@ -51,6 +51,7 @@ fn subagents_have_steps_and_inputs_of_their_own() {
             kind: OptionKind::AllowOnce,
         }],
         raw_options: None,
+        form: None,
         other: Members::default(),
     };
     turn.update(&of(call("t2")), original("{}"), &mut seen);

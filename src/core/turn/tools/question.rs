@@ -6,11 +6,12 @@
 use super::call::Call;
 use super::{ChunkSink, Tools};
 use crate::core::event::{Permission, ToolUpdate};
+use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::AskedTool;
+use crate::proto::wire::{AskedTool, OfferedOption};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -19,12 +20,24 @@ use serde_json::value::RawValue;
 pub struct Question {
     /// Its id.
     pub id: String,
-    /// Id of the tool call.
-    pub tool: String,
+    /// Id of the tool call, where one asks.
+    pub tool: Option<String>,
     /// The subagent that asks.
     pub subagent: Option<String>,
-    /// What `data-permission` says of it.
-    data: Members<'static>,
+    /// What `data-permission` says of it, where it is whether a tool may run.
+    pub(super) permission: Option<Members<'static>>,
+    /// What the user is asked, where it is more than that.
+    pub inquiry: Option<Inquiry>,
+    /// What he can choose, where he is asked to choose.
+    pub(super) options: Vec<OfferedOption>,
+}
+
+impl Question {
+    /// Whether it is about a permission, whatever else it asks.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        self.permission.is_some()
+    }
 }
 
 impl Tools {
@@ -62,13 +75,16 @@ impl Tools {
         let call = &mut self.calls[at];
         let changed = call.merge_question(&permission.tool);
         call.show_asked(changed, sink);
+        let data = asked_data(permission);
+        show(&id, &to_raw(&data), sink);
         let question = Question {
-            data: asked_data(permission),
-            tool: call.id().to_owned(),
+            permission: Some(data),
+            tool: Some(call.id().to_owned()),
             subagent: None,
+            inquiry: None,
+            options: Vec::new(),
             id,
         };
-        show(&question.id, &to_raw(&question.data), sink);
         if call.begin_question(&question.id) {
             let options = to_raw(&permission.raw_options.map(Raw));
             request(call, &question.id, &options, automatic, sink);
@@ -78,8 +94,17 @@ impl Tools {
 
     /// Shows the answer to a question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
+        self.permit(question, decision, sink);
+        self.show_inquiry(question, Some(decision), sink);
+    }
+
+    /// Shows whether the tool may run, where that was asked.
+    fn permit(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
+        let (Some(data), Some(tool)) = (&question.permission, &question.tool) else {
+            return;
+        };
         let (approved, reason) = (decision.approved(), decision.reason.as_str());
-        if let Some(&at) = self.by_id.get(question.tool.as_str()) {
+        if let Some(&at) = self.by_id.get(tool.as_str()) {
             let call = &mut self.calls[at];
             if call.asks(&question.id) {
                 respond(&question.id, approved, reason, sink);
@@ -87,7 +112,7 @@ impl Tools {
             }
             self.note_settled(at);
         }
-        let mut data = question.data.clone();
+        let mut data = data.clone();
         let outcome = match &decision.choice {
             Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
             None => json!({ "outcome": "cancelled" }),
@@ -125,12 +150,12 @@ impl Tools {
     }
 
     /// The call as a client is asked about it.
-    pub fn asked(&self, id: &str) -> AskedTool {
+    pub fn asked(&self, id: &str) -> Option<AskedTool> {
         let call = self.by_id.get(id).map(|&at| &self.calls[at]);
-        call.map(Call::asked).unwrap_or_default()
+        call.map(Call::asked)
     }
 
-    fn next_question(&mut self) -> String {
+    pub(super) fn next_question(&mut self) -> String {
         self.asked += 1;
         format!("{}.ask{}", self.message_id, self.asked)
     }

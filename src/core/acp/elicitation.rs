@@ -1,0 +1,88 @@
+//! `elicitation/create`: what an agent asks its user, and the answer.
+
+use super::{Acp, our_id};
+use crate::core::event::Elicitation;
+use crate::core::inquiry::Inquiry;
+use crate::core::permit::Decision;
+use crate::proto::acp::ElicitationParams;
+use crate::proto::json::{text, value};
+use agent_client_protocol_schema::v1 as schema;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The answer. What a form was filled in with stays as the client wrote it.
+#[derive(Serialize)]
+struct Elicited<'a> {
+    action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a RawValue>,
+}
+
+/// What acpipe tells agents that their user can be asked.
+pub(super) fn capabilities() -> schema::ElicitationCapabilities {
+    schema::ElicitationCapabilities::new()
+        .form(schema::ElicitationFormCapabilities::new())
+        .url(schema::ElicitationUrlCapabilities::new())
+}
+
+impl Acp {
+    /// Reads a question to the user.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, for the agent.
+    pub(super) fn elicitation<'a>(
+        &self,
+        id: &RawValue,
+        params: Option<&'a RawValue>,
+    ) -> Result<Elicitation<'a>, &'static str> {
+        let params = params.unwrap_or(RawValue::NULL);
+        let p: ElicitationParams<'a> =
+            serde_json::from_str(params.get()).map_err(|_| "elicitation/create needs params")?;
+        let message = text(p.message).ok_or("elicitation/create needs message")?;
+        let message = message.into_owned();
+        let owned = |raw| text(raw).map(Cow::into_owned);
+        let mut inquiry = match text(p.mode).as_deref() {
+            Some("form") => {
+                let schema = p.requested_schema.map(value);
+                let schema = schema.filter(serde_json::Value::is_object);
+                let schema = schema.ok_or("elicitation/create needs requestedSchema")?;
+                Inquiry::form(message, schema)
+            }
+            Some("url") => {
+                let url = owned(p.url).ok_or("elicitation/create needs url")?;
+                Inquiry::url(message, url, owned(p.elicitation_id))
+            }
+            _ => return Err("elicitation/create needs mode \"form\" or \"url\""),
+        };
+        let rest = p.rest.without_null();
+        inquiry.other = rest
+            .iter()
+            .map(|(name, said)| (name.to_owned(), value(said)))
+            .collect();
+        let request = p.request_id.and_then(our_id);
+        let request = request.and_then(|id| self.pending.get(&id));
+        Ok(Elicitation {
+            session: text(p.session_id),
+            call: request.and_then(super::Pending::call),
+            question: id.to_owned(),
+            tool: text(p.tool_call_id),
+            inquiry,
+        })
+    }
+}
+
+/// The answer to it.
+pub(super) fn answer(decision: &Decision) -> impl Serialize + '_ {
+    let action = match &decision.choice {
+        None => "cancel",
+        Some(_) if decision.approved() => "accept",
+        Some(_) => "decline",
+    };
+    let content = decision.content.as_deref();
+    Elicited {
+        action,
+        content: content.filter(|_| action == "accept"),
+    }
+}

@@ -1,0 +1,71 @@
+//! What an agent asks: permission, and its user.
+
+use super::{Acp, answers, updates};
+use crate::core::dialect::{Child, Outgoing};
+use crate::core::event::{AgentEvent, Permission};
+use crate::proto::acp::PermissionParams;
+use crate::proto::json;
+use crate::proto::rpc::{self, ErrorObject};
+use serde_json::value::RawValue;
+use tracing::debug;
+
+impl Acp {
+    /// Hands on what the agent asks; what is not served is refused.
+    pub(super) fn request<'a>(
+        &self,
+        id: &'a RawValue,
+        method: &str,
+        params: Option<&'a RawValue>,
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        let event = match method {
+            "session/request_permission" => permission(id, params)
+                .map(|question| AgentEvent::Permission(Box::new(question)))
+                .ok_or("session/request_permission needs sessionId and toolCall.toolCallId"),
+            "elicitation/create" if self.offer.questions => self
+                .elicitation(id, params)
+                .map(|asked| AgentEvent::Elicitation(Box::new(asked))),
+            _ => {
+                debug!(method, "the agent asked for a method that is not served");
+                let message = format!("acpipe does not serve {method}");
+                refuse(id, rpc::code::METHOD_NOT_FOUND, &message, out);
+                return;
+            }
+        };
+        match event {
+            Ok(event) => events.push(event),
+            Err(why) => refuse(id, rpc::code::INVALID_PARAMS, why, out),
+        }
+    }
+}
+
+/// Answers a request with an error.
+pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
+    let error = ErrorObject {
+        code,
+        message,
+        data: None,
+    };
+    let lines = out.lines(Child::MAIN);
+    rpc::write_error(lines, id, &error);
+    lines.push(b'\n');
+}
+
+fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
+    let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
+    let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?)?;
+    let options: Vec<&RawValue> = p
+        .options
+        .and_then(|o| serde_json::from_str(o.get()).ok())
+        .unwrap_or_default();
+    Some(Permission {
+        session: json::text(p.session_id)?,
+        question: id.to_owned(),
+        tool,
+        options: options.into_iter().filter_map(answers::option).collect(),
+        raw_options: p.options,
+        form: None,
+        other: p.rest,
+    })
+}

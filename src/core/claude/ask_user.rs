@@ -1,0 +1,238 @@
+//! `AskUserQuestion`: its questions as a form, and what was filled in as the CLI wants it. Fields are named as
+//! claude-agent-acp names them, so that a client needs no second way to show them.
+
+use crate::core::inquiry::Inquiry;
+use crate::proto::json::{Members, to_raw, value};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// The tool that asks the user something: "allowed" is no answer to it.
+pub const NAME: &str = "AskUserQuestion";
+
+/// The questions of a call that can be asked.
+fn questions(input: &RawValue) -> Vec<Value> {
+    let Value::Array(mut questions) = value(input)["questions"].take() else {
+        return Vec::new();
+    };
+    questions.retain(|question| {
+        let options = question["options"].as_array();
+        question["question"].is_string() && options.is_some_and(|options| !options.is_empty())
+    });
+    questions
+}
+
+fn is_multiple(question: &Value) -> bool {
+    question["multiSelect"] == true
+}
+
+/// The form that asks them; `None` where there is nothing to ask.
+pub fn form(input: &RawValue) -> Option<Inquiry> {
+    let questions = questions(input);
+    let (first, more) = questions.split_first()?;
+    let mut properties = Map::new();
+    for (n, question) in questions.iter().enumerate() {
+        let mut field = json!({ "title": question["header"] });
+        if !more.is_empty() {
+            field["description"] = question["question"].clone();
+        }
+        let options = question["options"].as_array().into_iter().flatten();
+        let options: Value = options.filter_map(option).collect();
+        if is_multiple(question) {
+            field["type"] = "array".into();
+            field["items"] = json!({ "anyOf": options });
+        } else {
+            field["type"] = "string".into();
+            field["oneOf"] = options;
+        }
+        properties.insert(chosen(n), field);
+        let own = if is_multiple(question) {
+            "An answer of your own, beside what is chosen above"
+        } else {
+            "An answer of your own, or a note to what is chosen above"
+        };
+        let own = json!({ "type": "string", "title": "Other", "description": own });
+        properties.insert(written(n), own);
+    }
+    let message = match first["question"].as_str() {
+        Some(question) if more.is_empty() => question,
+        _ => "Please answer these questions.",
+    };
+    let schema = json!({ "type": "object", "properties": properties });
+    Some(Inquiry::form(message.to_owned(), schema))
+}
+
+/// An answer that can be chosen, as ACP's forms have it; what is to be seen beside it under the name that the adapter has
+/// for it.
+fn option(option: &Value) -> Option<Value> {
+    let label = option["label"].as_str()?;
+    let mut choice = json!({ "const": label, "title": label });
+    if option["description"].is_string() {
+        choice["description"] = option["description"].clone();
+    }
+    if option["preview"].is_string() {
+        choice["_meta"] =
+            json!({ "_claude/askUserQuestionOption": { "preview": option["preview"] } });
+    }
+    Some(choice)
+}
+
+fn chosen(n: usize) -> String {
+    format!("question_{n}")
+}
+
+fn written(n: usize) -> String {
+    format!("question_{n}_custom")
+}
+
+/// The input with the answers; `None` where nothing was answered.
+pub fn answered(input: &RawValue, content: &RawValue) -> Option<Box<RawValue>> {
+    let content = value(content);
+    let (mut answers, mut notes) = (Map::new(), Map::new());
+    for (n, question) in questions(input).iter().enumerate() {
+        let Some(asked) = question["question"].as_str() else {
+            continue;
+        };
+        let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned());
+        let own = text(&content[written(n)]).filter(|own| !own.is_empty());
+        let choice = &content[chosen(n)];
+        let answer = if is_multiple(question) {
+            let choices = choice.as_array().into_iter().flatten();
+            let all = choices.filter_map(text).chain(own);
+            let all: Vec<String> = all.map(quoted).collect();
+            Some(all.join(", ")).filter(|all| !all.is_empty())
+        } else {
+            match (choice.as_str(), own) {
+                (Some(choice), Some(own)) => {
+                    notes.insert(asked.to_owned(), json!({ "notes": own }));
+                    Some(choice.to_owned())
+                }
+                (Some(choice), None) => Some(choice.to_owned()),
+                (None, own) => own,
+            }
+        };
+        if let Some(answer) = answer {
+            answers.insert(asked.to_owned(), answer.into());
+        }
+    }
+    if answers.is_empty() {
+        return None;
+    }
+    let mut input = Members::of(input);
+    input.set_owned("answers", &answers);
+    if !notes.is_empty() {
+        input.set_owned("annotations", &notes);
+    }
+    Some(to_raw(&input))
+}
+
+/// One of several answers: the CLI takes them apart at commas that stand in no quotes.
+fn quoted(answer: String) -> String {
+    if answer.contains(", ") || answer.contains('"') {
+        return Value::String(answer).to_string();
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(questions: &Value) -> Box<RawValue> {
+        to_raw(&json!({ "questions": questions }))
+    }
+
+    fn colour(multiple: bool) -> Value {
+        json!({"question": "Which colour?", "header": "Colour", "multiSelect": multiple, "options": [
+            {"label": "red", "description": "warm"}, {"label": "blue", "preview": "~~"}]})
+    }
+
+    #[test]
+    fn a_question_is_a_choice_and_a_text() {
+        let form = form(&input(&json!([colour(false)]))).unwrap();
+        assert_eq!(form.message, "Which colour?");
+        let schema = form.schema.unwrap();
+        assert_eq!(
+            schema["properties"]["question_0"],
+            json!({"type": "string", "title": "Colour", "oneOf": [
+                {"const": "red", "title": "red", "description": "warm"},
+                {"const": "blue", "title": "blue", "_meta": {"_claude/askUserQuestionOption": {"preview": "~~"}}}]})
+        );
+        assert_eq!(schema["properties"]["question_0_custom"]["type"], "string");
+        assert_eq!(schema.get("required"), None);
+    }
+
+    #[test]
+    fn several_questions_are_one_form() {
+        let other = json!({"question": "Sure?", "header": "Sure", "options": [{"label": "yes"}]});
+        let form = form(&input(&json!([colour(true), other]))).unwrap();
+        assert_eq!(form.message, "Please answer these questions.");
+        let fields = &form.schema.unwrap()["properties"];
+        assert_eq!(fields["question_0"]["type"], "array");
+        assert_eq!(fields["question_0"]["items"]["anyOf"][0]["const"], "red");
+        assert_eq!(fields["question_1"]["description"], "Sure?");
+    }
+
+    #[test]
+    fn what_asks_nothing_is_no_form() {
+        for questions in [
+            json!(null),
+            json!([]),
+            json!("x"),
+            json!([{"question": 1, "options": [{"label": "a"}]}, {"question": "q", "options": []}, 7]),
+        ] {
+            assert_eq!(form(&input(&questions)), None, "{questions}");
+        }
+        assert_eq!(form(RawValue::NULL), None);
+    }
+
+    #[test]
+    fn answers_are_what_the_cli_wants() {
+        let cases = [
+            (
+                false,
+                json!({"question_0": "red"}),
+                json!("red"),
+                Value::Null,
+            ),
+            (
+                false,
+                json!({"question_0_custom": " green "}),
+                json!("green"),
+                Value::Null,
+            ),
+            (
+                false,
+                json!({"question_0": "red", "question_0_custom": "dark"}),
+                json!("red"),
+                json!("dark"),
+            ),
+            (
+                true,
+                json!({"question_0": ["red", "blue"]}),
+                json!("red, blue"),
+                Value::Null,
+            ),
+            (
+                true,
+                json!({"question_0": ["red"], "question_0_custom": "a, b"}),
+                json!("red, \"a, b\""),
+                Value::Null,
+            ),
+        ];
+        for (multiple, content, answer, note) in cases {
+            let input = input(&json!([colour(multiple)]));
+            let updated = value(&answered(&input, &to_raw(&content)).unwrap());
+            assert_eq!(updated["questions"], json!([colour(multiple)]));
+            assert_eq!(
+                updated["answers"],
+                json!({ "Which colour?": answer }),
+                "{content}"
+            );
+            assert_eq!(updated["annotations"]["Which colour?"]["notes"], note);
+        }
+        let input = input(&json!([colour(false)]));
+        for nothing in [json!({}), json!({"question_0_custom": "  "}), json!(null)] {
+            assert!(answered(&input, &to_raw(&nothing)).is_none(), "{nothing}");
+        }
+    }
+}

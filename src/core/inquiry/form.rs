@@ -1,0 +1,192 @@
+//! The answer to a form against its schema: a flat object of strings, numbers, booleans and choices, as ACP and MCP
+//! have it. What a schema says beyond that (`pattern`, `format`) is for the agent to judge.
+
+use serde_json::{Map, Value};
+
+/// Whether the answer is one to this form.
+pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    for name in required.filter_map(Value::as_str) {
+        if !content.contains_key(name) {
+            return Err(format!("{name:?} is missing"));
+        }
+    }
+    for (name, value) in content {
+        let Some(property) = schema["properties"].get(name) else {
+            return Err(format!("the form has no field {name:?}"));
+        };
+        if let Some(want) = fault(property, value) {
+            return Err(format!("{name:?} must be {want}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether what stands in this field is a secret.
+pub(super) fn is_secret(schema: &Value, name: &str) -> bool {
+    let property = &schema["properties"][name];
+    property["format"] == "password" || property["writeOnly"] == true
+}
+
+/// What a value should be, where it is not.
+fn fault(property: &Value, value: &Value) -> Option<String> {
+    match property["type"].as_str() {
+        Some("string") => text(property, value),
+        Some(kind @ ("number" | "integer")) => number(property, kind == "integer", value),
+        Some("boolean") => (!value.is_boolean()).then(|| "true or false".to_owned()),
+        Some("array") => list(property, value),
+        // A kind that only the agent knows.
+        _ => None,
+    }
+}
+
+fn text(property: &Value, value: &Value) -> Option<String> {
+    let Some(text) = value.as_str() else {
+        return Some("a text".to_owned());
+    };
+    if let Some(choices) = choices(property)
+        && !choices.contains(&text)
+    {
+        return Some(format!("one of {choices:?}"));
+    }
+    within(property, "Length", text.chars().count()).map(|bound| format!("{bound} characters"))
+}
+
+fn number(property: &Value, whole: bool, value: &Value) -> Option<String> {
+    let is_whole = |value: &Value| value.as_f64().is_some_and(|n| n.fract() == 0.0);
+    let Some(n) = value.as_f64().filter(|_| !whole || is_whole(value)) else {
+        let want = if whole { "a whole number" } else { "a number" };
+        return Some(want.to_owned());
+    };
+    let low = property["minimum"].as_f64().filter(|low| n < *low);
+    let high = property["maximum"].as_f64().filter(|high| n > *high);
+    let low = low.map(|low| format!("at least {low}"));
+    low.or_else(|| high.map(|high| format!("at most {high}")))
+}
+
+fn list(property: &Value, value: &Value) -> Option<String> {
+    let Some(items) = value.as_array() else {
+        return Some("a list".to_owned());
+    };
+    if let Some(choices) = choices(&property["items"]) {
+        let offered = |item: &Value| item.as_str().is_some_and(|item| choices.contains(&item));
+        if !items.iter().all(offered) {
+            return Some(format!("a list of {choices:?}"));
+        }
+    }
+    within(property, "Items", items.len()).map(|bound| format!("a list of {bound}"))
+}
+
+/// What can be chosen, where not everything can: plain, or with titles.
+fn choices(property: &Value) -> Option<Vec<&str>> {
+    let plain = property["enum"].as_array();
+    let titled = || {
+        property["oneOf"]
+            .as_array()
+            .or(property["anyOf"].as_array())
+    };
+    let choices = plain.or_else(titled)?;
+    let choice = |choice| Value::as_str(choice).or_else(|| choice["const"].as_str());
+    Some(choices.iter().filter_map(choice).collect())
+}
+
+/// The bound that a size is beyond, if any.
+fn within(property: &Value, of: &str, size: usize) -> Option<String> {
+    let bound = |which: &str| {
+        let bound = property[format!("{which}{of}")].as_u64()?;
+        usize::try_from(bound).ok()
+    };
+    let low = bound("min").filter(|low| size < *low);
+    let high = bound("max").filter(|high| size > *high);
+    let low = low.map(|low| format!("at least {low}"));
+    low.or_else(|| high.map(|high| format!("at most {high}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_are_held_to_their_form() {
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 3},
+            "colour": {"type": "string", "oneOf": [{"const": "red", "title": "Red"}, {"const": "blue", "title": "Blue"}]},
+            "size": {"type": "string", "enum": ["s", "m"]},
+            "age": {"type": "integer", "minimum": 1, "maximum": 9},
+            "weight": {"type": "number"},
+            "sure": {"type": "boolean"},
+            "tags": {"type": "array", "maxItems": 2, "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}},
+            "novel": {"type": "novel"},
+        }});
+        let cases = [
+            (json!({"name": "x"}), ""),
+            (
+                json!({"name": "äöü", "colour": "red", "size": "m", "age": 9, "weight": 1.5, "sure": false,
+                    "tags": ["b", "a"], "novel": {"any": 1}}),
+                "",
+            ),
+            (json!({"name": "x", "age": 2.0}), ""),
+            (json!({}), r#""name" is missing"#),
+            (
+                json!({"name": "x", "Name": "y"}),
+                r#"the form has no field "Name""#,
+            ),
+            (json!({"name": 1}), r#""name" must be a text"#),
+            (
+                json!({"name": ""}),
+                r#""name" must be at least 1 characters"#,
+            ),
+            (
+                json!({"name": "wxyz"}),
+                r#""name" must be at most 3 characters"#,
+            ),
+            (
+                json!({"name": "x", "colour": "Red"}),
+                r#""colour" must be one of ["red", "blue"]"#,
+            ),
+            (
+                json!({"name": "x", "size": null}),
+                r#""size" must be a text"#,
+            ),
+            (
+                json!({"name": "x", "age": 1.5}),
+                r#""age" must be a whole number"#,
+            ),
+            (
+                json!({"name": "x", "age": 0}),
+                r#""age" must be at least 1"#,
+            ),
+            (
+                json!({"name": "x", "age": 10}),
+                r#""age" must be at most 9"#,
+            ),
+            (
+                json!({"name": "x", "weight": "1"}),
+                r#""weight" must be a number"#,
+            ),
+            (
+                json!({"name": "x", "sure": "yes"}),
+                r#""sure" must be true or false"#,
+            ),
+            (
+                json!({"name": "x", "tags": "a"}),
+                r#""tags" must be a list"#,
+            ),
+            (
+                json!({"name": "x", "tags": ["c"]}),
+                r#""tags" must be a list of ["a", "b"]"#,
+            ),
+            (
+                json!({"name": "x", "tags": ["a", "b", "a"]}),
+                r#""tags" must be a list of at most 2"#,
+            ),
+        ];
+        for (answer, fault) in cases {
+            let checked = check(&schema, answer.as_object().unwrap());
+            assert_eq!(checked.err().unwrap_or_default(), fault, "{answer}");
+        }
+        // A form without fields takes an answer without any.
+        assert_eq!(check(&Value::Null, &Map::new()), Ok(()));
+    }
+}

@@ -1,0 +1,242 @@
+//! What Claude Code asks its user: `AskUserQuestion`, plans, and what it is told of a refusal.
+
+use crate::harness::World;
+use crate::harness::claude::{self, answers};
+use crate::harness::server::{Server, Turn};
+use serde_json::{Value, json};
+
+fn questions() -> Value {
+    json!([
+        {"question": "Which colour?", "header": "Colour", "multiSelect": false,
+         "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]},
+        {"question": "Which sizes?", "header": "Sizes", "multiSelect": true,
+         "options": [{"label": "s", "description": "small"}, {"label": "m", "description": "medium"}]},
+    ])
+}
+
+fn ask_user() -> Value {
+    json!([{"ask": {"tool_name": "AskUserQuestion", "tool_use_id": "t1", "input": {"questions": questions()},
+        "requires_user_interaction": true}}])
+}
+
+/// The question has no plan, as that of the CLI has none: the call has it.
+fn exit_plan() -> Value {
+    let call = json!({"type": "assistant", "session_id": "{session}", "parent_tool_use_id": null, "message": {
+        "id": "m1", "role": "assistant", "content": [
+            {"type": "tool_use", "id": "t1", "name": "ExitPlanMode", "input": {"plan": "1. go"}}]}});
+    let mode = json!({"type": "system", "subtype": "status", "status": null, "session_id": "{session}",
+        "permissionMode": "default"});
+    json!([{"frame": call}, {"request": {"subtype": "can_use_tool", "tool_name": "ExitPlanMode", "tool_use_id": "t1",
+        "input": {}, "requires_user_interaction": true}}, {"frame": mode}])
+}
+
+/// A server whose client declares these capabilities.
+fn declaring(capabilities: &Value, args: &[&str]) -> Server {
+    let mut server = claude::uninitialized(World::new(), args, &json!({}), &[]);
+    let params = json!({"protocolVersion": 1, "capabilities": capabilities});
+    server.call("initialize", &params);
+    server.connect_claude(&json!({}));
+    server.ensure("default");
+    server
+}
+
+fn asking(args: &[&str]) -> Server {
+    declaring(&json!({"questions": true}), args)
+}
+
+fn question(turn: &Turn) -> &Value {
+    &turn.of("data-question").last().unwrap()["data"]
+}
+
+/// What the CLI was answered.
+fn heard(server: Server) -> Value {
+    let answers = answers(&server.finish().log);
+    assert_eq!(answers.len(), 1);
+    answers[0]["response"].clone()
+}
+
+#[test]
+fn the_user_is_asked_and_his_answers_are_the_input() {
+    for policy in ["approve", "ask"] {
+        let mut s = asking(&["--permissions", policy]);
+        let prompt = s.send_steps("default", &ask_user());
+        let (id, asked) = s.asked("question/ask");
+        assert_eq!(asked["kind"], "form");
+        let fields = &asked["schema"]["properties"];
+        assert_eq!(fields["question_0"]["oneOf"][1]["const"], "blue");
+        assert_eq!(fields["question_1"]["description"], "Which sizes?");
+        assert_eq!(asked["toolCall"]["toolName"], "AskUserQuestion");
+        let content = json!({"question_0_custom": "green", "question_1": ["s", "m"]});
+        s.reply(&id, &json!({"action": "accept", "content": content}));
+        let turn = s.turn(&prompt);
+        assert_eq!(turn.one("tool-approval-response")["approved"], true);
+        assert_eq!(question(&turn)["action"], "accept");
+        assert_eq!(question(&turn)["content"], content);
+        let input = json!({"questions": questions(),
+            "answers": {"Which colour?": "green", "Which sizes?": "s, m"}});
+        assert_eq!(
+            heard(s),
+            json!({"behavior": "allow", "updatedInput": input})
+        );
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_not_handed_on() {
+    for (answer, message, interrupts) in [
+        (
+            json!({"action": "decline"}),
+            "The user does not answer this.",
+            false,
+        ),
+        (
+            json!({"action": "accept", "content": {}}),
+            "The user does not answer this.",
+            false,
+        ),
+        (
+            json!({"action": "accept", "content": {"question_0": "green"}}),
+            "The user does not answer this.",
+            false,
+        ),
+        (
+            json!({"action": "cancel"}),
+            "The user cancelled the turn.",
+            true,
+        ),
+    ] {
+        let mut s = asking(&[]);
+        let prompt = s.send_steps("default", &ask_user());
+        let (id, _) = s.asked("question/ask");
+        s.reply(&id, &answer);
+        s.turn(&prompt);
+        let heard = heard(s);
+        assert_eq!(heard["behavior"], "deny", "{answer}");
+        let told = heard["message"].as_str().unwrap();
+        assert!(told.starts_with(message), "{told}");
+        assert_eq!(heard["interrupt"] == true, interrupts, "{answer}");
+    }
+}
+
+#[test]
+fn nobody_answers_in_the_users_place() {
+    for (capabilities, policy) in [
+        (json!({}), "approve"),
+        (json!({"permissions": true}), "ask"),
+        (json!({"questions": true}), "deny"),
+    ] {
+        let mut s = declaring(&capabilities, &["--permissions", policy]);
+        let turn = s.steps(&ask_user());
+        assert_eq!(turn.of("data-question").len(), 0);
+        assert_eq!(turn.one("tool-approval-request")["isAutomatic"], true);
+        assert_eq!(turn.one("tool-approval-response")["approved"], false);
+        let heard = heard(s);
+        let told = heard["message"].as_str().unwrap();
+        assert!(told.starts_with("Nobody is there to answer."), "{told}");
+    }
+}
+
+#[test]
+fn a_plan_that_is_approved_changes_the_mode_as_the_cli_tells() {
+    let mut s = asking(&["--permissions", "approve"]);
+    s.call("session/setMode", &json!({"mode": "plan"}));
+    let prompt = s.send_steps("default", &exit_plan());
+    let (id, asked) = s.asked("question/ask");
+    assert_eq!(
+        (&asked["kind"], &asked["message"]),
+        (&json!("plan"), &json!("1. go"))
+    );
+    s.reply(&id, &json!({"action": "accept"}));
+    let turn = s.turn(&prompt);
+    assert_eq!(question(&turn)["content"], json!({"optionId": "allow"}));
+    let info = s.call("session/get", &json!({}));
+    assert_eq!(info["mode"], "default", "{info}");
+    assert_eq!(heard(s)["behavior"], "allow");
+}
+
+#[test]
+fn a_plan_that_is_refused_is_refused_in_the_users_words() {
+    let mut s = asking(&["--permissions", "approve"]);
+    let prompt = s.send_steps("default", &exit_plan());
+    let (id, _) = s.asked("question/ask");
+    let answer = json!({"action": "decline", "content": {"feedback": "smaller steps"}});
+    s.reply(&id, &answer);
+    let turn = s.turn(&prompt);
+    assert_eq!(
+        question(&turn)["content"],
+        json!({"optionId": "reject", "feedback": "smaller steps"})
+    );
+    assert_eq!(
+        heard(s),
+        json!({"behavior": "deny", "message": "The user does not approve this plan: smaller steps"})
+    );
+}
+
+#[test]
+fn the_model_is_told_why_a_tool_may_not_run() {
+    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
+    let prompt = s.send_steps("default", &json!([{ "ask": tool }]));
+    let (id, _) = s.asked("permission/request");
+    let chosen = json!({"outcome": "selected", "optionId": "reject", "message": "use eza"});
+    s.reply(&id, &json!({ "outcome": chosen }));
+    s.turn(&prompt);
+    assert_eq!(heard(s)["message"], "The user does not allow this: use eza");
+}
+
+#[test]
+fn a_question_that_the_cli_withdraws_is_none_any_more() {
+    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
+    let steps = json!([{ "asked": tool }, {"withdraw": true}, {"wait": "set_model"}]);
+    let prompt = s.send_steps("default", &steps);
+    let (id, _) = s.asked("permission/request");
+    assert_eq!(
+        s.notification("$/cancelRequest"),
+        json!({"id": id, "by": "agent"})
+    );
+    // Too late, and no answer to anything else.
+    s.reply(
+        &id,
+        &json!({"outcome": {"outcome": "selected", "optionId": "allow"}}),
+    );
+    s.call("session/setModel", &json!({"model": "haiku"}));
+    let turn = s.turn(&prompt);
+    let data = &turn.of("data-permission").last().unwrap()["data"];
+    assert_eq!(
+        (&data["by"], &data["approved"]),
+        (&json!("agent"), &json!(false))
+    );
+    assert_eq!(answers(&s.finish().log).len(), 0);
+}
+
+#[test]
+fn an_answer_never_reaches_another_agent() {
+    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
+    let tool =
+        |id: &str| json!({"tool_name": "Bash", "tool_use_id": id, "input": {"command": "ls"}});
+    let prompt = s.send_steps("default", &json!([{ "ask": tool("t1") }]));
+    let (old, _) = s.asked("permission/request");
+    s.waive("agent/state");
+    s.call("agent/disconnect", &json!({}));
+    s.notification("$/cancelRequest");
+    s.turn(&prompt);
+    s.call("agent/connect", &json!({"protocol": "claude"}));
+    s.ensure("default");
+    // The same tool, the same process number, the same id of the request as before.
+    let prompt = s.send_steps("default", &json!([{ "ask": tool("t2") }]));
+    let (new, _) = s.asked("permission/request");
+    assert_ne!(old, new);
+    s.reply(
+        &old,
+        &json!({"outcome": {"outcome": "selected", "optionId": "allow"}}),
+    );
+    s.reply(
+        &new,
+        &json!({"outcome": {"outcome": "selected", "optionId": "reject"}}),
+    );
+    let turn = s.turn(&prompt);
+    assert_eq!(turn.one("tool-approval-response")["approved"], false);
+    let answers = answers(&s.finish().log);
+    assert_eq!(answers.last().unwrap()["response"]["behavior"], "deny");
+}

@@ -1,0 +1,412 @@
+//! What agents ask their user: forms and addresses by `elicitation/create`, plans by a change of the mode. No policy
+//! answers in his place.
+
+use crate::harness::calls;
+use crate::harness::server::{Server, Turn};
+use crate::harness::steps::{ask, end, say, tool};
+use serde_json::{Value, json};
+
+fn form() -> Value {
+    json!({"mode": "form", "toolCallId": "t", "message": "Who?", "requestedSchema": {"type": "object",
+        "required": ["name"], "properties": {"name": {"type": "string"},
+        "password": {"type": "string", "format": "password"}}}, "_meta": {"x": 1}})
+}
+
+fn elicit(params: &Value) -> Value {
+    json!({"ask": {"method": "elicitation/create", "params": params}})
+}
+
+/// A server whose client answers questions, and nothing else.
+fn asking(args: &[&str], steps: &[Value]) -> Server {
+    declaring(&json!({"questions": true}), args, steps)
+}
+
+fn declaring(capabilities: &Value, args: &[&str], steps: &[Value]) -> Server {
+    let mut server = Server::start(args);
+    let params = json!({"protocolVersion": 1, "capabilities": capabilities});
+    server.call("initialize", &params);
+    server.connect(&json!({"session/prompt": [steps]}));
+    server.ensure("default");
+    server
+}
+
+fn question(turn: &Turn) -> Value {
+    turn.of("data-question").last().unwrap()["data"].clone()
+}
+
+#[test]
+fn what_the_user_fills_in_is_the_answer() {
+    let call = tool("t", &json!({"title": "Ask", "kind": "other"}));
+    let steps = [call, elicit(&form()), end("end_turn")];
+    // Whatever the policy would say.
+    for policy in ["approve", "deny"] {
+        let mut server = asking(&["--permissions", policy], &steps);
+        let prompt = server.send_prompt("default", "go");
+        let (id, asked) = server.asked("question/ask");
+        assert_eq!(
+            (&asked["sessionId"], &asked["kind"], &asked["message"]),
+            (&json!("default"), &json!("form"), &json!("Who?"))
+        );
+        assert_eq!(asked["schema"], form()["requestedSchema"]);
+        assert_eq!(asked["toolCall"]["toolCallId"], "t");
+        assert_eq!(asked["options"], json!([]));
+        assert_eq!(asked["deadlineMs"], 300_000);
+        let content = json!({"name": "Ada", "password": "hush"});
+        server.reply(&id, &json!({"action": "accept", "content": content}));
+        // Once more changes nothing.
+        server.reply(&id, &json!({"action": "cancel"}));
+        let turn = server.turn(&prompt);
+        let shown = turn.of("data-question");
+        assert_eq!(shown.len(), 2);
+        assert_eq!(
+            (&shown[0]["id"], &shown[1]["id"]),
+            (&asked["questionId"], &asked["questionId"])
+        );
+        let data = question(&turn);
+        assert_eq!(
+            (&data["action"], &data["by"]),
+            (&json!("accept"), &json!("client"))
+        );
+        // A secret goes to the agent alone.
+        assert_eq!(data["content"], json!({"name": "Ada"}));
+        assert_eq!(data["_meta"], json!({"x": 1}));
+        assert_eq!(turn.of("tool-approval-request").len(), 0);
+        let log = server.world.dir.join("state/sessions/default.jsonl");
+        let log = std::fs::read_to_string(log).unwrap();
+        let lines = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut decisions = lines.filter(|line| line["record"] == "decision");
+        let decision = &decisions.next().unwrap()["decision"];
+        assert_eq!(decision["what"], "question");
+        assert_eq!(decision["content"], json!({"name": "Ada"}));
+        assert!(!log.contains("hush"), "{log}");
+        let end = server.finish();
+        let answers: Vec<_> = end.log.iter().filter_map(|m| m.get("result")).collect();
+        assert_eq!(answers, [&json!({"action": "accept", "content": content})]);
+        let hello = &calls(&end.log, "initialize")[0]["params"]["clientCapabilities"];
+        assert_eq!(hello["elicitation"], json!({"form": {}, "url": {}}));
+    }
+}
+
+#[test]
+fn what_is_no_answer_declines() {
+    let answers = [
+        (
+            json!({"action": "decline"}),
+            "decline",
+            "refused by the client",
+        ),
+        (
+            json!({"action": "cancel"}),
+            "cancel",
+            "cancelled by the client",
+        ),
+        (
+            json!({"action": "accept"}),
+            "decline",
+            "\"name\" is missing",
+        ),
+        (
+            json!({"action": "accept", "content": {"name": 7}}),
+            "decline",
+            "\"name\" must be a text",
+        ),
+        (
+            json!({"action": "accept", "content": {"name": "x", "more": 1}}),
+            "decline",
+            "no field \"more\"",
+        ),
+        (json!({"action": "Accept"}), "decline", "unknown variant"),
+        (json!("accept"), "decline", "the client's answer is none"),
+        (Value::Null, "decline", "the client's answer is none"),
+    ];
+    for (answer, action, reason) in answers {
+        let steps = [
+            elicit(&form()),
+            json!({"echoAnswer": true}),
+            end("end_turn"),
+        ];
+        let mut server = asking(&[], &steps);
+        let prompt = server.send_prompt("default", "go");
+        let (id, _) = server.asked("question/ask");
+        server.reply(&id, &answer);
+        let turn = server.turn(&prompt);
+        let heard: Value = serde_json::from_str(&turn.text()).unwrap();
+        assert_eq!(heard, json!({"result": {"action": action}}), "{answer}");
+        let data = question(&turn);
+        assert_eq!(data["action"], action, "{answer}");
+        let told = data["reason"].as_str().unwrap();
+        assert!(told.contains(reason), "{answer}: {told}");
+        server.finish();
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_declined() {
+    let steps = [
+        elicit(&form()),
+        json!({"echoAnswer": true}),
+        end("end_turn"),
+    ];
+    let mut server = asking(&["--timeout", "answer=50ms"], &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("question/ask");
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "timeout"})
+    );
+    // Too late.
+    server.reply(
+        &id,
+        &json!({"action": "accept", "content": {"name": "Ada"}}),
+    );
+    let turn = server.turn(&prompt);
+    assert_eq!(turn.text(), r#"{"result":{"action":"decline"}}"#);
+    assert_eq!(question(&turn)["by"], "timeout");
+    server.finish();
+}
+
+#[test]
+fn a_cancel_takes_the_question_away() {
+    let steps = [
+        elicit(&form()),
+        json!({"wait": "session/cancel"}),
+        elicit(&form()),
+        json!({"echoAnswer": true}),
+        end("cancelled"),
+    ];
+    let mut server = asking(&[], &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("question/ask");
+    server.call("session/cancel", &json!({}));
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "cancel"})
+    );
+    let turn = server.turn(&prompt);
+    assert_eq!(question(&turn)["action"], "cancel");
+    // What is asked after it is asked of nobody.
+    assert_eq!(turn.text(), r#"{"result":{"action":"cancel"}}"#);
+    server.finish();
+}
+
+#[test]
+fn an_address_is_shown_until_the_user_has_been_there() {
+    let url = json!({"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"});
+    let visited = |id: &str| json!({"notify": {"method": "elicitation/complete", "params": {"elicitationId": id}}});
+    let steps = [
+        elicit(&url),
+        json!({"echoAnswer": true}),
+        visited("unknown"),
+        visited("e1"),
+        end("end_turn"),
+    ];
+    let mut server = asking(&[], &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, asked) = server.asked("question/ask");
+    assert_eq!(
+        (&asked["kind"], &asked["url"]),
+        (&json!("url"), &json!("https://example.com/in"))
+    );
+    assert_eq!(asked["schema"], Value::Null);
+    server.reply(&id, &json!({"action": "accept", "content": {"sly": 1}}));
+    let turn = server.turn(&prompt);
+    assert_eq!(turn.text(), r#"{"result":{"action":"accept"}}"#);
+    let shown = turn.of("data-question");
+    let completed: Vec<_> = shown.iter().map(|c| &c["data"]["completed"]).collect();
+    assert_eq!(completed, [&Value::Null, &Value::Null, &json!(true)]);
+    assert_eq!(question(&turn)["action"], "accept");
+    server.finish();
+}
+
+#[test]
+fn who_answers_no_questions_is_asked_none() {
+    let steps = [
+        elicit(&form()),
+        json!({"echoAnswer": true}),
+        end("end_turn"),
+    ];
+    let mut server = declaring(&json!({"permissions": true}), &[], &steps);
+    let turn = server.prompt("go");
+    let heard: Value = serde_json::from_str(&turn.text()).unwrap();
+    assert_eq!(heard["error"]["code"], -32601);
+    let end = server.finish();
+    let hello = &calls(&end.log, "initialize")[0]["params"]["clientCapabilities"];
+    assert_eq!(hello.get("elicitation"), None);
+}
+
+#[test]
+fn a_question_that_cannot_be_read_is_refused() {
+    for (params, missing) in [
+        (json!({"mode": "form", "message": "m"}), "requestedSchema"),
+        (json!({"mode": "form", "requestedSchema": {}}), "message"),
+        (
+            json!({"mode": "url", "message": "m", "elicitationId": "e"}),
+            "url",
+        ),
+        (json!({"mode": "novel", "message": "m"}), "mode"),
+    ] {
+        let mut server = asking(
+            &[],
+            &[
+                elicit(&params),
+                json!({"echoAnswer": true}),
+                end("end_turn"),
+            ],
+        );
+        let turn = server.prompt("go");
+        let heard: Value = serde_json::from_str(&turn.text()).unwrap();
+        assert_eq!(heard["error"]["code"], -32602, "{params}");
+        let message = heard["error"]["message"].as_str().unwrap();
+        assert!(message.contains(missing), "{message}");
+        server.finish();
+    }
+}
+
+#[test]
+fn what_is_asked_outside_of_sessions_is_asked_all_the_same() {
+    let url = json!({"mode": "url", "requestId": "{id}", "sessionId": null, "message": "Sign in", "url": "https://example.com", "elicitationId": "e"});
+    let mut server = Server::start(&[]);
+    server.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "capabilities": {"questions": true}}),
+    );
+    server.connect(&json!({"session/new": [[elicit(&url), {"default": true}]],
+        "session/prompt": [[say("hi"), end("end_turn")]]}));
+    server.waive("session/state");
+    let ensure = server.send(
+        "session/ensure",
+        &json!({"sessionId": "default", "cwd": "/"}),
+    );
+    let (id, asked) = server.asked("question/ask");
+    assert_eq!(
+        (&asked["sessionId"], &asked["turnId"]),
+        (&Value::Null, &Value::Null)
+    );
+    server.reply(&id, &json!({"action": "accept"}));
+    server.result(&ensure);
+    assert_eq!(server.prompt("go").text(), "hi");
+    let end = server.finish();
+    let answers: Vec<_> = end.log.iter().filter_map(|m| m.get("result")).collect();
+    assert_eq!(answers, [&json!({"action": "accept"})]);
+}
+
+#[test]
+fn an_agent_that_dies_takes_what_it_asked_outside_of_sessions_along() {
+    let url = json!({"mode": "url", "requestId": "{id}", "message": "Sign in", "url": "https://example.com", "elicitationId": "e"});
+    let mut server = Server::start(&[]);
+    server.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "capabilities": {"questions": true}}),
+    );
+    let frame = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": url});
+    server.connect(&json!({"session/new": [[{"frame": frame}, {"exit": 3}]]}));
+    server.waive("session/state");
+    server.waive("agent/state");
+    let ensure = server.send(
+        "session/ensure",
+        &json!({"sessionId": "default", "cwd": "/"}),
+    );
+    let (id, _) = server.asked("question/ask");
+    assert_eq!(
+        server.notification("$/cancelRequest"),
+        json!({"id": id, "by": "end"})
+    );
+    server.error(&ensure);
+    server.finish();
+}
+
+const PLAN: &[(&str, &str)] = &[
+    ("bypass", "allow_always"),
+    ("edit", "allow_once"),
+    ("stay", "reject_once"),
+];
+
+fn plan() -> [Value; 3] {
+    // As claude-agent-acp asks: the plan stands in the call alone.
+    let told =
+        json!({"title": "Approve Plan", "kind": "switch_mode", "rawInput": {"plan": "1. go"}});
+    let asked =
+        json!({"toolCallId": "t", "kind": "switch_mode", "title": "Approve Plan", "rawInput": {}});
+    [tool("t", &told), ask(&asked, PLAN), end("end_turn")]
+}
+
+fn selected(log: &[Value]) -> &Value {
+    let mut answers = log.iter().filter_map(|m| m.get("result"));
+    &answers.next().unwrap()["outcome"]["optionId"]
+}
+
+#[test]
+fn a_plan_is_for_the_user_to_approve() {
+    for (answer, option, action) in [
+        (json!({"action": "accept"}), "edit", "accept"),
+        (
+            json!({"action": "accept", "content": {"optionId": "bypass"}}),
+            "bypass",
+            "accept",
+        ),
+        (
+            json!({"action": "accept", "content": {"optionId": "stay"}}),
+            "stay",
+            "decline",
+        ),
+        (
+            json!({"action": "accept", "content": {"optionId": "Bypass"}}),
+            "stay",
+            "decline",
+        ),
+        (
+            json!({"action": "accept", "content": {"optionId": 1}}),
+            "stay",
+            "decline",
+        ),
+        (
+            json!({"action": "decline", "content": {"feedback": "smaller"}}),
+            "stay",
+            "decline",
+        ),
+    ] {
+        let mut server = asking(&["--permissions", "approve"], &plan());
+        let prompt = server.send_prompt("default", "go");
+        let (id, asked) = server.asked("question/ask");
+        assert_eq!(
+            (&asked["kind"], &asked["message"]),
+            (&json!("plan"), &json!("1. go"))
+        );
+        assert_eq!(asked["options"][1]["optionId"], "edit");
+        server.reply(&id, &answer);
+        let turn = server.turn(&prompt);
+        let approved = action == "accept";
+        assert_eq!(turn.one("tool-approval-request")["isAutomatic"], false);
+        assert_eq!(
+            turn.one("tool-approval-response")["approved"],
+            approved,
+            "{answer}"
+        );
+        let data = question(&turn);
+        assert_eq!(
+            (&data["action"], &data["content"]["optionId"]),
+            (&json!(action), &json!(option))
+        );
+        if answer["content"]["feedback"].is_string() {
+            assert_eq!(data["content"]["feedback"], "smaller");
+        }
+        assert_eq!(selected(&server.finish().log), option, "{answer}");
+    }
+}
+
+#[test]
+fn without_the_user_the_policy_decides_on_plans() {
+    for (capabilities, policy, option) in [
+        (json!({}), "approve", "edit"),
+        (json!({}), "deny", "stay"),
+        (json!({"questions": true}), "deny", "stay"),
+    ] {
+        let mut server = declaring(&capabilities, &["--permissions", policy], &plan());
+        let turn = server.prompt("go");
+        assert_eq!(turn.of("data-question").len(), 0);
+        assert_eq!(turn.one("tool-approval-request")["isAutomatic"], true);
+        assert_eq!(selected(&server.finish().log), option);
+    }
+}
