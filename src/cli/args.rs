@@ -3,6 +3,7 @@
 mod duration;
 mod limits;
 mod options;
+mod serving;
 mod timeouts;
 
 use super::sessions::args::SessionsArgs;
@@ -15,6 +16,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use limits::LimitArgs;
 use options::OptionArgs;
+use serving::ServingArgs;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -168,6 +170,8 @@ pub struct AgentArgs {
     /// Do not ask the login shell for its PATH where a program is not found
     #[arg(long, env = "ACPIPE_NO_PATH_PROBE", value_parser = FalseyValueParser::new())]
     pub no_path_probe: bool,
+    #[command(flatten)]
+    pub serving: ServingArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
     #[command(flatten)]

@@ -48,7 +48,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let mut client = RunClient::new(prompt, session, turn, retry, view);
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
-    let bridge = Bridge::new(settings, store);
+    let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
     drive(
         bridge,
         &mut client,

@@ -190,7 +190,40 @@ pub fn openrpc() -> Value {
         "question/ask",
         "What the user answers to a question of the agent; sent where the client declared `questions`.",
     );
+    host_requests(&mut doc);
     doc.finish()
+}
+
+/// What a client is asked that serves files and terminals.
+fn host_requests(doc: &mut Document) {
+    doc.request::<wire::ReadTextFileParams, wire::TextFile>(
+        "fs/readTextFile",
+        "The text of a file; sent where the client declared `fs.readTextFile`.",
+    );
+    doc.request::<wire::WriteTextFileParams, wire::DoneByClient>(
+        "fs/writeTextFile",
+        "A file is to be written; sent where the client declared `fs.writeTextFile`.",
+    );
+    doc.request::<wire::CreateTerminalParams, wire::CreatedTerminal>(
+        "terminal/create",
+        "A command is to be run; this and the other `terminal/*` are sent where the client declared `terminal`.",
+    );
+    doc.request::<wire::TerminalParams, wire::TerminalSaid>(
+        "terminal/output",
+        "What a terminal said, and how it ended if it has.",
+    );
+    doc.request::<wire::TerminalParams, wire::TerminalExited>(
+        "terminal/waitForExit",
+        "How a terminal's command ended, once it has.",
+    );
+    doc.request::<wire::TerminalParams, wire::DoneByClient>(
+        "terminal/kill",
+        "A terminal's command is to end; it can still be read.",
+    );
+    doc.request::<wire::TerminalParams, wire::DoneByClient>(
+        "terminal/release",
+        "A terminal is not needed any more: its command is to end.",
+    );
 }
 
 /// The table of errors as Markdown, for docs/errors.md.

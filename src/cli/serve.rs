@@ -13,7 +13,7 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let mut settings = super::settings(&args.agent, &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
-    let bridge = Bridge::new(settings, store);
+    let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
     drive(bridge, &mut client, Some(stdin), stored, max_line, login).await?;

@@ -4,6 +4,8 @@ mod answers;
 mod auth;
 mod elicitation;
 mod gone;
+mod handshake;
+mod hosting;
 mod overlong;
 mod pending;
 pub mod per_session;
@@ -15,6 +17,7 @@ mod updates;
 use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
+use super::host::HostAnswer;
 use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::acp as wire;
@@ -34,6 +37,7 @@ use tracing::{debug, warn};
 #[derive(Debug, Default)]
 pub struct Acp {
     launch: Launch,
+    /// What the agent may ask of its client.
     offer: Offer,
     last_id: u64,
     pending: HashMap<u64, Pending>,
@@ -203,21 +207,7 @@ impl Dialect for Acp {
 
     fn start(&mut self, out: &mut Outgoing) {
         out.order(Child::MAIN, Order::Start(self.launch.clone()));
-        let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
-        // Only what is really served is advertised.
-        let options = schema::SessionConfigOptionsCapabilities::new()
-            .boolean(schema::BooleanConfigOptionCapabilities::new());
-        let session = schema::ClientSessionCapabilities::new().config_options(options);
-        // What is to be run in a terminal is shown to the client; older agents look for that in `_meta`.
-        let terminal = serde_json::Map::from_iter([("terminal-auth".to_owned(), true.into())]);
-        let capabilities = schema::ClientCapabilities::new()
-            .session(session)
-            .auth(schema::AuthCapabilities::new().terminal(true))
-            .elicitation(self.offer.questions.then(elicitation::capabilities))
-            .meta(terminal);
-        let params = schema::InitializeRequest::new(wire::VERSION.into())
-            .client_info(client.title("acpipe".to_owned()))
-            .client_capabilities(capabilities);
+        let params = handshake::initialize(self.offer);
         self.call(Pending::Initialize, &params, out);
     }
 
@@ -328,6 +318,10 @@ impl Dialect for Acp {
         let lines = out.lines(Child::MAIN);
         rpc::write_result(lines, question, &elicitation::answer(decision));
         lines.push(b'\n');
+    }
+
+    fn give(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
+        hosting::write_answer(out.lines(Child::MAIN), key, answer);
     }
 
     fn read<'a>(

@@ -1,5 +1,6 @@
 //! What the client is asked: requests that go from acpipe to its client.
 
+use super::host::Forwarded;
 use crate::proto::wire;
 
 /// Names a request to the client until its answer.
@@ -13,6 +14,8 @@ pub enum ClientRequest {
     Permission(Box<wire::PermissionParams>),
     /// What the user wants.
     Question(Box<wire::QuestionParams>),
+    /// A file or a terminal that the agent wants.
+    Host(Box<Forwarded>),
 }
 
 impl ClientRequest {
@@ -22,9 +25,17 @@ impl ClientRequest {
         match self {
             Self::Permission(_) => "permission/request",
             Self::Question(_) => "question/ask",
+            Self::Host(forwarded) => forwarded.method(),
         }
     }
 }
 
-/// What came back: the result as JSON, or the message of an error.
-pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, String>;
+/// What came back: the result as JSON, or an error.
+pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, Refusal>;
+
+/// The error with which a client answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+}

@@ -55,7 +55,7 @@ use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
 pub use super::event::Exit;
 use super::event::{AgentInfo, CallId};
-use super::host::{Host, HostEffect};
+use super::host::HostEffect;
 use super::limits::Limits;
 use super::policy::Policy;
 use super::profile::Profile;
@@ -318,8 +318,8 @@ pub struct Bridge {
     unclaimed: u64,
     calls: HashMap<CallId, Call>,
     last_call: u64,
-    /// What acpipe does for agents itself.
-    host: Host,
+    /// Files and terminals that agents want.
+    hosting: hosting::Hosting,
     last_id: u64,
     asks: asks::Asks,
     effects: Vec<Effect>,
@@ -369,7 +369,7 @@ impl Bridge {
             unclaimed: 0,
             calls: HashMap::new(),
             last_call: 0,
-            host: Host::default(),
+            hosting: hosting::Hosting::default(),
             last_id: 0,
             asks: asks::Asks::default(),
             effects: Vec::new(),
@@ -417,6 +417,7 @@ impl Bridge {
             bridge.tick_listings(now, outlet);
             bridge.tick_signing(now, outlet);
             bridge.tick_idle(now, outlet);
+            bridge.tick_hosting(now, outlet);
             bridge.go_on(now, outlet);
         });
     }

@@ -6,6 +6,7 @@
 
 use super::error::Error;
 use super::event::{AgentEvent, CallId, Exit};
+use super::host::{self, HostAnswer};
 use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
@@ -86,6 +87,10 @@ pub trait Dialect {
     /// with the second he declined, without a choice he went away.
     fn elicited(&mut self, _question: &RawValue, _decision: &Decision, _out: &mut Outgoing) {}
 
+    /// Answers what the agent wanted of its client.
+    fn give(&mut self, _key: &RawValue, _answer: Result<&HostAnswer, &Error>, _out: &mut Outgoing) {
+    }
+
     /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
     fn read<'a>(
         &mut self,
@@ -162,6 +167,8 @@ pub struct Launch {
 pub struct Offer {
     /// Its user can be asked something.
     pub questions: bool,
+    /// Files and terminals.
+    pub host: host::Offer,
 }
 
 /// What is to be done to an agent's processes, in order.

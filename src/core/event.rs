@@ -4,6 +4,7 @@
 //! the client's output.
 
 use super::error::{Error, ErrorKind, clip};
+use super::host::HostRequest;
 use super::inquiry::Inquiry;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
@@ -57,6 +58,8 @@ pub enum AgentEvent<'a> {
     Elicitation(Box<Elicitation<'a>>),
     /// The user has been at the address to which the agent sent him by this id.
     Visited { id: String },
+    /// The agent wants a file or a terminal of its client, and waits.
+    Wanted(Box<Wanted<'a>>),
     /// The agent does not wait for the answer to this question of its any more.
     Withdrawn {
         /// The key that the question had.
@@ -338,6 +341,15 @@ pub struct Elicitation<'a> {
     /// The tool call that asks.
     pub tool: Option<Cow<'a, str>>,
     pub inquiry: Inquiry,
+}
+
+/// Something that an agent wants of its client.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    pub session: Cow<'a, str>,
+    /// The key under which the dialect expects the answer.
+    pub key: Box<RawValue>,
+    pub request: HostRequest,
 }
 
 /// One of the answers an agent offers to its question.

@@ -3,6 +3,7 @@
 //! Pure: a request becomes a [`HostEffect`] for the shell or an answer, and what the shell tells becomes answers.
 //! Nothing here waits: each request has a [`Ticket`], under which its one answer comes.
 
+mod forward;
 mod output;
 mod terminals;
 #[cfg(test)]
@@ -11,6 +12,8 @@ mod tests;
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::Variables;
 use bytes::Bytes;
+pub use forward::{Forwarded, answered};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 pub use terminals::{MAX_OUTPUT, MAX_TERMINALS, USUAL_OUTPUT};
 use terminals::{Owned, Terminals};
@@ -76,6 +79,52 @@ pub enum HostRequest {
     ReleaseTerminal {
         terminal: String,
     },
+}
+
+impl HostRequest {
+    /// What it is, for people.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadFile { .. } => "file to be read",
+            Self::WriteFile { .. } => "file to be written",
+            Self::CreateTerminal { .. } => "command to be run",
+            Self::TerminalOutput { .. } => "terminal to be read",
+            Self::WaitForExit { .. } => "terminal to be waited for",
+            Self::KillTerminal { .. } => "terminal to be killed",
+            Self::ReleaseTerminal { .. } => "terminal to be released",
+        }
+    }
+}
+
+/// Which of its requests an agent may make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offer {
+    pub read_files: bool,
+    pub write_files: bool,
+    pub terminals: bool,
+}
+
+impl Offer {
+    /// Whether a request is one of them.
+    #[must_use]
+    pub fn covers(self, request: &HostRequest) -> bool {
+        match request {
+            HostRequest::ReadFile { .. } => self.read_files,
+            HostRequest::WriteFile { .. } => self.write_files,
+            _ => self.terminals,
+        }
+    }
+
+    /// All that one of both covers.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            read_files: self.read_files || other.read_files,
+            write_files: self.write_files || other.write_files,
+            terminals: self.terminals || other.terminals,
+        }
+    }
 }
 
 /// Which lines of a file are meant; by default all.
@@ -306,10 +355,10 @@ impl Host {
         std::mem::take(&mut self.answers)
     }
 
-    /// The name of the session's terminal, if it has one of that name.
+    /// The sessions that have terminals.
     #[must_use]
-    pub fn has(&mut self, session: &str, terminal: &str) -> bool {
-        self.terminals.find(session, terminal).is_ok()
+    pub fn sessions(&self) -> BTreeSet<String> {
+        self.terminals.sessions().cloned().collect()
     }
 
     /// When there is something to show.
@@ -318,13 +367,33 @@ impl Host {
         self.show_at
     }
 
-    /// What is due to be shown: each terminal that has news, with its session and its name.
-    pub fn news(&mut self, now: Instant) -> Vec<(String, String, TerminalOutput)> {
+    /// Somebody begins to show a terminal: what it said is due.
+    pub fn show_soon(&mut self, now: Instant) {
+        if !self.terminals.is_empty() {
+            self.show_at = Some(now);
+        }
+    }
+
+    /// The terminals that have something new to show, with their sessions, if it is time for that.
+    pub fn news(&mut self, now: Instant) -> Vec<(String, TerminalId)> {
         if self.show_at.is_none_or(|at| at > now) {
             return Vec::new();
         }
         self.show_at = None;
         self.terminals.news()
+    }
+
+    /// The same of one session, whatever the time.
+    #[must_use]
+    pub fn news_of(&self, session: &str) -> Vec<(String, TerminalId)> {
+        let mut news = self.terminals.news();
+        news.retain(|(of, _)| of == session);
+        news
+    }
+
+    /// What a terminal shows: it has nothing new then.
+    pub fn show(&mut self, id: TerminalId) -> Option<TerminalOutput> {
+        self.terminals.show(id)
     }
 }
 
@@ -377,11 +446,23 @@ fn is_plain(command: &str) -> bool {
     command.chars().all(plain)
 }
 
-/// ACP has a program and its arguments, run without a shell; but the agents that have commands run by their client
-/// send the line that the model wrote as the program, and no arguments (kimi-cli does): that is for the shell.
+/// What is run. ACP has a program and its arguments, run without a shell; but the agents that have commands run by
+/// their client send the line that the model wrote as the program, and no arguments (kimi-cli does): that is for the
+/// shell.
 fn argv(command: String, args: Vec<String>) -> (String, Vec<String>) {
     if args.is_empty() && !is_plain(&command) {
         return ("/bin/sh".to_owned(), vec!["-c".to_owned(), command]);
     }
     (command, args)
+}
+
+/// A command as one line, for people and policies.
+#[must_use]
+pub fn command_line(command: &str, args: &[String]) -> String {
+    if args.is_empty() {
+        return command.to_owned();
+    }
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    // Only a NUL cannot be quoted, with which nothing is run.
+    shlex::try_join(words).unwrap_or_else(|_| command.to_owned())
 }

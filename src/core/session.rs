@@ -71,6 +71,8 @@ pub struct Session {
     pub running: Option<Running>,
     /// What the client was asked and has not answered yet.
     pub asks: Vec<Ask>,
+    /// How many files and terminals that its agent asked for it waits for.
+    pub owed: usize,
     /// The message of what the agent says unasked, while no prompt runs.
     pub unprompted: Option<Unprompted>,
     /// When somebody last did something in it; `None` until that is noted.
@@ -245,6 +247,7 @@ impl Session {
             activity: None,
             running: None,
             asks: Vec::new(),
+            owed: 0,
             unprompted: None,
             used: None,
             last: None,

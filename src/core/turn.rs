@@ -4,6 +4,7 @@
 //! that was opened is closed and every tool that was shown is settled before the last chunk.
 
 mod ending;
+mod hosting;
 mod messages;
 mod names;
 mod questions;

@@ -17,6 +17,9 @@ pub const VERSION: u16 = 1;
 /// Error code: the agent wants its user to sign in.
 pub const AUTH_REQUIRED: i64 = -32000;
 
+/// Error code: what is asked for is not there.
+pub const RESOURCE_NOT_FOUND: i32 = -32002;
+
 /// A `session/update` line, read in one pass.
 #[derive(Debug, Default, serde::Deserialize)]
 pub struct UpdateLine<'a> {

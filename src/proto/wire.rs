@@ -7,6 +7,7 @@ mod asking;
 mod auth;
 mod environment;
 mod history;
+mod hosting;
 mod mcp;
 mod options;
 mod program;
@@ -32,6 +33,11 @@ pub use history::{
     AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
     SessionParams, SessionStage, UpdateMessageParams,
+};
+pub use hosting::{
+    CreateTerminalParams, CreatedTerminal, DoneByClient, EnvVariable, FileCapabilities,
+    ReadTextFileParams, TerminalExited, TerminalParams, TerminalSaid, TextFile,
+    WriteTextFileParams,
 };
 pub use mcp::{McpPair, McpServer, McpServersByName, McpTransport};
 pub use options::{Protocol, SessionOptions};
@@ -104,6 +110,12 @@ pub struct ClientCapabilities {
     /// The client answers `question/ask`.
     #[serde(default)]
     pub questions: bool,
+    /// The files that the client serves.
+    #[serde(default)]
+    pub fs: FileCapabilities,
+    /// The client answers `terminal/create` and the other `terminal/*`.
+    #[serde(default)]
+    pub terminal: bool,
 }
 
 /// The answer to `initialize`.

@@ -32,6 +32,7 @@ mod flood;
 mod framing;
 mod garbage;
 mod handshake;
+mod hosting;
 mod idle;
 mod keeper;
 mod kills;

@@ -1,6 +1,7 @@
 //! Requests of acpipe to its client, and the client's answers.
 
-use crate::core::ask::{AskId, ClientRequest};
+use crate::core::ask::{AskId, ClientRequest, Refusal};
+use crate::core::host::Forwarded;
 use crate::core::permit::By;
 use crate::proto::json;
 use crate::proto::rpc::{self, RpcError};
@@ -21,6 +22,12 @@ pub fn write_request(out: &mut Vec<u8>, ask: AskId, request: &ClientRequest) {
     match request {
         ClientRequest::Permission(params) => rpc::write_request(out, &id, method, params),
         ClientRequest::Question(params) => rpc::write_request(out, &id, method, params),
+        ClientRequest::Host(forwarded) => match forwarded.as_ref() {
+            Forwarded::ReadFile(params) => rpc::write_request(out, &id, method, params),
+            Forwarded::WriteFile(params) => rpc::write_request(out, &id, method, params),
+            Forwarded::Create(params) => rpc::write_request(out, &id, method, params),
+            Forwarded::Terminal(_, params) => rpc::write_request(out, &id, method, params),
+        },
     }
 }
 
@@ -39,7 +46,10 @@ pub fn answer(id: Option<&RawValue>, outcome: Result<&RawValue, RpcError<'_>>) -
     let ask = AskId(id.strip_prefix(PREFIX)?.parse().ok()?);
     let answer = match outcome {
         Ok(result) => Ok(result.to_owned()),
-        Err(error) => Err(error.message.into_owned()),
+        Err(error) => Err(Refusal {
+            code: error.code,
+            message: error.message.into_owned(),
+        }),
     };
     Some(Wish::Answer(ask, answer))
 }

@@ -11,6 +11,7 @@ use crate::core::dialect::{
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
+use crate::core::host::HostAnswer;
 use crate::core::permit::Decision;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
@@ -195,6 +196,10 @@ impl PerSession {
                 Question::name(child, &mut asked.question);
                 true
             }
+            AgentEvent::Wanted(wanted) => {
+                Question::name(child, &mut wanted.key);
+                true
+            }
             AgentEvent::Withdrawn { question } => {
                 Question::name(child, question);
                 true
@@ -366,6 +371,16 @@ impl Dialect for PerSession {
     fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
         if let Some((child, acp, question)) = self.asker(question) {
             acting(child, out, |out| acp.elicited(&question, decision, out));
+        }
+    }
+
+    fn give(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
+        let Ok(Question { child, question }) = serde_json::from_str(key.get()) else {
+            return;
+        };
+        let child = Child(child);
+        if let Some(process) = self.children.get_mut(&child) {
+            acting(child, out, |out| process.acp.give(&question, answer, out));
         }
     }
 

@@ -1,6 +1,6 @@
-//! What an agent asks: permission, and its user.
+//! What an agent asks: permission, its user, files and terminals.
 
-use super::{Acp, answers, updates};
+use super::{Acp, answers, hosting, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::event::{AgentEvent, Permission};
 use crate::proto::acp::PermissionParams;
@@ -19,6 +19,13 @@ impl Acp {
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) {
+        if let Some(wanted) = hosting::wanted(self.offer.host, id, method, params) {
+            match wanted {
+                Ok(wanted) => events.push(AgentEvent::Wanted(Box::new(wanted))),
+                Err(why) => refuse(id, rpc::code::INVALID_PARAMS, &why, out),
+            }
+            return;
+        }
         let event = match method {
             "session/request_permission" => permission(id, params)
                 .map(|question| AgentEvent::Permission(Box::new(question)))

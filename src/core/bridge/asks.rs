@@ -26,6 +26,12 @@ pub(super) struct Asks {
 }
 
 impl Asks {
+    /// The number of the next request.
+    pub(super) fn next(&mut self) -> AskId {
+        self.last += 1;
+        AskId(self.last)
+    }
+
     /// When the first of those outside of sessions is given up.
     pub(super) fn due(&self) -> Option<(Instant, &'static str)> {
         let first = self.outside.iter().filter_map(|ask| ask.until).min()?;
@@ -61,8 +67,7 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        self.asks.last += 1;
-        let id = AskId(self.asks.last);
+        let id = self.asks.next();
         let ask = Ask {
             id,
             agent: self.agent.as_ref().map_or(0, |agent| agent.number),
@@ -95,6 +100,9 @@ impl Bridge {
         self.mending(now, outlet, |bridge, outlet| {
             bridge.number_unsent(outlet);
             let Some((session, ask)) = bridge.take_ask(|ask| ask.id == id) else {
+                if bridge.client_served(id, answer, outlet) {
+                    return;
+                }
                 debug!(id = id.0, "an answer to a question that is decided");
                 return;
             };
@@ -121,6 +129,7 @@ impl Bridge {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
+                let error = &error.message;
                 warn!(error = clip(error), "the client did not answer a question");
                 let mut decision = self.unanswered(options, By::Policy(rule.to_owned()));
                 decision.reason = format!(
@@ -240,6 +249,9 @@ impl Bridge {
 
     /// Answers a permission question of the agent at once.
     pub(super) fn answer_agent(&mut self, key: &RawValue, decision: &Decision) {
+        if self.is_decided(key, decision) {
+            return;
+        }
         if let Some(agent) = &mut self.agent {
             agent.dialect.answer(key, decision, &mut agent.out);
         }
@@ -267,6 +279,8 @@ impl Bridge {
         let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
         if let Some((id, ask)) = self.take_ask(meant) {
             self.give_up_ask(&id, ask, By::Agent, now, outlet);
+        } else {
+            self.unwanted(key, outlet);
         }
     }
 

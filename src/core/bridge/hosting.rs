@@ -1,22 +1,424 @@
-//! What acpipe does for agents itself: files and terminals.
+//! Files and terminals that agents want: judged, served by acpipe itself or by a client that declared it, answered.
+
+mod calls;
+mod shown;
 
 use super::{Bridge, Effect};
+use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
-use crate::core::host::HostEvent;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Permission, PermissionOption, ToolUpdate, Wanted};
+use crate::core::host::{
+    Forwarded, Host, HostAnswer, HostEvent, HostRequest, Offer, Place, Ticket, answered,
+};
+use crate::core::permit::{By, Decision};
+use crate::core::policy::{self, Subject, Tool};
+use crate::proto::json::{Members, to_raw};
+use crate::proto::wire::LedgerEntry;
+use calls::{options, tool};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
+/// What the bridge knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Hosting {
+    /// What acpipe serves where the client does not.
+    served: Offer,
+    host: Host,
+    /// The requests that have no answer yet.
+    open: BTreeMap<Ticket, Open>,
+    /// Those that were decided, and what was decided.
+    decided: Vec<(Ticket, Decision)>,
+    last: u64,
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+struct Open {
+    session: String,
+    /// The key under which the dialect expects the answer.
+    key: Box<RawValue>,
+    /// The tool call as which it is shown, where it was asked whether it may be.
+    tool: Option<String>,
+    way: Way,
+}
+
+/// How far a request is.
+#[derive(Debug)]
+enum Way {
+    /// It is judged whether it may be.
+    Judged(HostRequest),
+    /// acpipe does it.
+    Own,
+    /// The client does.
+    Client(AskId, &'static str),
+}
+
 impl Bridge {
+    /// Serves this where the client does not.
+    #[must_use]
+    pub fn serving(mut self, served: Offer) -> Self {
+        self.hosting.served = served;
+        self
+    }
+
+    /// What an agent may ask for: what the client serves, and what acpipe does.
+    pub(super) fn offer(&self) -> Offer {
+        self.client_offer().or(self.hosting.served)
+    }
+
+    fn client_offer(&self) -> Offer {
+        Offer {
+            read_files: self.client.fs.read_text_file,
+            write_files: self.client.fs.write_text_file,
+            terminals: self.client.terminal,
+        }
+    }
+
+    /// An agent wants something.
+    pub(super) fn wanted(&mut self, wanted: Wanted<'_>, now: Instant, outlet: &mut impl Outlet) {
+        let Wanted {
+            session,
+            key,
+            request,
+        } = wanted;
+        let offer = self.offer();
+        let id = self.route(&session).map(|route| route.session);
+        let Some(session) = id.and_then(|id| self.sessions.get_mut(&id)) else {
+            let message =
+                format!("there is no session {session:?} that files or terminals are served in");
+            self.give_agent(&key, Err(&Error::new(ErrorKind::InvalidParams, message)));
+            return;
+        };
+        session.hear(now, request.name(), outlet);
+        let id = session.id.clone();
+        if !offer.covers(&request) {
+            let message = "acpipe does not serve this here: nobody offered it to the agent";
+            self.give_agent(&key, Err(&Error::new(ErrorKind::MethodNotFound, message)));
+            return;
+        }
+        self.hosting.last += 1;
+        let ticket = Ticket(self.hosting.last);
+        let tool = tool(ticket, &request);
+        let open = Open {
+            session: id.clone(),
+            key,
+            tool: None,
+            way: Way::Judged(request),
+        };
+        self.hosting.open.insert(ticket, open);
+        session.owed += 1;
+        match tool {
+            Some((what, tool)) => self.judge(ticket, &id, what, tool, now, outlet),
+            // Whoever has a terminal may do with it what can be done.
+            None => self.do_wanted(ticket, now, outlet),
+        }
+    }
+
+    /// Whether a request may be: the policy says so at once, or the question takes the way of all of them.
+    fn judge(
+        &mut self,
+        ticket: Ticket,
+        id: &str,
+        what: &'static str,
+        tool: ToolUpdate<'static>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let may_act = session.may_act(&tool.id) && self.is_serving();
+        if !may_act {
+            let message = "the turn was cancelled: nothing more is done in it";
+            let error = Error::new(ErrorKind::Cancelled, message);
+            self.answer_wanted(ticket, &Err(error), outlet);
+            return;
+        }
+        let facts = Tool {
+            name: tool.name.as_deref(),
+            title: tool.title.as_deref(),
+            kind: tool.kind.as_deref(),
+            input: tool.input.as_deref(),
+            content: tool.content.as_deref(),
+            locations: tool.locations.as_deref(),
+        };
+        let subject = Subject::of_tool(&facts, &session.cwd);
+        let verdict = self.settings.policy.judge(&subject);
+        let options = options();
+        if verdict.effect != policy::Effect::Allow {
+            self.ask_whether(ticket, id, what, tool, &options, now, outlet);
+            return;
+        }
+        let turn_id = session.turn_id().unwrap_or_default().to_owned();
+        let entry = LedgerEntry {
+            what: what.to_owned(),
+            question_id: format!("host-{}", ticket.0),
+            title: subject.title,
+            kind: Some(subject.kind),
+            paths: subject.paths,
+            command: subject.command,
+            ..LedgerEntry::default()
+        };
+        let decision = Decision::of(true, false, &options, By::Policy(verdict.by));
+        let other = self.take_down(id, &turn_id, entry, &decision, now, outlet);
+        match other {
+            None => self.do_wanted(ticket, now, outlet),
+            Some(decision) => self.refuse_wanted(ticket, &decision, outlet),
+        }
+    }
+
+    /// What is asked about or refused is shown as a tool call with its question.
+    #[expect(clippy::too_many_arguments, reason = "it is the end of what judges")]
+    fn ask_whether(
+        &mut self,
+        ticket: Ticket,
+        id: &str,
+        what: &'static str,
+        tool: ToolUpdate<'static>,
+        options: &[PermissionOption; 2],
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let agent_session = self.sessions.get(id).and_then(|s| s.agent_session());
+        let session = agent_session.unwrap_or_default().to_owned();
+        let Some(open) = self.hosting.open.get_mut(&ticket) else {
+            return;
+        };
+        open.tool = Some(tool.id.clone().into_owned());
+        let offered = options.iter().map(|option| {
+            let kind = if option.kind.refuses() {
+                "reject_once"
+            } else {
+                "allow_once"
+            };
+            json!({ "optionId": option.id, "name": option.name, "kind": kind })
+        });
+        let raw_options = to_raw(&offered.collect::<Vec<_>>());
+        let question = Permission {
+            session: Cow::Owned(session),
+            question: open.key.clone(),
+            tool,
+            options: options.to_vec(),
+            raw_options: Some(&raw_options),
+            form: None,
+            other: Members::default(),
+        };
+        self.permission_for(what, &question, now, outlet);
+    }
+
+    /// A question was decided; true where a request of this kind was what was asked about.
+    pub(super) fn is_decided(&mut self, key: &RawValue, decision: &Decision) -> bool {
+        let judged =
+            self.hosting.open.iter().find(|(_, open)| {
+                matches!(open.way, Way::Judged(_)) && open.key.get() == key.get()
+            });
+        let Some((ticket, _)) = judged else {
+            return false;
+        };
+        self.hosting.decided.push((*ticket, decision.clone()));
+        true
+    }
+
+    /// Goes on with what was decided, and forgets what belongs to sessions that no agent has any more.
+    pub(super) fn go_on_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        for (ticket, decision) in std::mem::take(&mut self.hosting.decided) {
+            if decision.approved() {
+                self.do_wanted(ticket, now, outlet);
+            } else {
+                self.refuse_wanted(ticket, &decision, outlet);
+            }
+        }
+        self.sweep_hosting(now, outlet);
+    }
+
+    fn refuse_wanted(&mut self, ticket: Ticket, decision: &Decision, outlet: &mut impl Outlet) {
+        let kind = match decision.choice {
+            Some(_) => ErrorKind::Resource,
+            None => ErrorKind::Cancelled,
+        };
+        let error = Error::new(kind, decision.reason.as_str());
+        self.answer_wanted(ticket, &Err(error), outlet);
+    }
+
+    /// Has a request done.
+    fn do_wanted(&mut self, ticket: Ticket, now: Instant, outlet: &mut impl Outlet) {
+        let by_client = self.client_offer();
+        let Some(open) = self.hosting.open.get_mut(&ticket) else {
+            return;
+        };
+        let Way::Judged(request) = std::mem::replace(&mut open.way, Way::Own) else {
+            return;
+        };
+        let id = open.session.clone();
+        if !by_client.covers(&request) {
+            self.serve(ticket, &id, request, now, outlet);
+            return;
+        }
+        let ask = self.asks.next();
+        let forwarded = Forwarded::of(request, id.clone());
+        open.way = Way::Client(ask, forwarded.method());
+        if let Some(session) = self.sessions.get_mut(&id) {
+            // What the client was told before comes before it.
+            session.number_unsent(outlet);
+            outlet.ask(ask, ClientRequest::Host(Box::new(forwarded)));
+        }
+    }
+
+    fn serve(
+        &mut self,
+        ticket: Ticket,
+        id: &str,
+        request: HostRequest,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if matches!(request, HostRequest::ReleaseTerminal { .. }) {
+            // The last chance to show what it said.
+            let news = self.hosting.host.news_of(id);
+            self.show_terminals(news, outlet);
+        }
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let agent = self.agent.as_ref();
+        let more = session.options.additional_directories.iter().cloned();
+        let place = Place {
+            roots: std::iter::once(session.cwd.clone()).chain(more).collect(),
+            env: agent
+                .map(|agent| agent.spec.env.clone())
+                .unwrap_or_default(),
+        };
+        self.hosting.host.ask(ticket, id, &place, request);
+        self.settle_host(now, outlet);
+    }
+
     /// Takes what came of something that was done for an agent.
     pub fn hosted(&mut self, event: HostEvent, now: Instant, outlet: &mut impl Outlet) {
-        self.mending(now, outlet, |bridge, _| {
-            bridge.host.heard(event, now);
-            bridge.settle_host();
+        self.mending(now, outlet, |bridge, outlet| {
+            bridge.hosting.host.heard(event, now);
+            bridge.settle_host(now, outlet);
         });
     }
 
-    fn settle_host(&mut self) {
-        let effects = self.host.take_effects().into_iter().map(Effect::Host);
-        self.effects.extend(effects);
-        self.host.take_answers();
+    fn settle_host(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let effects = self.hosting.host.take_effects().into_iter();
+        self.effects.extend(effects.map(Effect::Host));
+        for (ticket, answer) in self.hosting.host.take_answers() {
+            if let Some(open) = self.hosting.open.get(&ticket)
+                && let Some(session) = self.sessions.get_mut(&open.session)
+            {
+                // The agent had to wait: that was not its silence.
+                session.hear(now, "file or terminal", outlet);
+            }
+            self.answer_wanted(ticket, &answer, outlet);
+        }
+    }
+
+    /// The client answered a request; false where it was none of this kind.
+    pub(super) fn client_served(
+        &mut self,
+        id: AskId,
+        answer: &ClientAnswer,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        let found = self
+            .hosting
+            .open
+            .iter()
+            .find_map(|(ticket, open)| match open.way {
+                Way::Client(ask, method) if ask == id => Some((*ticket, method)),
+                _ => None,
+            });
+        let Some((ticket, method)) = found else {
+            return false;
+        };
+        self.answer_wanted(ticket, &answered(method, answer), outlet);
+        true
+    }
+
+    /// The agent does not wait for a request any more: what only waits is given up, and answered all the same.
+    pub(super) fn unwanted(&mut self, key: &RawValue, outlet: &mut impl Outlet) {
+        let found = self.hosting.open.iter().find_map(|(ticket, open)| {
+            let Way::Client(ask, _) = open.way else {
+                return None;
+            };
+            (open.key.get() == key.get()).then_some((*ticket, ask))
+        });
+        if let Some((ticket, ask)) = found {
+            outlet.withdraw(ask, &By::Agent);
+            let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
+            self.answer_wanted(ticket, &Err(error), outlet);
+        }
+    }
+
+    /// Gives a request its one answer.
+    fn answer_wanted(
+        &mut self,
+        ticket: Ticket,
+        answer: &Result<HostAnswer, Error>,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(open) = self.close_wanted(ticket) else {
+            return;
+        };
+        if let Some(tool) = &open.tool
+            && let Some(session) = self.sessions.get_mut(&open.session)
+        {
+            session.with_turn(outlet, |turn, sink| turn.served(tool, answer.is_ok(), sink));
+        }
+        self.give_agent(&open.key, answer.as_ref());
+    }
+
+    fn close_wanted(&mut self, ticket: Ticket) -> Option<Open> {
+        let open = self.hosting.open.remove(&ticket)?;
+        if let Some(session) = self.sessions.get_mut(&open.session) {
+            session.owed = session.owed.saturating_sub(1);
+        }
+        Some(open)
+    }
+
+    fn give_agent(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>) {
+        if let Some(agent) = &mut self.agent {
+            agent.dialect.give(key, answer, &mut agent.out);
+        }
+    }
+
+    /// Terminals and requests of sessions that no agent has any more end.
+    fn sweep_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let serving = self.is_serving();
+        let live = |id: &str| {
+            serving
+                && self
+                    .sessions
+                    .get(id)
+                    .is_some_and(|s| s.agent_session().is_some())
+        };
+        let dead: Vec<Ticket> = self
+            .hosting
+            .open
+            .iter()
+            .filter(|(_, open)| !live(&open.session))
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        let mut over = self.hosting.host.sessions();
+        over.retain(|id| !live(id));
+        for ticket in dead {
+            // There is nobody to be answered.
+            if let Some(Open {
+                way: Way::Client(ask, _),
+                ..
+            }) = self.close_wanted(ticket)
+            {
+                outlet.withdraw(ask, &By::End);
+            }
+        }
+        for id in over {
+            self.hosting.host.release_session(&id);
+        }
+        self.settle_host(now, outlet);
     }
 }

@@ -161,10 +161,18 @@ impl Bridge {
                 session,
                 update,
                 original,
-            } => self.update(&session, &update, original, now, outlet),
+            } => {
+                self.update(&session, &update, original, now, outlet);
+                if let Update::Tool(tool) = &update
+                    && tool.content.is_some()
+                {
+                    self.tool_shows(now);
+                }
+            }
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
             AgentEvent::Elicitation(asked) => self.elicitation(*asked, now, outlet),
             AgentEvent::Visited { id } => self.visited(&id, outlet),
+            AgentEvent::Wanted(wanted) => self.wanted(*wanted, now, outlet),
             AgentEvent::Withdrawn { question } => self.withdrawn(&question, now, outlet),
             AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
             AgentEvent::SessionOpened {

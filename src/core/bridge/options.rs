@@ -24,6 +24,7 @@ impl Bridge {
         };
         let offer = Offer {
             questions: self.client.questions,
+            host: self.offer(),
         };
         match spec.protocol {
             Protocol::Acp if spec.child_per_session => Box::new(PerSession::new(launch, offer)),

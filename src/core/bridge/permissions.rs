@@ -34,6 +34,17 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        self.permission_for("permission", permission, now, outlet);
+    }
+
+    /// The same, with what the ledger calls it.
+    pub(super) fn permission_for(
+        &mut self,
+        what: &str,
+        permission: &Permission<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         let Some(route) = self.route(&permission.session) else {
             let session = &permission.session;
             warn!(%session, "a question of a session that nobody opened is refused");
@@ -84,7 +95,7 @@ impl Bridge {
             return;
         };
         let is_gate = is_gate(&subject, permission);
-        let what = if is_gate { "question" } else { "permission" };
+        let what = if is_gate { "question" } else { what };
         let entry = entry(what, &question.id, &tool_call, subject);
         let options = permission.options.clone();
         let about = match &course {

@@ -158,7 +158,7 @@ pub(super) fn question_answered(
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return declined(&format!("the error {:?}", clip(error))),
+        Err(error) => return declined(&format!("the error {:?}", clip(&error.message))),
     };
     let QuestionAnswer { action, content } = match serde_json::from_str(answer.get()) {
         Ok(answer) => answer,

@@ -47,6 +47,6 @@ impl Bridge {
         let idle = self.idle_check.filter(|_| !self.is_ending());
         let idle = idle.map(|at| (at, "idle"));
         let times = times.chain(idle);
-        times.min_by_key(|(at, _)| *at)
+        times.chain(self.hosting_due()).min_by_key(|(at, _)| *at)
     }
 }

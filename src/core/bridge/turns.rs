@@ -210,6 +210,7 @@ impl Bridge {
             self.next_prompts(now, outlet);
         }
         self.sweep_asks(now, outlet);
+        self.go_on_hosting(now, outlet);
         self.renew(now, outlet);
     }
 
@@ -226,6 +227,7 @@ impl Bridge {
             return;
         };
         self.end_asks_of(id, &turn_id, now, outlet);
+        self.show_terminals_of(id, outlet);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };

@@ -138,6 +138,10 @@ impl Session {
                 None if running.is_cancelled() => {
                     agent(Wait::Cancel, "the agent to end the cancelled turn")
                 }
+                None if self.owed > 0 => {
+                    let what = "a file or a command that the agent asked for".to_owned();
+                    return Some((Party::Tool, Wait::Prompt.name(), what));
+                }
                 None => match running.turn.activity() {
                     Some(tool) => {
                         let (name, stage) = (tool.tool_name, Wait::Prompt.name());

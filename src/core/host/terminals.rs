@@ -173,15 +173,27 @@ impl Terminals {
         terminal.kill().then_some(HostEffect::Kill(id))
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whose they are; those that were released have nobody any more.
+    pub fn sessions(&self) -> impl Iterator<Item = &String> {
+        let used = self.all.values().filter(|t| !t.released);
+        used.map(|terminal| &terminal.session)
+    }
+
     /// Those that have something new to show.
-    pub fn news(&mut self) -> Vec<(String, String, TerminalOutput)> {
-        let fresh = self.all.iter_mut().filter(|(_, t)| t.news && !t.released);
-        fresh
-            .map(|(id, terminal)| {
-                terminal.news = false;
-                (terminal.session.clone(), id.to_string(), terminal.output())
-            })
-            .collect()
+    pub fn news(&self) -> Vec<(String, TerminalId)> {
+        let fresh = self.all.iter().filter(|(_, t)| t.news && !t.released);
+        fresh.map(|(id, t)| (t.session.clone(), *id)).collect()
+    }
+
+    /// What one shows: it has nothing new then.
+    pub fn show(&mut self, id: TerminalId) -> Option<TerminalOutput> {
+        let terminal = self.all.get_mut(&id)?;
+        terminal.news = false;
+        Some(terminal.output())
     }
 }
 

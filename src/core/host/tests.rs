@@ -414,14 +414,19 @@ fn news_are_shown_now_and_then() {
     assert_eq!(due, began + SHOWN_EVERY);
     assert_eq!(w.host.news(began), []);
     let news = w.host.news(due);
-    assert_eq!(news.len(), 1);
-    assert_eq!(
-        (news[0].0.as_str(), &news[0].1, news[0].2.text.as_str()),
-        ("s", &name, "xxxxxxxxxx")
-    );
+    assert_eq!(news, [("s".to_owned(), id)]);
     assert_eq!(w.host.deadline(), None);
+    // Nobody showed it: whoever does later gets it.
+    w.host.show_soon(due);
+    assert_eq!(w.host.news(due), news);
+    assert_eq!(w.host.news_of("other"), []);
+    assert_eq!(w.host.show(id).unwrap().text, "xxxxxxxxxx");
+    assert_eq!(w.host.news_of("s"), []);
     // The end is shown at once.
     w.hear(HostEvent::Ended(id, exit(0)));
     assert_eq!(w.host.deadline(), Some(w.now));
-    assert_eq!(w.host.news(w.now)[0].2.exit, Some(exit(0)));
+    assert_eq!(w.host.news(w.now), [("s".to_owned(), id)]);
+    assert_eq!(w.host.show(id).unwrap().exit, Some(exit(0)));
+    w.ask("s", ReleaseTerminal { terminal: name });
+    assert!(w.host.sessions().is_empty());
 }

@@ -52,7 +52,8 @@ impl Session {
         let running = self.running.as_ref()?;
         let waits = running.ended.is_none() && !running.is_cancelled();
         // Whoever waits for our answer is not silent.
-        let waits = waits && running.attempts.pause.is_none() && self.asks.is_empty();
+        let waits = waits && running.attempts.pause.is_none();
+        let waits = waits && self.asks.is_empty() && self.owed == 0;
         let until = self.silence.as_ref().filter(|_| waits)?.until()?;
         Some((until, "prompt"))
     }

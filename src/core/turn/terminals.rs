@@ -1,7 +1,9 @@
-//! Terminals that the agent runs itself: what it told of them, shown as `data-terminal`.
+//! Terminals, those that the agent runs itself and those that acpipe runs for it: what is told of them, shown as
+//! `data-terminal`.
 
 use super::ChunkSink;
 use crate::core::event::TerminalUpdate;
+use crate::core::host::TerminalOutput;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw, value};
 use serde_json::{Map, Value};
@@ -28,19 +30,7 @@ const ALWAYS_SHOWN: usize = 4096;
 impl Terminals {
     /// Adds what is told and shows the terminal whole.
     pub fn update(&mut self, update: &TerminalUpdate<'_>, sink: &mut impl ChunkSink) {
-        let known = self.0.iter().position(|t| t.id == update.id);
-        let at = known.unwrap_or_else(|| {
-            self.0.push(Terminal {
-                id: update.id.clone().into_owned(),
-                tool: update.tool.clone().into_owned(),
-                output: String::new(),
-                details: Map::new(),
-                shown: 0,
-                stale: false,
-            });
-            self.0.len() - 1
-        });
-        let terminal = &mut self.0[at];
+        let terminal = self.terminal(&update.id, update.tool.clone().into_owned());
         let mut news = false;
         if let Some(text) = update.output {
             text.decode_into(&mut terminal.output);
@@ -52,13 +42,56 @@ impl Terminals {
                 terminal.details.insert(name.to_owned(), said);
             }
         }
-        let len = terminal.output.len();
-        let grown = len <= ALWAYS_SHOWN || len >= terminal.shown + terminal.shown / 4;
-        if grown || news {
+        if terminal.has_grown() || news {
             terminal.show(sink);
         } else {
             terminal.stale = true;
         }
+    }
+
+    /// Takes what a terminal that acpipe runs shows now: all that is kept of its output.
+    pub fn served(
+        &mut self,
+        id: &str,
+        tool: String,
+        said: &TerminalOutput,
+        sink: &mut impl ChunkSink,
+    ) {
+        let terminal = self.terminal(id, tool);
+        let first = terminal.output.is_empty();
+        terminal.output.clone_from(&said.text);
+        if said.truncated {
+            terminal.details.insert("truncated".to_owned(), true.into());
+        }
+        if let Some(exit) = &said.exit {
+            terminal
+                .details
+                .insert("exit_code".to_owned(), exit.code.into());
+            terminal
+                .details
+                .insert("signal".to_owned(), exit.signal.clone().into());
+        }
+        if first || said.exit.is_some() || terminal.has_grown() {
+            terminal.show(sink);
+        } else {
+            terminal.stale = true;
+        }
+    }
+
+    fn terminal(&mut self, id: &str, tool: String) -> &mut Terminal {
+        let known = self.0.iter().position(|t| t.id == id);
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Terminal {
+                id: id.to_owned(),
+                tool,
+                output: String::new(),
+                details: Map::new(),
+                shown: 0,
+                stale: false,
+            });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
     }
 
     /// Shows what was held back.
@@ -70,6 +103,11 @@ impl Terminals {
 }
 
 impl Terminal {
+    fn has_grown(&self) -> bool {
+        let len = self.output.len();
+        len <= ALWAYS_SHOWN || len >= self.shown + self.shown / 4
+    }
+
     fn show(&mut self, sink: &mut impl ChunkSink) {
         self.shown = self.output.len();
         self.stale = false;

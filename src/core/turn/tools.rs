@@ -95,6 +95,12 @@ impl Tools {
         self.by_id.contains_key(id)
     }
 
+    /// The call that shows a terminal, by the name of that.
+    pub fn showing(&self, terminal: &str) -> Option<&str> {
+        let mut calls = self.calls.iter().rev();
+        Some(calls.find(|call| call.shows(terminal))?.id())
+    }
+
     fn note_settled(&mut self, at: usize) {
         if !self.calls[at].is_open() {
             self.open.retain(|&open| open != at);

@@ -8,7 +8,7 @@ use super::client::{Asked, Client};
 use super::dice::Dice;
 use super::disk::Disk;
 use super::{files, logs};
-use acpipe::core::ask::AskId;
+use acpipe::core::ask::{AskId, Refusal};
 use acpipe::core::bridge::{
     AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Measure, OnLost, Settings,
 };
@@ -338,7 +338,10 @@ impl World {
             "null",
         ]);
         let answer = if self.dice.percent(10) {
-            Err("went wrong".to_owned())
+            Err(Refusal {
+                code: -32603,
+                message: "went wrong".to_owned(),
+            })
         } else {
             Ok(RawValue::from_string(answer.to_owned()).unwrap())
         };

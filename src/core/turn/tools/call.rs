@@ -225,6 +225,12 @@ impl Call {
         &self.id
     }
 
+    /// Whether a terminal of that name, which has no odd characters, is part of its content.
+    pub fn shows(&self, terminal: &str) -> bool {
+        let content = self.content.as_deref().map_or("", RawValue::get);
+        content.contains(&format!("{terminal:?}"))
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

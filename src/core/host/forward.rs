@@ -1,0 +1,141 @@
+//! Requests to the host that a client serves in acpipe's place: as it is asked, and what its answers mean.
+
+use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
+use crate::core::ask::Refusal;
+use crate::core::error::{Error, ErrorKind, clip};
+use crate::proto::acp;
+use crate::proto::wire;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What a client is asked.
+#[derive(Debug)]
+pub enum Forwarded {
+    ReadFile(wire::ReadTextFileParams),
+    WriteFile(wire::WriteTextFileParams),
+    Create(wire::CreateTerminalParams),
+    /// The method, as all that is asked of a terminal has the same parameters.
+    Terminal(&'static str, wire::TerminalParams),
+}
+
+impl Forwarded {
+    /// A request of a session, by the client's own id of it.
+    #[must_use]
+    pub fn of(request: HostRequest, session_id: String) -> Self {
+        let terminal = |method, terminal_id, session_id| {
+            let params = wire::TerminalParams {
+                session_id,
+                terminal_id,
+            };
+            Self::Terminal(method, params)
+        };
+        match request {
+            HostRequest::ReadFile { path, window } => Self::ReadFile(wire::ReadTextFileParams {
+                session_id,
+                path,
+                line: window.line,
+                limit: window.limit,
+            }),
+            HostRequest::WriteFile { path, content } => {
+                Self::WriteFile(wire::WriteTextFileParams {
+                    session_id,
+                    path,
+                    content,
+                })
+            }
+            HostRequest::CreateTerminal {
+                command,
+                args,
+                env,
+                cwd,
+                output_limit,
+            } => Self::Create(wire::CreateTerminalParams {
+                session_id,
+                command,
+                args,
+                env: env
+                    .into_iter()
+                    .map(|(name, value)| wire::EnvVariable { name, value })
+                    .collect(),
+                cwd,
+                output_byte_limit: output_limit,
+            }),
+            HostRequest::TerminalOutput { terminal: id } => {
+                terminal("terminal/output", id, session_id)
+            }
+            HostRequest::WaitForExit { terminal: id } => {
+                terminal("terminal/waitForExit", id, session_id)
+            }
+            HostRequest::KillTerminal { terminal: id } => terminal("terminal/kill", id, session_id),
+            HostRequest::ReleaseTerminal { terminal: id } => {
+                terminal("terminal/release", id, session_id)
+            }
+        }
+    }
+
+    /// Its method on the wire.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::ReadFile(_) => "fs/readTextFile",
+            Self::WriteFile(_) => "fs/writeTextFile",
+            Self::Create(_) => "terminal/create",
+            Self::Terminal(method, _) => method,
+        }
+    }
+}
+
+/// What a client's answer means for the agent that asked.
+pub fn answered(
+    method: &'static str,
+    answer: &Result<Box<RawValue>, Refusal>,
+) -> Result<HostAnswer, Error> {
+    let answer = answer.as_ref().map_err(|refusal| {
+        let is = |kind: ErrorKind| refusal.code == i64::from(kind.rpc_code());
+        let kind = if refusal.code == i64::from(acp::RESOURCE_NOT_FOUND)
+            || is(ErrorKind::ResourceNotFound)
+        {
+            ErrorKind::ResourceNotFound
+        } else if is(ErrorKind::InvalidParams) {
+            ErrorKind::InvalidParams
+        } else {
+            ErrorKind::Resource
+        };
+        Error::new(kind, clip(&refusal.message))
+    })?;
+    match method {
+        "fs/readTextFile" => {
+            read(method, answer).map(|file: wire::TextFile| HostAnswer::Content(file.content))
+        }
+        "fs/writeTextFile" => Ok(HostAnswer::Written),
+        "terminal/create" => read(method, answer)
+            .map(|made: wire::CreatedTerminal| HostAnswer::Created(made.terminal_id)),
+        "terminal/output" => read(method, answer).map(|said: wire::TerminalSaid| {
+            HostAnswer::Output(TerminalOutput {
+                text: said.output,
+                truncated: said.truncated,
+                exit: said.exit_status.map(TerminalExit::from),
+            })
+        }),
+        "terminal/waitForExit" => {
+            read(method, answer).map(|exit: wire::TerminalExited| HostAnswer::Exit(exit.into()))
+        }
+        _ => Ok(HostAnswer::Done),
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, Error> {
+    serde_json::from_str(answer.get()).map_err(|error| {
+        let message = format!("the client's answer to {method} is none: {error}");
+        Error::new(ErrorKind::Resource, message)
+    })
+}
+
+impl From<wire::TerminalExited> for TerminalExit {
+    fn from(exited: wire::TerminalExited) -> Self {
+        Self {
+            code: exited.exit_code,
+            signal: exited.signal,
+        }
+    }
+}
