@@ -2,7 +2,7 @@
 //! decides.
 
 use super::questions::question_answered;
-use super::{Bridge, waits::ms};
+use super::{Agent, Bridge, waits::ms};
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
 use crate::core::error::clip;
@@ -26,7 +26,7 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// The number of the next request.
+    /// The id of another request.
     pub(super) fn next(&mut self) -> AskId {
         self.last += 1;
         AskId(self.last)
@@ -206,17 +206,15 @@ impl Bridge {
         entry.content = question.content(decision);
         let other = self.take_down(id, &ask.turn_id, entry, decision, now, outlet);
         let decision = other.as_ref().unwrap_or(decision);
-        // Another agent has the same keys.
-        let asker = self
-            .agent
-            .as_mut()
-            .filter(|agent| agent.number == ask.agent);
-        if let Some(agent) = asker {
-            if ask.about.question().is_permission() {
-                agent.dialect.answer(&ask.key, decision, &mut agent.out);
-            } else {
-                agent.dialect.elicited(&ask.key, decision, &mut agent.out);
-            }
+        let is_asker = |agent: &Agent| agent.number == ask.agent;
+        if !self.agent.as_ref().is_some_and(is_asker) {
+            // Another agent has the same keys.
+            return;
+        }
+        if ask.about.question().is_permission() {
+            self.answer_agent(&ask.key, decision);
+        } else if let Some(agent) = &mut self.agent {
+            agent.dialect.elicited(&ask.key, decision, &mut agent.out);
         }
     }
 
@@ -247,7 +245,7 @@ impl Bridge {
         lost.then(|| Decision::cancelled(By::End))
     }
 
-    /// Answers a permission question of the agent at once.
+    /// Answers a permission question of the agent, or goes on with what was judged.
     pub(super) fn answer_agent(&mut self, key: &RawValue, decision: &Decision) {
         if self.is_decided(key, decision) {
             return;
