@@ -17,6 +17,7 @@ mod path;
 mod signals;
 mod stderr;
 mod store;
+mod terminal;
 
 pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
@@ -27,3 +28,4 @@ pub use signals::Interrupt;
 pub use store::{
     Durability, Events, Files, ReadOnly, archived, cards, read_only, state_dir, sweep,
 };
+pub use terminal::Terminal;

@@ -391,6 +391,8 @@ impl Client for RpcClient {
     fn input(&mut self, input: ClientInput) {
         match input {
             ClientInput::End => self.wishes.push_back(Wish::End),
+            // Only a run asks at the terminal.
+            ClientInput::Typed(..) => {}
             ClientInput::Frame(framing, frame) => {
                 self.framing = framing;
                 match frame {

@@ -1,18 +1,22 @@
 //! `acpipe run`: one turn, a prompt in, the answer out.
 
+mod asks;
 mod place;
 mod view;
 
 use super::args::RunArgs;
 use super::logs::Secrets;
 use super::{Mistake, complain};
+use crate::core::ask::{AskId, ClientRequest};
 use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::{self, AgentSource};
-use crate::shell::{Client, ClientInput, Interrupt, Wish, drive};
+use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
 use anyhow::Context as _;
+use asks::Asks;
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::Duration;
@@ -30,7 +34,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         );
     }
     let max_line = args.agent.max_line;
-    let (session, store, stored) = match place::find(&args, &settings, &view) {
+    let (session, store, stored) = match place::find(&args, &settings, &mut view) {
         Ok(found) => found,
         Err(error) => {
             // In the format that was wished for, too.
@@ -45,14 +49,16 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     };
     let turn = format!("turn-{}", settings.id_prefix);
     let retry = !args.no_retry;
-    let mut client = RunClient::new(prompt, session, turn, retry, view);
+    let (terminal, typed) = Terminal::open().unzip();
+    let asks = Asks::new(terminal);
+    let mut client = RunClient::new(prompt, session, turn, retry, asks, view);
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
     let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
     drive(
         bridge,
         &mut client,
-        None,
+        typed,
         stored,
         max_line,
         args.agent.login(),
@@ -107,6 +113,7 @@ struct RunClient {
     options: Box<wire::SessionOptions>,
     /// The number of its last chunk.
     shown: u64,
+    asks: Asks,
     view: View,
     step: Step,
     wishes: VecDeque<Wish>,
@@ -115,7 +122,14 @@ struct RunClient {
 }
 
 impl RunClient {
-    fn new(prompt: String, session: String, turn: String, retry: bool, view: View) -> Self {
+    fn new(
+        prompt: String,
+        session: String,
+        turn: String,
+        retry: bool,
+        asks: Asks,
+        view: View,
+    ) -> Self {
         let mut client = Self {
             prompt,
             session,
@@ -123,6 +137,7 @@ impl RunClient {
             retry,
             options: Box::default(),
             shown: 0,
+            asks,
             view,
             step: Step::Initialize,
             wishes: VecDeque::new(),
@@ -140,7 +155,11 @@ impl RunClient {
                 protocol_version: wire::PROTOCOL_VERSION,
                 process_id: None,
                 client_info: None,
-                capabilities: wire::ClientCapabilities::default(),
+                capabilities: wire::ClientCapabilities {
+                    permissions: self.asks.has_terminal(),
+                    questions: self.asks.has_terminal(),
+                    ..wire::ClientCapabilities::default()
+                },
                 chunk_profile: None,
             }),
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
@@ -165,6 +184,13 @@ impl RunClient {
             }
         };
         self.wishes.push_back(Wish::Command(Token(0), command));
+    }
+
+    /// What came meanwhile is shown once nothing is asked any more.
+    fn go_on_showing(&mut self) {
+        if !self.asks.is_open() {
+            self.view.release();
+        }
     }
 
     fn finish(&mut self, code: u8) {
@@ -233,6 +259,16 @@ impl Outlet for RunClient {
         self.view.is_full()
     }
 
+    fn ask(&mut self, ask: AskId, request: ClientRequest) {
+        let wish = self.asks.ask(ask, &request);
+        self.wishes.extend(wish);
+    }
+
+    fn withdraw(&mut self, ask: AskId, by: &By) {
+        self.asks.withdraw(ask, by);
+        self.go_on_showing();
+    }
+
     fn notify(&mut self, notice: Notice) {
         let waiting = match notice {
             Notice::Activity(p) if p.waiting_for.is_none() => {
@@ -250,7 +286,20 @@ impl Outlet for RunClient {
 }
 
 impl Client for RunClient {
-    fn input(&mut self, _: ClientInput) {}
+    fn input(&mut self, input: ClientInput) {
+        if let ClientInput::Typed(number, line) = input {
+            let wish = self.asks.typed(number, line.as_deref());
+            self.wishes.extend(wish);
+            self.go_on_showing();
+        }
+    }
+
+    fn settled(&mut self, written: bool) {
+        // A question comes after what was said before it.
+        if self.asks.is_due() && (written || !self.view.is_screen()) {
+            self.asks.show(self.view.hold());
+        }
+    }
 
     fn interrupted(&mut self, first: bool, signal: Interrupt) {
         self.interrupted = true;

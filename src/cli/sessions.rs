@@ -18,6 +18,7 @@ use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use newest::newest;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
+pub use table::clip;
 
 /// Does what is asked for and gives the exit code.
 pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {

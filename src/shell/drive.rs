@@ -47,6 +47,8 @@ pub trait Client: Outlet {
     fn next_wish(&mut self) -> Option<Wish>;
     /// So much waits to be written, and does not get away.
     fn press(&mut self, _pressure: Pressure) {}
+    /// All that followed from what happened is done; `written` if stdout has all of it.
+    fn settled(&mut self, _written: bool) {}
     /// Appends what is to be written to stdout.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
@@ -278,10 +280,11 @@ impl Shell {
                 self.end(client, now);
                 continue;
             }
-            match client.next_wish() {
-                Some(wish) => self.grant(wish, client, now),
-                None => return,
-            }
+            let Some(wish) = client.next_wish() else {
+                client.settled(!self.output.is_pending());
+                return;
+            };
+            self.grant(wish, client, now);
         }
     }
 

@@ -17,6 +17,8 @@ const QUEUE: usize = 64;
 pub enum ClientInput {
     /// A message, and how it was framed.
     Frame(Framing, ClientFrame),
+    /// What was typed at the terminal in answer to the question of this number; `None` for its end (Ctrl-D).
+    Typed(u64, Option<Vec<u8>>),
     /// Nothing more will come.
     End,
 }

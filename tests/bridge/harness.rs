@@ -5,6 +5,7 @@ pub mod output;
 pub mod run;
 pub mod server;
 pub mod stream;
+pub mod terminal;
 
 use serde_json::Value;
 use std::fs;

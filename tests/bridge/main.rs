@@ -56,6 +56,7 @@ mod signals;
 mod sizes;
 mod store;
 mod surroundings;
+mod terminal;
 mod tidy;
 mod tools;
 mod turn;

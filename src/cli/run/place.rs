@@ -11,7 +11,7 @@ use crate::shell::Events;
 pub type Found = (String, Box<dyn Store>, Events);
 
 /// Finds the session and opens the store.
-pub fn find(args: &RunArgs, settings: &Settings, view: &View) -> anyhow::Result<Found> {
+pub fn find(args: &RunArgs, settings: &Settings, view: &mut View) -> anyhow::Result<Found> {
     let session = session(args, settings)?;
     let (store, stored) = store(args, &session, view)?;
     Ok((session, store, stored))
@@ -41,7 +41,11 @@ fn is_stored(args: &RunArgs) -> bool {
 }
 
 /// The store. A run that nobody wants to go on with does without, where there is none to be had.
-fn store(args: &RunArgs, session: &str, view: &View) -> anyhow::Result<(Box<dyn Store>, Events)> {
+fn store(
+    args: &RunArgs,
+    session: &str,
+    view: &mut View,
+) -> anyhow::Result<(Box<dyn Store>, Events)> {
     let opened = crate::cli::store(&args.agent.store);
     if is_stored(args) {
         return opened;

@@ -1,5 +1,6 @@
 //! What a run shows: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::asks::words::short;
 use crate::cli::args::Format;
 use crate::cli::complain;
 use crate::core::error::{Error, ErrorKind};
@@ -10,17 +11,29 @@ use crate::shell::{FULL, hand_over};
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
 
+/// How much is shown of a tool that runs, in characters.
+const ACTIVITY: usize = 200;
+
 /// The formatted output of one run.
 pub struct View {
     format: Format,
     quiet: bool,
-    /// Whether tool activity is shown: only to a person at a terminal.
-    lively: bool,
+    /// Whether stdout and stderr are one to see: a terminal, where notes have their place in the text.
+    screen: bool,
     out: Vec<u8>,
     text: String,
     /// Text blocks after the first are set apart.
     blocks: u32,
     ends_with_newline: bool,
+    held: Held,
+}
+
+/// While a person is asked something nothing else is shown on the terminal, unless it becomes too much.
+#[derive(Default)]
+struct Held {
+    asking: bool,
+    out: Vec<u8>,
+    notes: String,
 }
 
 impl View {
@@ -28,23 +41,58 @@ impl View {
         Self {
             format,
             quiet,
-            lively: !quiet && format == Format::Text && std::io::stderr().is_terminal(),
+            screen: std::io::stdout().is_terminal() && std::io::stderr().is_terminal(),
             out: Vec::new(),
             text: String::new(),
             blocks: 0,
             ends_with_newline: true,
+            held: Held::default(),
         }
     }
 
     /// A line on stderr, for people.
-    pub fn note(&self, text: &str) {
+    pub fn note(&mut self, text: &str) {
         if !self.quiet {
-            complain(text);
+            self.tell(&format!("acpipe: {text}\n"));
         }
     }
 
+    fn tell(&mut self, line: &str) {
+        if self.screen {
+            if !self.ends_with_newline {
+                self.out.push(b'\n');
+                self.ends_with_newline = true;
+            }
+            self.out.extend_from_slice(line.as_bytes());
+        } else if self.held.asking && self.held.notes.len() <= FULL {
+            self.held.notes += line;
+        } else {
+            // Nobody may be there to read it: that is no failure of the run.
+            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        }
+    }
+
+    /// Whether what is written has to be seen before a person is asked something.
+    pub fn is_screen(&self) -> bool {
+        self.screen
+    }
+
+    /// A person is asked something. True where a line is begun on the screen.
+    pub fn hold(&mut self) -> bool {
+        let begun = !self.held.asking && self.screen && !self.ends_with_newline;
+        self.held.asking = true;
+        begun
+    }
+
+    /// Nobody is asked anything any more.
+    pub fn release(&mut self) {
+        self.held.asking = false;
+        let notes = std::mem::take(&mut self.held.notes);
+        let _ = std::io::stderr().lock().write_all(notes.as_bytes());
+    }
+
     /// How the session came back, if there was one.
-    pub fn session(&self, session: &SessionResult) {
+    pub fn session(&mut self, session: &SessionResult) {
         let (id, recovery) = (&session.session_id, &session.recovery);
         match recovery.memory {
             Memory::None => {}
@@ -137,7 +185,7 @@ impl View {
     }
 
     /// A notice, the agent's or acpipe's, as far as it has words.
-    fn notice(&self, notice: &Value) {
+    fn notice(&mut self, notice: &Value) {
         let words = ["title", "description"].map(|field| notice[field].as_str());
         let words: Vec<&str> = words.into_iter().flatten().collect();
         if !words.is_empty() {
@@ -146,14 +194,13 @@ impl View {
     }
 
     /// Shows which tool runs; only to a person at a terminal.
-    pub fn activity(&self, activity: Option<&Activity>) {
-        if let (true, Some(tool)) = (self.lively, activity) {
+    pub fn activity(&mut self, activity: Option<&Activity>) {
+        let lively = !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal();
+        if let (true, Some(tool)) = (lively, activity) {
+            let name = short(&tool.tool_name, ACTIVITY);
             let what = tool.description.lines().next().unwrap_or_default();
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "\x1b[2m[{}] {what}\x1b[0m",
-                tool.tool_name
-            );
+            let what = short(what, ACTIVITY);
+            self.tell(&format!("\x1b[2m[{name}] {what}\x1b[0m\n"));
         }
     }
 
@@ -194,7 +241,7 @@ impl View {
         }
     }
 
-    /// What was not written yet is forgotten.
+    /// What was not handed over yet is forgotten.
     pub fn retract(&mut self) {
         self.out.clear();
     }
@@ -204,6 +251,14 @@ impl View {
     }
 
     pub fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        let size = self.held.out.len() + self.out.len();
+        if self.held.asking && size <= FULL && self.screen {
+            self.held.out.append(&mut self.out);
+            return;
+        }
+        if !self.held.out.is_empty() {
+            hand_over(&mut self.held.out, buffer);
+        }
         hand_over(&mut self.out, buffer);
     }
 }

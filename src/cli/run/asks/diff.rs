@@ -1,0 +1,141 @@
+//! What a change of a file takes out and puts in, line by line, with a few lines around it.
+
+/// How many lines around a change are shown.
+const AROUND: usize = 3;
+
+/// How much is compared at most, in pairs of lines; beyond that all of the old goes and all of the new comes.
+const PAIRS: usize = 1 << 20;
+
+/// One line of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line<'a> {
+    Same(&'a str),
+    Out(&'a str),
+    In(&'a str),
+    /// So many lines are the same.
+    Gap(usize),
+}
+
+/// The change from one text to another.
+pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let before = old.iter().zip(&new).take_while(same).count();
+    let (old_rest, new_rest) = (&old[before..], &new[before..]);
+    let after = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let after = after.take_while(same).count();
+    let mut lines: Vec<Line<'a>> = old[..before].iter().map(|line| Line::Same(line)).collect();
+    compare(
+        &old_rest[..old_rest.len() - after],
+        &new_rest[..new_rest.len() - after],
+        &mut lines,
+    );
+    lines.extend(old[old.len() - after..].iter().map(|line| Line::Same(line)));
+    around(&lines)
+}
+
+/// The longest common lines stay, the others go and come.
+fn compare<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
+    let width = new.len() + 1;
+    if old.len().saturating_mul(new.len()) > PAIRS {
+        lines.extend(old.iter().map(|line| Line::Out(line)));
+        lines.extend(new.iter().map(|line| Line::In(line)));
+        return;
+    }
+    // How many lines are common from here on.
+    let mut common = vec![0_u32; (old.len() + 1) * width];
+    for (i, a) in old.iter().enumerate().rev() {
+        for (j, b) in new.iter().enumerate().rev() {
+            let at = i * width + j;
+            common[at] = if a == b {
+                common[at + width + 1] + 1
+            } else {
+                common[at + width].max(common[at + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() || j < new.len() {
+        let at = i * width + j;
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            lines.push(Line::Same(old[i]));
+            (i, j) = (i + 1, j + 1);
+        } else if i < old.len() && (j == new.len() || common[at + width] >= common[at + 1]) {
+            lines.push(Line::Out(old[i]));
+            i += 1;
+        } else {
+            lines.push(Line::In(new[j]));
+            j += 1;
+        }
+    }
+}
+
+/// Leaves out what is far from any change.
+fn around<'a>(lines: &[Line<'a>]) -> Vec<Line<'a>> {
+    let is_same = |line: &Line<'_>| matches!(line, Line::Same(_));
+    let mut shown = Vec::new();
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let same = rest.iter().take_while(|line| is_same(line)).count();
+        let first = if rest.len() == lines.len() { 0 } else { AROUND };
+        let last = if same == rest.len() { 0 } else { AROUND };
+        if same > first + last {
+            shown.extend(&rest[..first]);
+            shown.push(Line::Gap(same - first - last));
+            shown.extend(&rest[same - last..same]);
+        } else {
+            shown.extend(&rest[..same]);
+        }
+        rest = &rest[same..];
+        let changed = rest.iter().take_while(|line| !is_same(line)).count();
+        shown.extend(&rest[..changed]);
+        rest = &rest[changed..];
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(old: &str, new: &str) -> String {
+        let tell = |line: Line<'_>| match line {
+            Line::Same(text) => format!(" {text}"),
+            Line::Out(text) => format!("-{text}"),
+            Line::In(text) => format!("+{text}"),
+            Line::Gap(n) => format!("@{n}"),
+        };
+        let lines: Vec<String> = diff(old, new).into_iter().map(tell).collect();
+        lines.join(",")
+    }
+
+    #[test]
+    fn changes_are_told_line_by_line() {
+        let cases = [
+            ("", "a\nb", "+a,+b"),
+            ("a\nb", "", "-a,-b"),
+            ("a", "b", "-a,+b"),
+            ("a\nb\nc", "a\nx\nc", " a,-b,+x, c"),
+            ("a\nb\nc\nd", "b\nc\ne\nd", "-a, b, c,+e, d"),
+            ("a\na", "a", " a,-a"),
+            ("1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n7", "@2, 3, 4, 5,-6,+7"),
+            ("6\n1\n2\n3\n4", "7\n1\n2\n3\n4", "-6,+7, 1, 2, 3,@1"),
+            (
+                "a\n1\n2\n3\n4\n5\n6\n7\nb",
+                "x\n1\n2\n3\n4\n5\n6\n7\ny",
+                "-a,+x, 1, 2, 3,@1, 5, 6, 7,-b,+y",
+            ),
+            ("a\nb", "a\nb", "@2"),
+        ];
+        for (old, new, want) in cases {
+            assert_eq!(told(old, new), want, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_to_compare_goes_and_comes() {
+        let (old, new) = ("old\n".repeat(1100), "new\n".repeat(1100));
+        let lines = diff(&old, &new).len();
+        assert_eq!(lines, 2200);
+    }
+}

@@ -1,0 +1,205 @@
+//! The answers that an agent offers, and what a person types for each.
+
+use super::words::{Sheet, short};
+use crate::proto::wire::{OfferedKind, OfferedOption};
+
+/// How much of an option's name is shown, in characters.
+const NAME: usize = 200;
+
+/// What is typed for a kind of answer where there is one of it: in short, and as a word.
+fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
+    match kind {
+        OfferedKind::AllowOnce => Some(("y", "yes")),
+        OfferedKind::AllowAlways => Some(("a", "always")),
+        OfferedKind::RejectOnce => Some(("n", "no")),
+        OfferedKind::RejectAlways => Some(("v", "never")),
+        OfferedKind::Unknown => None,
+    }
+}
+
+/// Answers and their keys: letters, or numbers for several of a kind.
+#[derive(Debug)]
+pub struct Keys {
+    rows: Vec<(String, OfferedOption)>,
+}
+
+/// What was chosen.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Chosen<'a> {
+    /// `None` refuses where nothing offered does.
+    pub option: Option<&'a OfferedOption>,
+    pub refuses: bool,
+    /// What was said with a refusal.
+    pub words: Option<String>,
+}
+
+impl Keys {
+    pub fn new(options: &[OfferedOption]) -> Self {
+        let alone = |kind| options.iter().filter(|o| o.kind == kind).count() == 1;
+        let key = |(n, option): (usize, &OfferedOption)| {
+            let letter = letters(option.kind).filter(|_| alone(option.kind));
+            let key = letter.map_or_else(|| (n + 1).to_string(), |(key, _)| key.to_owned());
+            (key, option.clone())
+        };
+        Self {
+            rows: options.iter().enumerate().map(key).collect(),
+        }
+    }
+
+    /// Shows what there is to choose.
+    pub fn show(&self, sheet: &mut Sheet) {
+        for (key, option) in &self.rows {
+            sheet.choice(key, &short(&option.name, NAME));
+        }
+        if self.refusal().is_none() {
+            sheet.choice("n", "(refuse: nothing offered does)");
+        }
+    }
+
+    /// The keys in one word.
+    pub fn list(&self) -> String {
+        let mut keys: Vec<&str> = self.rows.iter().map(|(key, _)| key.as_str()).collect();
+        if self.refusal().is_none() {
+            keys.push("n");
+        }
+        keys.join("/")
+    }
+
+    /// What a line chooses, or why it chooses nothing.
+    pub fn read(&self, line: &str) -> Result<Chosen<'_>, String> {
+        let line = line.trim();
+        let (key, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let words = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
+        let option = self.named(&key.to_lowercase())?;
+        let refuses = option.is_none_or(|option| refuses(option.kind));
+        if words.is_some() && !refuses {
+            return Err("only a refusal takes words with it".to_owned());
+        }
+        Ok(Chosen {
+            option,
+            refuses,
+            words,
+        })
+    }
+
+    /// The answer of a key; `None` refuses without one.
+    fn named(&self, key: &str) -> Result<Option<&OfferedOption>, String> {
+        let is_it = |(shown, option): &&(String, OfferedOption)| {
+            let word = letters(option.kind).filter(|(letter, _)| letter == shown);
+            shown == key || word.is_some_and(|(_, word)| word == key)
+        };
+        match self.rows.iter().find(is_it) {
+            Some((_, option)) => Ok(Some(option)),
+            // "No" is understood whatever is offered, and refuses once.
+            None if ["", "n", "no"].contains(&key) => Ok(self.refusal().map(|at| &self.rows[at].1)),
+            None => Err(format!("{:?} is none of {}", short(key, 20), self.list())),
+        }
+    }
+
+    /// Where the answer is that refuses, once rather than for ever.
+    fn refusal(&self) -> Option<usize> {
+        let of = |kind| self.rows.iter().position(|(_, option)| option.kind == kind);
+        of(OfferedKind::RejectOnce).or_else(|| of(OfferedKind::RejectAlways))
+    }
+}
+
+fn refuses(kind: OfferedKind) -> bool {
+    matches!(kind, OfferedKind::RejectOnce | OfferedKind::RejectAlways)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OfferedKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
+
+    fn keys(kinds: &[OfferedKind]) -> Keys {
+        let option = |(n, kind): (usize, &OfferedKind)| OfferedOption {
+            option_id: format!("o{}", n + 1),
+            name: format!("Name {}", n + 1),
+            kind: *kind,
+        };
+        let options: Vec<_> = kinds.iter().enumerate().map(option).collect();
+        Keys::new(&options)
+    }
+
+    /// The id that a line chooses; `-` for a refusal without one, `!` for none.
+    fn chosen(keys: &Keys, line: &str) -> String {
+        match keys.read(line) {
+            Ok(chosen) => chosen
+                .option
+                .map_or("-".to_owned(), |o| o.option_id.clone()),
+            Err(_) => "!".to_owned(),
+        }
+    }
+
+    /// Kinds that are offered, their keys, and what lines choose.
+    type Case<'a> = (&'a [OfferedKind], &'a str, &'a [(&'a str, &'a str)]);
+
+    #[test]
+    fn kinds_have_letters_and_several_of_one_numbers() {
+        let cases: &[Case<'_>] = &[
+            (
+                &[AllowAlways, AllowOnce, RejectOnce],
+                "a/y/n",
+                &[
+                    ("y", "o2"),
+                    ("YES", "o2"),
+                    (" a \n", "o1"),
+                    ("always", "o1"),
+                    ("n", "o3"),
+                    ("no", "o3"),
+                    ("", "o3"),
+                    ("\n", "o3"),
+                    ("x", "!"),
+                    ("2", "!"),
+                    ("nope", "!"),
+                    ("yess", "!"),
+                    ("v", "!"),
+                ],
+            ),
+            (
+                &[AllowOnce, AllowAlways, AllowAlways, RejectOnce],
+                "y/2/3/n",
+                &[("2", "o2"), ("3", "o3"), ("a", "!"), ("1", "!"), ("", "o4")],
+            ),
+            (
+                &[RejectOnce, RejectOnce, AllowOnce],
+                "1/2/y",
+                &[("", "o1"), ("n", "o1"), ("no", "o1"), ("2", "o2")],
+            ),
+            (
+                &[AllowOnce, RejectAlways],
+                "y/v",
+                &[("", "o2"), ("n", "o2"), ("never", "o2")],
+            ),
+            (
+                &[RejectAlways, RejectOnce, AllowOnce],
+                "v/n/y",
+                &[("", "o2"), ("v", "o1")],
+            ),
+            (
+                &[Unknown, AllowOnce],
+                "1/y/n",
+                &[("1", "o1"), ("", "-"), ("n", "-"), ("y", "o2")],
+            ),
+            (&[], "n", &[("", "-"), ("y", "!")]),
+        ];
+        for (kinds, list, lines) in cases {
+            let keys = keys(kinds);
+            assert_eq!(keys.list(), *list, "{kinds:?}");
+            for (line, want) in *lines {
+                assert_eq!(chosen(&keys, line), *want, "{kinds:?} {line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_takes_words() {
+        let keys = keys(&[AllowOnce, RejectOnce]);
+        let refused = keys.read("n  use the other file \n").unwrap();
+        assert!(refused.refuses);
+        assert_eq!(refused.words.as_deref(), Some("use the other file"));
+        assert!(keys.read("y use the other file").is_err());
+        assert_eq!(keys.read("n").unwrap().words, None);
+    }
+}

@@ -1,0 +1,124 @@
+//! An address that the user is to open, and a plan that he is to approve.
+
+use super::keys::Keys;
+use super::tool::show_tool;
+use super::words::{Sheet, short};
+use super::{Next, until};
+use crate::proto::wire::QuestionParams;
+use serde_json::json;
+
+/// How much of a host's name is shown, in characters: no real one is longer.
+const HOST: usize = 255;
+
+/// An address: shown, and never opened by acpipe.
+#[derive(Debug)]
+pub struct Link(pub QuestionParams);
+
+impl Link {
+    pub fn show(&self, sheet: &mut Sheet) {
+        let url = self.0.url.as_deref().unwrap_or_default();
+        sheet.line("\x1b[1macpipe: the agent asks you to open an address\x1b[0m");
+        sheet.words(&self.0.message);
+        sheet.words(url);
+        match host(url) {
+            Some(host) => sheet.line(&format!("  its host is {}", short(host, HOST))),
+            None => sheet.line("  it names no host"),
+        }
+        if url.contains('@') {
+            sheet.line("  what stands before an @ in it is no host");
+        }
+        sheet.line(&format!(
+            "  acpipe does not open it{}",
+            until(self.0.deadline_ms, "it is declined")
+        ));
+    }
+
+    pub fn read(line: Option<&str>) -> Next {
+        let action = match line.map(|line| line.trim().to_lowercase()).as_deref() {
+            Some("y" | "yes") => "accept",
+            Some("" | "n" | "no") => "decline",
+            None => "cancel",
+            Some(other) => return Next::Again(format!("{:?} is none of y/n", short(other, 20))),
+        };
+        Next::Answer(json!({ "action": action }))
+    }
+}
+
+/// The host of an address, without names and passwords before it; with its port.
+fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+/// A plan, shown whole.
+#[derive(Debug)]
+pub struct Plan {
+    params: QuestionParams,
+    keys: Keys,
+}
+
+impl Plan {
+    pub fn new(params: QuestionParams) -> Self {
+        Self {
+            keys: Keys::new(&params.options),
+            params,
+        }
+    }
+
+    pub fn show(&self, sheet: &mut Sheet) {
+        sheet.line("\x1b[1macpipe: may the agent do as it plans?\x1b[0m");
+        match (&self.params.message, &self.params.tool_call) {
+            (plan, Some(tool)) if plan.trim().is_empty() => show_tool(tool, sheet),
+            (plan, _) => sheet.words(plan),
+        }
+        let until = until(self.params.deadline_ms, "it is declined");
+        sheet.line(&format!("  n with words says what to do instead{until}"));
+        self.keys.show(sheet);
+    }
+
+    pub fn prompt(&self) -> String {
+        format!("{} (Enter refuses): ", self.keys.list())
+    }
+
+    pub fn read(&self, line: Option<&str>) -> Next {
+        let Some(line) = line else {
+            return Next::Answer(json!({"action": "cancel"}));
+        };
+        let chosen = match self.keys.read(line) {
+            Ok(chosen) => chosen,
+            Err(why) => return Next::Again(why),
+        };
+        let action = if chosen.refuses { "decline" } else { "accept" };
+        let mut content = json!({});
+        if let Some(option) = chosen.option {
+            content["optionId"] = option.option_id.as_str().into();
+        }
+        if let Some(words) = chosen.words {
+            content["feedback"] = words.into();
+        }
+        Next::Answer(json!({"action": action, "content": content}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_what_is_gone_to() {
+        let cases = [
+            ("https://example.com/a?b", Some("example.com")),
+            ("https://good.com@evil.com:8080/x", Some("evil.com:8080")),
+            ("https://evil.com?@good.com", Some("evil.com")),
+            ("https://evil.com\\@good.com/", Some("evil.com")),
+            ("https:///x", None),
+            ("mailto:a@b", None),
+            ("", None),
+        ];
+        for (url, want) in cases {
+            assert_eq!(host(url), want, "{url}");
+        }
+    }
+}

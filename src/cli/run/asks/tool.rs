@@ -1,0 +1,154 @@
+//! Whether a tool may run: what is shown of it, and what the answer means.
+
+use super::diff::{Line, diff};
+use super::keys::Keys;
+use super::words::{Sheet, short};
+use super::{Next, until};
+use crate::proto::wire::{AskedTool, PermissionParams};
+use serde_json::{Value, json};
+
+/// How many lines of a change are shown, and of anything else that belongs to a call.
+const MOST: usize = 40;
+
+/// How much of a tool's name is shown, in characters.
+const NAME: usize = 60;
+
+/// A permission question.
+#[derive(Debug)]
+pub struct Permission {
+    params: PermissionParams,
+    keys: Keys,
+}
+
+impl Permission {
+    pub fn new(params: &PermissionParams) -> Self {
+        Self {
+            keys: Keys::new(&params.options),
+            params: params.clone(),
+        }
+    }
+
+    pub fn show(&self, sheet: &mut Sheet) {
+        let tool = &self.params.tool_call;
+        let name = short(&tool.tool_name, NAME);
+        sheet.line(&format!("\x1b[1macpipe: may the agent use {name}?\x1b[0m"));
+        show_tool(tool, sheet);
+        let rule = short(&self.params.rule, MOST * 2);
+        let until = until(self.params.deadline_ms, "the policy decides");
+        sheet.line(&format!("  asked because of {rule}{until}"));
+        self.keys.show(sheet);
+    }
+
+    pub fn prompt(&self) -> String {
+        format!("{} (Enter refuses): ", self.keys.list())
+    }
+
+    pub fn read(&self, line: Option<&str>) -> Next {
+        let Some(line) = line else {
+            return Next::Answer(json!({"outcome": {"outcome": "cancelled"}}));
+        };
+        let chosen = match self.keys.read(line) {
+            Ok(chosen) => chosen,
+            Err(why) => return Next::Again(why),
+        };
+        let outcome = match chosen.option {
+            Some(option) => json!({
+                "outcome": "selected", "optionId": option.option_id, "message": chosen.words,
+            }),
+            None => json!({"outcome": "cancelled"}),
+        };
+        Next::Answer(json!({ "outcome": outcome }))
+    }
+}
+
+/// What a call is about: its title, its input, the files it would change.
+pub fn show_tool(tool: &AskedTool, sheet: &mut Sheet) {
+    let content = tool.content.as_ref().and_then(Value::as_array);
+    let content: Vec<&Value> = content.into_iter().flatten().collect();
+    let mut shown: Vec<&str> = Vec::new();
+    if let Some(title) = tool.title.as_deref().filter(|t| *t != tool.tool_name) {
+        sheet.block(title.lines().map(|line| ("\x1b[1m", line)), MOST);
+        shown.push(title);
+    }
+    for change in content.iter().filter(|part| part["type"] == "diff") {
+        let text = |field: &str| change[field].as_str().unwrap_or_default();
+        let (path, old, new) = (text("path"), text("oldText"), text("newText"));
+        let lines = diff(old, new).into_iter().map(styled);
+        let lines: Vec<(&str, String)> = lines.collect();
+        sheet.words(path);
+        let lines = lines.iter().map(|(style, line)| (*style, line.as_str()));
+        sheet.block(lines, MOST);
+        shown.extend([path, old, new]);
+    }
+    let input: Vec<String> = match &tool.input {
+        Some(Value::Object(fields)) => {
+            let new = fields.iter().filter(|(_, value)| !is_shown(value, &shown));
+            new.map(|(name, value)| format!("{name}: {}", plain(value)))
+                .collect()
+        }
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![plain(other)],
+    };
+    let lines = input.iter().flat_map(|field| field.lines());
+    sheet.block(lines.map(|line| ("", line)), MOST);
+    let said = |field: &str| {
+        tool.input
+            .as_ref()
+            .map_or("", |i| i[field].as_str().unwrap_or_default())
+    };
+    shown.push(said("description"));
+    let texts = content
+        .iter()
+        .filter_map(|part| part["content"]["text"].as_str());
+    let texts = texts.filter(|text| !is_told(text, &shown));
+    sheet.block(texts.flat_map(str::lines).map(|line| ("", line)), MOST);
+    let places = tool.locations.as_ref().and_then(Value::as_array);
+    let paths = places
+        .into_iter()
+        .flatten()
+        .filter_map(|place| place["path"].as_str());
+    let paths: Vec<&str> = paths
+        .filter(|path| !mentions(path, &shown, &input))
+        .collect();
+    sheet.block(paths.into_iter().map(|path| ("", path)), MOST);
+}
+
+fn styled(line: Line<'_>) -> (&'static str, String) {
+    match line {
+        Line::Same(text) => ("", format!("  {text}")),
+        Line::Out(text) => ("\x1b[31m", format!("- {text}")),
+        Line::In(text) => ("\x1b[32m", format!("+ {text}")),
+        Line::Gap(n) => ("\x1b[2m", format!("  … {n} lines stay")),
+    }
+}
+
+/// Whether a value says only what was shown already.
+fn is_shown(value: &Value, shown: &[&str]) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => is_told(text, shown),
+        _ => false,
+    }
+}
+
+/// Some agents put commands between backticks where they are a title.
+fn is_told(text: &str, shown: &[&str]) -> bool {
+    let bare = |text: &str| text.trim().trim_matches('`').to_owned();
+    text.trim().is_empty() || shown.iter().any(|known| bare(known) == bare(text))
+}
+
+fn mentions(path: &str, shown: &[&str], input: &[String]) -> bool {
+    let mut said = shown
+        .iter()
+        .copied()
+        .chain(input.iter().map(String::as_str));
+    said.any(|text| text.contains(path))
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

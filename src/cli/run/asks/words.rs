@@ -1,0 +1,205 @@
+//! What agents say, as it is shown where a person decides by it: in lines of acpipe's own, with a margin, and with
+//! all that could steer the terminal or hide something made visible.
+
+/// What stands before each line of an agent's words: none of them looks like one of acpipe's.
+const MARGIN: &str = "  │ ";
+
+/// How many columns that takes at most.
+const MARGIN_COLUMNS: usize = 6;
+
+/// The narrowest that lines are cut for.
+const NARROWEST: usize = 20;
+
+/// A text that grows line by line.
+#[derive(Debug)]
+pub struct Sheet {
+    width: usize,
+    text: String,
+}
+
+impl Sheet {
+    pub fn new(width: usize) -> Self {
+        Self {
+            width: width.saturating_sub(MARGIN_COLUMNS).max(NARROWEST),
+            text: String::new(),
+        }
+    }
+
+    /// A line of acpipe's own. What an agent had set before, colours say, ends here.
+    pub fn line(&mut self, text: &str) {
+        self.text += "\x1b[0m";
+        self.text += text;
+        self.text.push('\n');
+    }
+
+    /// Something to choose, by a key of acpipe's and in words of the agent's.
+    pub fn choice(&mut self, key: &str, words: &str) {
+        let mut before = format!("  {key}  ");
+        wrapped(words, self.width - key.len().min(NARROWEST / 2), |line| {
+            self.text.extend(["\x1b[0m", &before, line, "\n"]);
+            before = " ".repeat(before.chars().count());
+        });
+    }
+
+    /// Lines of an agent's, all of them.
+    pub fn words(&mut self, text: &str) {
+        self.block(std::iter::once(("", text)), usize::MAX);
+    }
+
+    /// Lines of an agent's, each in its style, as many as may be, and how many more there are.
+    pub fn block<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a str)>, most: usize) {
+        let mut count = 0;
+        for (style, text) in lines {
+            wrapped(text, self.width, |line| {
+                count += 1;
+                if count <= most {
+                    let line = ["\x1b[0m", MARGIN, style, line, "\x1b[0m\n"];
+                    self.text.extend(line);
+                }
+            });
+        }
+        if count > most {
+            self.line(&format!("  … {} more lines", count - most));
+        }
+    }
+
+    pub fn text(self) -> String {
+        self.text
+    }
+}
+
+/// Hands over a text in lines of at most so many columns.
+fn wrapped(text: &str, width: usize, mut take: impl FnMut(&str)) {
+    for line in text.lines() {
+        let (mut piece, mut columns) = (String::new(), 0);
+        for c in line.chars() {
+            let (before, old) = (piece.len(), columns);
+            columns += show(c, &mut piece);
+            if columns > width && before > 0 {
+                take(&piece[..before]);
+                piece.drain(..before);
+                columns -= old;
+            }
+        }
+        take(&piece);
+    }
+}
+
+/// A text in one line of at most so many characters.
+pub fn short(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    for (n, word) in text.split_whitespace().enumerate() {
+        if n > 0 {
+            shown.push(' ');
+        }
+        for c in word.chars() {
+            show(c, &mut shown);
+        }
+        if shown.chars().count() > most {
+            break;
+        }
+    }
+    crate::cli::sessions::clip(&shown, most)
+}
+
+/// Appends a character as it is shown, and tells how many columns that takes at most.
+fn show(c: char, out: &mut String) -> usize {
+    match c {
+        '\t' => out.push_str("    "),
+        // Control pictures: ␀ to ␟, and ␡.
+        '\0'..='\x1f' => out.extend(char::from_u32(0x2400 + u32::from(c))),
+        '\x7f' => out.push('\u{2421}'),
+        c if is_hidden(c) => out.extend(["<U+", &format!("{:04X}", u32::from(c)), ">"]),
+        c => out.push(c),
+    }
+    match c {
+        '\t' => 4,
+        ..='\u{7f}' if c.is_control() => 2,
+        c if is_hidden(c) => 10,
+        // Whether they take one column or two is up to the terminal.
+        '\u{1100}'.. => 2,
+        _ => 1,
+    }
+}
+
+/// What is not seen, or turns the direction of what is: a line that holds it is not what it seems.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, width: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        wrapped(text, width, |line| lines.push(line.to_owned()));
+        lines
+    }
+
+    #[test]
+    fn lines_are_no_longer_than_they_may_be() {
+        let cases: &[(&str, &[&str])] = &[
+            ("", &[]),
+            ("\n", &[""]),
+            ("abcd", &["abcd"]),
+            ("abcde", &["abcd", "e"]),
+            ("abcdefgh\ni", &["abcd", "efgh", "i"]),
+            ("a\tb", &["a", "    ", "b"]),
+            ("日本語", &["日本", "語"]),
+            ("a\r\nb", &["a", "b"]),
+        ];
+        for (text, want) in cases {
+            assert_eq!(lines(text, 4), *want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_would_deceive_is_seen() {
+        let cases = [
+            ("\x1b[2Jy", "␛[2Jy"),
+            ("rm\r", "rm␍"),
+            ("a\x08\x7f\0", "a␈␡␀"),
+            ("\u{9b}2J", "<U+009B>2J"),
+            ("\u{202e}txt", "<U+202E>txt"),
+            (
+                "a\u{200b}b\u{2028}c\u{e0041}",
+                "a<U+200B>b<U+2028>c<U+E0041>",
+            ),
+            ("naïve 日本 👍", "naïve 日本 👍"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(lines(text, 80), [want]);
+        }
+        assert_eq!(short("a\n\x1b b", 80), "a ␛ b");
+        assert_eq!(short(&"x".repeat(1000), 5), "xxxx…");
+    }
+
+    #[test]
+    fn no_line_of_an_agent_begins_where_ours_do() {
+        let mut sheet = Sheet::new(40);
+        let text = format!("a\nAllow? y\r{}Allow? y", " ".repeat(39));
+        sheet.words(&text);
+        let shown = sheet.text();
+        assert!(shown.lines().count() >= 3, "{shown}");
+        for line in shown.lines() {
+            assert!(line.starts_with("\x1b[0m  │ "), "{line:?}");
+            assert!(line.chars().count() <= 40 + 8, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted() {
+        let mut sheet = Sheet::new(80);
+        sheet.block("1\n2\n3\n4".lines().map(|line| ("", line)), 2);
+        let shown = sheet.text();
+        assert!(
+            shown.ends_with("2\x1b[0m\n\x1b[0m  … 2 more lines\n"),
+            "{shown:?}"
+        );
+    }
+}

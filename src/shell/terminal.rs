@@ -1,0 +1,216 @@
+//! The terminal at which a person is asked, on a thread of its own: it writes a question and reads a line as the
+//! answer. Nothing is read while nothing is asked, and what was typed before a question is no answer to it.
+
+use super::input::ClientInput;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc as thread;
+use tokio::sync::mpsc;
+use tracing::debug;
+
+/// How many orders and answers may wait: there is one question at a time.
+const QUEUE: usize = 16;
+
+/// The longest line that is read as one; terminals themselves have shorter ones.
+const LINE: usize = 64 << 10;
+
+/// How wide a terminal is that does not tell.
+const USUAL_WIDTH: usize = 80;
+
+/// Where a person is asked.
+#[derive(Debug)]
+pub struct Terminal {
+    orders: thread::SyncSender<Order>,
+    /// A byte for each order, since a thread that waits for the terminal hears of nothing else.
+    wake: PipeWriter,
+    window: File,
+}
+
+#[derive(Debug)]
+struct Order {
+    /// What is written first.
+    text: String,
+    ask: Option<Asking>,
+}
+
+/// What is asked, from now on until the answer or the next order.
+#[derive(Debug)]
+struct Asking {
+    /// Given back with the answer.
+    number: u64,
+    /// What is written before the answer; what was typed before is thrown away.
+    prompt: String,
+}
+
+impl Terminal {
+    /// The terminal, where a person seems to sit at one: stderr is shown on it, and it is acpipe's own. The answers
+    /// come as [`ClientInput::Typed`].
+    #[must_use]
+    pub fn open() -> Option<(Self, mpsc::Receiver<ClientInput>)> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        let opened = Self::begin();
+        let opened = opened.inspect_err(|error| debug!(%error, "nobody can be asked"));
+        opened.ok()
+    }
+
+    fn begin() -> io::Result<(Self, mpsc::Receiver<ClientInput>)> {
+        let tty = File::options().read(true).write(true).open(path())?;
+        let window = tty.try_clone()?;
+        let (orders, ordered) = thread::sync_channel(QUEUE);
+        let (woken, wake) = io::pipe()?;
+        let (sender, typed) = mpsc::channel(QUEUE);
+        std::thread::Builder::new()
+            .name("terminal".into())
+            .spawn(move || serve(&tty, &woken, &ordered, &sender))?;
+        let terminal = Self {
+            orders,
+            wake,
+            window,
+        };
+        Ok((terminal, typed))
+    }
+
+    /// How many columns it has.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        let columns = tcgetwinsize(&self.window).map_or(0, |size| size.ws_col);
+        match usize::from(columns) {
+            0 => USUAL_WIDTH,
+            columns => columns,
+        }
+    }
+
+    /// Writes a question; the next line that is typed comes with its number.
+    pub fn ask(&mut self, number: u64, text: String, prompt: String) {
+        let ask = Some(Asking { number, prompt });
+        self.order(Order { text, ask });
+    }
+
+    /// Writes what there is to say; whatever was asked is not asked any more.
+    pub fn say(&mut self, text: String) {
+        self.order(Order { text, ask: None });
+    }
+
+    /// A terminal that is stopped (Ctrl-S) may keep the loop waiting, as it does whenever stderr is written.
+    fn order(&mut self, order: Order) {
+        if self.orders.send(order).is_ok() {
+            // The thread has it, or is gone.
+            let _ = self.wake.write_all(&[0]);
+        }
+    }
+}
+
+/// The controlling terminal. On macOS `/dev/tty` cannot be polled, but the terminal itself can.
+fn path() -> PathBuf {
+    let named = cfg!(target_os = "macos").then(|| ttyname(rustix::stdio::stderr(), Vec::new()));
+    match named {
+        Some(Ok(name)) => OsStr::from_bytes(name.as_bytes()).into(),
+        _ => "/dev/tty".into(),
+    }
+}
+
+/// Does what is ordered, and hands over what is typed, until nobody orders any more.
+fn serve(
+    tty: &File,
+    woken: &PipeReader,
+    orders: &thread::Receiver<Order>,
+    typed: &mpsc::Sender<ClientInput>,
+) {
+    let mut asked = None;
+    let mut line = Vec::new();
+    loop {
+        match next(tty, woken, asked.is_some()) {
+            Ok(Next::Order) => {
+                let Ok(order) = orders.recv() else { return };
+                line.clear();
+                asked = match write(tty, &order) {
+                    Ok(()) => order.ask.map(|ask| ask.number),
+                    // Who does not see a question cannot answer it.
+                    Err(_) => match order.ask {
+                        Some(ask) => end(ask.number, None, typed),
+                        None => None,
+                    },
+                };
+            }
+            Ok(Next::Typed) => {
+                let Some(number) = asked else { continue };
+                match read(tty, &mut line) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let line = Some(std::mem::take(&mut line));
+                        asked = end(number, line, typed);
+                    }
+                    Err(_) => asked = end(number, None, typed),
+                }
+            }
+            Ok(Next::Gone) | Err(_) => return,
+        }
+    }
+}
+
+/// Hands over an answer: nothing is asked after it.
+fn end(number: u64, line: Option<Vec<u8>>, typed: &mpsc::Sender<ClientInput>) -> Option<u64> {
+    // The loop is gone only when nobody cares any more.
+    let _ = typed.blocking_send(ClientInput::Typed(number, line));
+    None
+}
+
+enum Next {
+    Order,
+    Typed,
+    Gone,
+}
+
+/// Waits for an order, or where something is asked for a line. Orders go first.
+fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<Next> {
+    loop {
+        let mut fds = [
+            PollFd::new(woken, PollFlags::IN),
+            PollFd::new(tty, PollFlags::IN),
+        ];
+        match poll(&mut fds[..=usize::from(asked)], None) {
+            Err(Errno::INTR) => continue,
+            polled => polled?,
+        };
+        if !fds[0].revents().is_empty() {
+            return Ok(match woken.read(&mut [0])? {
+                0 => Next::Gone,
+                _ => Next::Order,
+            });
+        }
+        if asked && !fds[1].revents().is_empty() {
+            return Ok(Next::Typed);
+        }
+    }
+}
+
+fn write(mut tty: &File, order: &Order) -> io::Result<()> {
+    tty.write_all(order.text.as_bytes())?;
+    if let Some(ask) = &order.ask {
+        tcflush(tty, QueueSelector::IFlush)?;
+        tty.write_all(ask.prompt.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads on; true when `line` is whole. The end of the input ends a line too; with nothing before it, it is an error.
+fn read(mut tty: &File, line: &mut Vec<u8>) -> io::Result<bool> {
+    let mut piece = [0; 4096];
+    let n = match tty.read(&mut piece) {
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(false),
+        read => read?,
+    };
+    line.extend_from_slice(&piece[..n]);
+    match line.last() {
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+        Some(last) => Ok(n == 0 || *last == b'\n' || line.len() > LINE),
+    }
+}

@@ -1,0 +1,139 @@
+//! acpipe at a terminal of its own, and what a person sees and types there.
+
+use super::{LIMIT, World};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Instant;
+
+/// A pseudo-terminal, and acpipe at it.
+pub struct Screen {
+    pub world: World,
+    keyboard: File,
+    shown: Receiver<Vec<u8>>,
+    child: Option<Child>,
+    seen: Vec<u8>,
+    /// How much of what was seen was awaited.
+    at: usize,
+}
+
+impl Screen {
+    /// A terminal at which nothing runs yet.
+    pub fn new(world: World) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let keyboard = File::from(main);
+        let (sender, shown) = channel();
+        let mut screen = keyboard.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // Once nobody has the terminal open any more this is an error, not an end.
+            while let Ok(n @ 1..) = screen.read(&mut piece) {
+                if sender.send(piece[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            world,
+            keyboard,
+            shown,
+            child: None,
+            seen: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Starts acpipe at it; `redirect` as a shell has it: `< prompt`, say.
+    pub fn start(&mut self, args: &[&str], redirect: &str) {
+        let name = ptsname(&self.keyboard, Vec::new()).unwrap();
+        let own = || {
+            let mut options = File::options();
+            options.read(true).write(true);
+            options.open(name.to_str().unwrap()).unwrap()
+        };
+        let acpipe = self.world.acpipe(args);
+        let mut command = Command::new("setsid");
+        let line = format!(r#"exec "$0" "$@" {redirect}"#);
+        command.args(["--ctty", "sh", "-c", &line]);
+        command.arg(acpipe.get_program()).args(acpipe.get_args());
+        for (name, value) in acpipe.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&self.world.dir);
+        command.stdin(own()).stdout(own()).stderr(own());
+        self.child = Some(command.spawn().expect("setsid of util-linux is needed"));
+    }
+
+    /// Types; Enter is `\n`, Ctrl-C `\x03`, Ctrl-D `\x04`.
+    pub fn keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until `text` is seen, after what was awaited before; gives what came until then.
+    #[track_caller]
+    pub fn sees(&mut self, text: &str) -> String {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let new = self.text(self.at);
+            if let Some(found) = new.find(text) {
+                let before = new[..found].to_owned();
+                // `text` has no `\r`, of which each line end has one.
+                self.at = self.end_of(found + text.len());
+                return before;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(piece) = self.shown.recv_timeout(left) else {
+                panic!("{text:?} was never seen, but {new:?}");
+            };
+            self.seen.extend_from_slice(&piece);
+        }
+    }
+
+    /// Where the raw text is that has so many bytes without `\r` after what was awaited.
+    fn end_of(&self, bytes: usize) -> usize {
+        let mut left = bytes;
+        for (n, byte) in self.seen[self.at..].iter().enumerate() {
+            if left == 0 {
+                return self.at + n;
+            }
+            left -= usize::from(*byte != b'\r');
+        }
+        self.seen.len()
+    }
+
+    fn text(&self, from: usize) -> String {
+        let text = String::from_utf8_lossy(&self.seen[from..]);
+        text.replace('\r', "")
+    }
+
+    /// Waits for the end: the exit code, all that was seen, and what the agent got.
+    pub fn end(mut self) -> (i32, String, Vec<Value>) {
+        let status = self.child.take().unwrap().wait().unwrap();
+        while let Ok(piece) = self.shown.recv_timeout(LIMIT) {
+            self.seen.extend_from_slice(&piece);
+        }
+        let text = self.text(0);
+        assert!(!text.contains("panicked"), "{text}");
+        if let Some(leak) = self.world.leak() {
+            panic!("{leak}\n{text}");
+        }
+        (status.code().unwrap_or(-1), text, self.world.log())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.world.kill_all();
+        }
+    }
+}

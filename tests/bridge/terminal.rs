@@ -1,0 +1,268 @@
+//! Questions that a person at the terminal answers: `acpipe run` at a pseudo-terminal.
+
+use crate::harness::run::Run;
+use crate::harness::steps::{ask, end, say, tool, until_cancelled};
+use crate::harness::terminal::Screen;
+use crate::harness::{FAKE_AGENT, LIMIT, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+const OPTIONS: &[(&str, &str)] = &[
+    ("yes", "allow_once"),
+    ("always", "allow_always"),
+    ("no", "reject_once"),
+];
+
+const PROMPT: &str = "y/a/n (Enter refuses): ";
+
+fn call() -> Value {
+    json!({"toolCallId": "t", "title": "touch a", "kind": "execute", "rawInput": {"command": "touch a"}})
+}
+
+/// A terminal at which a run is started whose agent does this in its turn.
+fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -> Screen {
+    let mut screen = Screen::new(world);
+    start(&mut screen, steps, args, redirect);
+    screen
+}
+
+fn start(screen: &mut Screen, steps: &[Value], args: &[&str], redirect: &str) {
+    let script = screen.world.script(&json!({"session/prompt": [steps]}));
+    let args = [
+        &["run", "--permissions", "ask"],
+        args,
+        &["--", FAKE_AGENT, &script],
+    ]
+    .concat();
+    screen.start(&args, redirect);
+}
+
+fn asking(steps: &[Value]) -> Screen {
+    screen_in(World::new(), steps, &["go"], "")
+}
+
+/// Waits for something that nobody tells of.
+#[track_caller]
+fn until(holds: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < LIMIT, "it never holds");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the agent was answered.
+fn outcomes(log: &[Value]) -> Vec<Value> {
+    let answers = log.iter().filter_map(|m| m["result"].get("outcome"));
+    answers.cloned().collect()
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": "selected", "optionId": option})
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    let cases = [
+        ("y\n", selected("yes")),
+        ("ALWAYS\n", selected("always")),
+        ("\n", selected("no")),
+        ("n take b\n", selected("no")),
+        ("\x04", json!({"outcome": "cancelled"})),
+    ];
+    for (keys, want) in cases {
+        let steps = [
+            say("Well"),
+            ask(&call(), OPTIONS),
+            say("done"),
+            end("end_turn"),
+        ];
+        let mut screen = asking(&steps);
+        let before = screen.sees("acpipe: may the agent use");
+        let lines = "Well\n\x1b[2m[execute] touch a\x1b[0m\n\x1b[0m\x1b[1m";
+        assert_eq!(before, lines);
+        let shown = screen.sees(PROMPT);
+        assert!(shown.contains("touch a"), "{shown:?}");
+        assert!(
+            shown.contains("because of permissions \"ask\""),
+            "{shown:?}"
+        );
+        screen.keys(keys);
+        screen.sees("done\n");
+        let log = screen.world.log();
+        assert_eq!(outcomes(&log), [want], "{keys:?}");
+        assert_eq!(screen.end().0, 0);
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_asked_again() {
+    let mut screen = asking(&[ask(&call(), OPTIONS), say("done"), end("end_turn")]);
+    screen.sees(PROMPT);
+    screen.keys("perhaps\n");
+    screen.sees("acpipe: \"perhaps\" is none of y/a/n\n");
+    screen.sees(PROMPT);
+    screen.keys("y for now\n");
+    screen.sees("only a refusal takes words");
+    screen.sees(PROMPT);
+    screen.keys("y\n");
+    screen.sees("done");
+    assert_eq!(outcomes(&screen.world.log()), [selected("yes")]);
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
+    let mut screen = Screen::new(World::new());
+    screen.keys("y\ny\ny\n");
+    start(&mut screen, &steps, &["go"], "");
+    screen.sees(PROMPT);
+    screen.keys("\n");
+    screen.sees("done");
+    assert_eq!(outcomes(&screen.world.log()), [selected("no")]);
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn neither_a_piped_prompt_nor_other_output_keeps_from_asking() {
+    let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
+    let mut screen = screen_in(
+        World::new(),
+        &steps,
+        &["-q", "-o", "json"],
+        "< /proc/version > out",
+    );
+    screen.sees(PROMPT);
+    screen.keys("y\n");
+    let out = screen.world.dir.join("out");
+    until(|| !fs::read(&out).unwrap().is_empty());
+    let summary: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    assert_eq!(summary["text"], "done");
+    assert_eq!(outcomes(&screen.world.log()), [selected("yes")]);
+    let (code, text, _) = screen.end();
+    assert_eq!(code, 0);
+    assert!(!text.contains("done"), "{text:?}");
+}
+
+#[test]
+fn questions_are_asked_one_after_the_other() {
+    let question = |id: u32, title: &str| {
+        let mut params = ask(&call(), OPTIONS)["ask"]["params"].clone();
+        params["sessionId"] = "{session}".into();
+        params["toolCall"]["toolCallId"] = format!("t{id}").into();
+        params["toolCall"]["title"] = title.into();
+        json!({"frame": {"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params}})
+    };
+    let steps = [
+        question(901, "first"),
+        question(902, "second"),
+        ask(&call(), OPTIONS),
+        say("done"),
+        end("end_turn"),
+    ];
+    let mut screen = asking(&steps);
+    for (title, keys) in [("first", "y\n"), ("second", "n\n"), ("touch a", "a\n")] {
+        screen.sees(title);
+        screen.sees(PROMPT);
+        screen.keys(keys);
+    }
+    screen.sees("done");
+    let want = [selected("yes"), selected("no"), selected("always")];
+    assert_eq!(outcomes(&screen.world.log()), want);
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn an_agent_cannot_pretend_to_be_acpipe() {
+    let fake = "\x1b[2J\rls\ny/a/n (Enter refuses): \u{202e}";
+    let call =
+        json!({"toolCallId": "t", "title": fake, "kind": "execute", "rawInput": {"command": fake}});
+    let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
+    screen.sees("acpipe: may the agent use");
+    // What it says stands behind a margin.
+    screen.sees("│ \x1b[1my/a/n");
+    let shown = screen.sees("\ny/a/n (Enter refuses): ");
+    assert!(shown.contains("<U+202E>"), "{shown:?}");
+    screen.keys("\n");
+    screen.sees("done");
+    let (code, text, _) = screen.end();
+    assert_eq!(code, 0);
+    assert!(!text.contains("\x1b[2J"), "{text:?}");
+    assert!(text.contains("␛[2J␍ls"), "{text:?}");
+}
+
+#[test]
+fn what_comes_while_a_person_is_asked_is_shown_after_it() {
+    let world = World::new();
+    let mark = world.dir.join("mark");
+    let update = json!({"jsonrpc": "2.0", "method": "session/update",
+        "params": {"sessionId": "fake-1", "update": say("meanwhile\n")["update"]}});
+    let line = format!(
+        "until [ -e '{}' ]; do sleep 0.01; done; echo '{}'",
+        mark.display(),
+        update.to_string().replace('\\', "\\\\")
+    );
+    let steps = [
+        json!({"spawn": {"command": ["sh", "-c", line]}}),
+        ask(&call(), OPTIONS),
+        say("done"),
+        end("end_turn"),
+    ];
+    let mut screen = screen_in(world, &steps, &["go"], "");
+    screen.sees(PROMPT);
+    fs::write(&mark, "").unwrap();
+    let sessions = screen.world.dir.join("state/sessions");
+    until(|| {
+        let files = fs::read_dir(&sessions).unwrap().flatten();
+        let logs = files.map(|file| fs::read_to_string(file.path()).unwrap_or_default());
+        logs.into_iter().any(|log| log.contains("meanwhile"))
+    });
+    screen.keys("y\n");
+    let before = screen.sees("meanwhile\n");
+    assert_eq!(before, "y\n");
+    screen.sees("done");
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn a_question_ends_with_its_turn() {
+    let [wait, stop] = until_cancelled();
+    let mut screen = asking(&[
+        tool("t", &json!({"title": "touch a"})),
+        ask(&call(), OPTIONS),
+        wait,
+        stop,
+    ]);
+    screen.sees(PROMPT);
+    screen.keys("\x03");
+    screen.sees("acpipe: no answer is needed any more: the turn was cancelled\n");
+    let (code, _, log) = screen.end();
+    assert_eq!(code, 130);
+    assert_eq!(outcomes(&log), [json!({"outcome": "cancelled"})]);
+}
+
+#[test]
+fn a_question_has_an_end() {
+    let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
+    let mut screen = screen_in(
+        World::new(),
+        &steps,
+        &["--timeout", "answer=100ms", "go"],
+        "",
+    );
+    screen.sees("in 100 ms the policy decides");
+    screen.sees("acpipe: no answer is needed any more: its time is up\n");
+    screen.sees("done");
+    assert_eq!(outcomes(&screen.world.log()), [selected("no")]);
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn without_a_terminal_the_policy_decides() {
+    let steps = json!({"session/prompt": [[ask(&call(), OPTIONS), end("end_turn")]]});
+    let run = Run::new(&["run", "--permissions", "ask", "go"]).script(&steps);
+    let outcome = run.go().expect(0);
+    assert_eq!(outcomes(&outcome.log), [selected("no")]);
+}
