@@ -3,6 +3,7 @@
 mod args;
 mod logs;
 mod mcp;
+mod permissions;
 mod rpc;
 mod run;
 mod schema;
@@ -74,6 +75,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
             on_runtime(serve::serve(args, secrets.clone()))
         }
         Verb::Sessions(args) => sessions::sessions(&args),
+        Verb::Permissions(args) => permissions::permissions(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }

@@ -6,6 +6,7 @@ mod options;
 mod serving;
 mod timeouts;
 
+use super::permissions::args::PermissionsArgs;
 use super::sessions::args::SessionsArgs;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
@@ -84,6 +85,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// List, read, export and remove stored sessions
     Sessions(SessionsArgs),
+    /// Show what agents were allowed and refused, and by whom
+    Permissions(PermissionsArgs),
     /// Be the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
         long_about = "Be the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\

@@ -13,12 +13,13 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Card;
 use crate::shell;
+pub use age::exact;
 use anyhow::Context as _;
 use args::{ListArgs, SessionsArgs, SessionsVerb};
-pub use newest::newest;
+pub use newest::{newest, same_dir};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
-pub use table::clip;
+pub use table::{aligned, clip, one_line, visible};
 
 /// Does what is asked for and gives the exit code.
 pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
@@ -54,7 +55,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
     let mut cards = cards(state)?;
     if let Some(cwd) = &args.cwd {
         let cwd = std::path::absolute(cwd).context("the working directory cannot be read")?;
-        cards.retain(|card| newest::same_dir(&card.cwd, &cwd.to_string_lossy()));
+        cards.retain(|card| same_dir(&card.cwd, &cwd.to_string_lossy()));
     }
     if cards.is_empty() {
         let whose = args
@@ -80,7 +81,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
 }
 
 /// Reads a log; what of it cannot be read is told.
-fn read(file: shell::ReadOnly) -> Result<Log, Error> {
+pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
     let log = Log::open(Box::new(file))?;
     if log.corrupt() > 0 {
         complain(&format!(
@@ -92,7 +93,7 @@ fn read(file: shell::ReadOnly) -> Result<Log, Error> {
 }
 
 /// Writes to stdout. A reader that leaves has what it wanted, as with any filter.
-fn to_stdout(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     let Err(error) = written else { return Ok(()) };

@@ -4,6 +4,7 @@
 //! log has no gap. Lines are collected until [`Log::commit`], which comes before the client gets anything.
 
 mod index;
+mod ledger;
 mod read;
 mod record;
 
@@ -11,6 +12,7 @@ use super::error::{Error, ErrorKind};
 use super::store::{Card, Count, LogFile, Write};
 use crate::proto::chunk::Chunk;
 use index::{Index, Part};
+pub use ledger::Decided;
 pub use read::{Page, Stored};
 pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;

@@ -37,6 +37,7 @@ mod idle;
 mod keeper;
 mod kills;
 mod launch;
+mod ledger;
 mod logs;
 mod matrix;
 mod mcp;

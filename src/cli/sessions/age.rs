@@ -37,8 +37,17 @@ pub fn is_before(time: &str, limit: Timestamp) -> bool {
 
 /// A time, RFC 3339, as lists show it: to the minute, UTC.
 pub fn short(time: &str) -> String {
+    shown(time, "%Y-%m-%d %H:%M")
+}
+
+/// The same to the second.
+pub fn exact(time: &str) -> String {
+    shown(time, "%Y-%m-%d %H:%M:%S")
+}
+
+fn shown(time: &str, form: &str) -> String {
     match time.parse::<Timestamp>() {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Ok(time) => time.strftime(form).to_string(),
         Err(_) => "?".to_owned(),
     }
 }

@@ -19,18 +19,27 @@ const HEAD: [&str; COLUMNS] = [
 /// The table of these sessions; a column that has nothing in it is left out. Pipes need no `head`.
 pub fn table(cards: &[Card], head: bool) -> String {
     let rows: Vec<[String; COLUMNS]> = cards.iter().map(row).collect();
+    aligned(head.then_some(HEAD), &rows, Some(1))
+}
+
+/// Rows in columns, those that are empty left out; `numbers` is the column that is read from its end.
+pub fn aligned<const N: usize>(
+    head: Option<[&str; N]>,
+    rows: &[[String; N]],
+    numbers: Option<usize>,
+) -> String {
     let filled = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
-    let columns: Vec<usize> = (0..COLUMNS).filter(filled).collect();
-    let head = head.then(|| HEAD.map(str::to_owned));
-    let all: Vec<&[String; COLUMNS]> = head.iter().chain(&rows).collect();
+    let columns: Vec<usize> = (0..N).filter(filled).collect();
+    let head = head.map(|head| head.map(str::to_owned));
+    let all: Vec<&[String; N]> = head.iter().chain(rows).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in &all {
         let mut line = String::new();
         for &column in &columns {
-            let width = all.iter().map(|row| row[column].chars().count()).max();
-            let (cell, width) = (&row[column], width.unwrap_or(0));
-            // Numbers are read from their end.
-            let cell = if column == 1 {
+            let (cell, width) = (&row[column], widths[column]);
+            let cell = if numbers == Some(column) {
                 format!("{cell:>width$}")
             } else {
                 format!("{cell:<width$}")

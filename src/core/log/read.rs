@@ -49,7 +49,7 @@ pub struct Page {
 
 impl Log {
     /// Where it ends, with what the file does not have yet.
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.file.end() + self.pending.len() as u64
     }
 

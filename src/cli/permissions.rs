@@ -1,0 +1,206 @@
+//! `acpipe permissions`: what agents were allowed and refused, and who decided. No agent is started, and reading
+//! disturbs nobody.
+
+pub mod args;
+
+use super::complain;
+use super::sessions::{aligned, cards, clip, exact, one_line, read, same_dir, to_stdout, visible};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Decided;
+use crate::proto::wire::LedgerEntry;
+use crate::shell;
+use anyhow::Context as _;
+use args::{PermissionsArgs, PermissionsVerb, ShowArgs};
+use serde::Serialize;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+/// How much is shown of what a decision was about, in characters.
+const ABOUT: usize = 60;
+
+const COLUMNS: usize = 7;
+const HEAD: [&str; COLUMNS] = [
+    "TIME (UTC)",
+    "SESSION",
+    "TOOL",
+    "DECISION",
+    "BY",
+    "RULE",
+    "ABOUT",
+];
+
+/// Does what is asked for and gives the exit code.
+pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
+    let state = super::state_dir(&args.place)?;
+    match &args.verb {
+        PermissionsVerb::Show(args) => show(&state, args)?,
+    }
+    Ok(0)
+}
+
+/// A decision as programs get it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    session_id: String,
+    at: String,
+    turn_id: String,
+    #[serde(flatten)]
+    entry: LedgerEntry,
+}
+
+fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for id in sessions(state, args)? {
+        match of_session(state, &id, &mut rows) {
+            // One that is removed meanwhile is as if it had been before.
+            Err(error) if args.ids.is_empty() && error.kind == ErrorKind::SessionNotFound => {}
+            read => read?,
+        }
+    }
+    if args.refused {
+        rows.retain(|row| !row.entry.approved);
+    }
+    // What happened in several sessions is told in its order.
+    rows.sort_by(|a, b| a.at.cmp(&b.at));
+    if rows.is_empty() {
+        complain("no such decision is stored; acpipe sessions list shows which sessions are");
+    }
+    to_stdout(|out| {
+        if !args.json {
+            let head = io::stdout().is_terminal() && !rows.is_empty();
+            let rows: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
+            let text = aligned(head.then_some(HEAD), &rows, None);
+            return Ok(out.write_all(text.as_bytes())?);
+        }
+        for row in &rows {
+            serde_json::to_writer(&mut *out, row).map_err(io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
+/// The sessions that were named, or all; of a directory where that is said.
+fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
+    if !args.ids.is_empty() {
+        return Ok(args.ids.clone());
+    }
+    let mut cards = cards(state)?;
+    if let Some(cwd) = &args.cwd {
+        let cwd = std::path::absolute(cwd).context("the working directory cannot be read")?;
+        cards.retain(|card| same_dir(&card.cwd, &cwd.to_string_lossy()));
+    }
+    Ok(cards.into_iter().map(|card| card.session_id).collect())
+}
+
+fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> {
+    let log = read(shell::read_only(state, id)?)?;
+    let unread = log.decisions(|decided| {
+        let Decided {
+            at,
+            turn_id,
+            decision,
+        } = decided;
+        rows.push(Row {
+            session_id: id.to_owned(),
+            at,
+            turn_id,
+            entry: decision,
+        });
+    })?;
+    if unread > 0 {
+        complain(&format!(
+            "{unread} decisions of session {id:?} cannot be read"
+        ));
+    }
+    Ok(())
+}
+
+fn cells(row: &Row) -> [String; COLUMNS] {
+    let entry = &row.entry;
+    let decision = match (entry.what.as_str(), entry.approved) {
+        ("question", true) => "answered",
+        ("question", false) => "not answered",
+        (_, true) => "allowed",
+        (_, false) => "refused",
+    };
+    [
+        exact(&row.at),
+        visible(&row.session_id),
+        one_line(entry.tool_name.as_deref().unwrap_or(&entry.what)),
+        decision.to_owned(),
+        one_line(&entry.by),
+        one_line(entry.rule.as_deref().unwrap_or_default()),
+        clip(&one_line(&about(entry)), ABOUT),
+    ]
+}
+
+/// What a decision was about: the command, else the places, else the title.
+fn about(entry: &LedgerEntry) -> String {
+    match (&entry.command, entry.paths.as_slice()) {
+        (Some(command), _) => command.clone(),
+        (None, []) => entry.title.clone().unwrap_or_default(),
+        (None, paths) => paths.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_one_line_that_steers_no_terminal() {
+        let entry = LedgerEntry {
+            what: "permission".to_owned(),
+            tool_name: Some("Bash".to_owned()),
+            title: Some("Title".to_owned()),
+            paths: vec!["/a".to_owned(), "/b".to_owned()],
+            command: Some("ls\n\x1b[2J".to_owned()),
+            by: "policy".to_owned(),
+            rule: Some("rule \"no\"".to_owned()),
+            ..LedgerEntry::default()
+        };
+        let cases = [
+            (entry.clone(), ["Bash", "refused", "ls [2J"]),
+            (
+                LedgerEntry {
+                    command: None,
+                    approved: true,
+                    ..entry.clone()
+                },
+                ["Bash", "allowed", "/a, /b"],
+            ),
+            (
+                LedgerEntry {
+                    what: "question".to_owned(),
+                    tool_name: None,
+                    command: None,
+                    paths: Vec::new(),
+                    approved: true,
+                    ..entry
+                },
+                ["question", "answered", "Title"],
+            ),
+        ];
+        for (entry, [tool, decision, about]) in cases {
+            let row = Row {
+                session_id: "s".to_owned(),
+                at: "2026-03-01T09:05:59.123Z".to_owned(),
+                turn_id: "t".to_owned(),
+                entry,
+            };
+            let cells = cells(&row);
+            let want = [
+                "2026-03-01 09:05:59",
+                "s",
+                tool,
+                decision,
+                "policy",
+                "rule \"no\"",
+                about,
+            ];
+            assert_eq!(cells, want.map(str::to_owned));
+        }
+    }
+}
