@@ -261,7 +261,8 @@ pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
 }
 
 /// The server and the tool of an MCP tool's name; of a server's own name no tool.
-fn mcp(name: &str) -> Option<(&str, &str)> {
+#[must_use]
+pub fn mcp(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_prefix("mcp__")?;
     Some(name.split_once("__").unwrap_or((name, "")))
 }

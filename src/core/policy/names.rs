@@ -1,6 +1,7 @@
 //! Which kinds and names of tools there are, and what somebody meant who wrote another.
 
 use crate::core::claude::tools::BUILTIN;
+pub use crate::core::claude::tools::mcp;
 
 /// The kinds of tools, by ACP's names.
 pub const KINDS: &[&str] = &[
@@ -82,13 +83,6 @@ pub fn check_kind(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(unknown("kind", name, KINDS))
-}
-
-/// The server and the tool of an MCP tool's name; of a server's own name no tool.
-#[must_use]
-pub fn mcp(name: &str) -> Option<(&str, &str)> {
-    let name = name.strip_prefix("mcp__")?;
-    Some(name.split_once("__").unwrap_or((name, "")))
 }
 
 /// Names of tools that hold here beside those that are known everywhere.

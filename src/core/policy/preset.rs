@@ -6,8 +6,6 @@ use super::{Effect, Subject};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     pub name: &'static str,
-    /// What it does, for people.
-    pub about: &'static str,
     /// Effects of kinds; the first that names the kind holds.
     kinds: &'static [(&'static [&'static str], Effect)],
     /// Effects of tools by their names, before those of kinds.
@@ -25,49 +23,42 @@ use Effect::{Allow, Ask, Deny};
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "leashd",
-        about: "asks about everything",
         kinds: &[],
         tools: &[],
         rest: Ask,
     },
     Preset {
         name: "leashd-accept-edits",
-        about: "allows reading and editing files, asks about the rest",
         kinds: &[(READS, Allow), (EDITS, Allow)],
         tools: &[],
         rest: Ask,
     },
     Preset {
         name: "holodeck",
-        about: "allows reading, refuses what no rule allows",
         kinds: &[(READS, Allow)],
         tools: &[],
         rest: Deny,
     },
     Preset {
         name: "holodeck-chat",
-        about: "allows reading and editing files, asks about the rest",
         kinds: &[(READS, Allow), (EDITS, Allow)],
         tools: &[],
         rest: Ask,
     },
     Preset {
         name: "discobot",
-        about: "allows everything but what is a question to the user",
         kinds: &[(&["switch_mode"], Ask)],
         tools: &[("AskUserQuestion", Ask), ("ExitPlanMode", Ask)],
         rest: Allow,
     },
     Preset {
         name: "maverick",
-        about: "allows reading and editing files, refuses what no rule allows",
         kinds: &[(READS, Allow), (EDITS, Allow)],
         tools: &[],
         rest: Deny,
     },
     Preset {
         name: "maverick-deny-dangerous",
-        about: "refuses to change files and to run commands, allows the rest",
         kinds: &[(EDITS, Deny), (&["execute"], Deny)],
         tools: &[],
         rest: Allow,

@@ -27,8 +27,8 @@ impl Protocol {
     }
 }
 
-/// Options of a session. An agent that speaks ACP takes `model` and `mode`; any other of them is refused there,
-/// rather than forgotten.
+/// Options of a session. An agent that speaks ACP takes `model` and `mode`, and acpipe holds its `allowedTools` and
+/// `disallowedTools`; any other of them is refused there, rather than forgotten.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionOptions {
@@ -47,10 +47,10 @@ pub struct SessionOptions {
     /// Text that is appended to the agent's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
-    /// Tools that run without a question: names, or rules such as `Bash(git:*)`.
+    /// Tools that may run: names, or rules such as `Bash(git:*)`. Claude Code does not ask about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Tools that the agent does not get: names, or rules.
+    /// Tools that may not run: names, or rules. Claude Code does not get them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// Directories beside the working directory that the agent may work in; absolute.
