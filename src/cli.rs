@@ -1,6 +1,7 @@
 //! Arguments → configuration → run → exit code.
 
 mod args;
+mod config;
 mod logs;
 mod mcp;
 mod permissions;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+pub use config::policy_of;
 pub use schema::{FILES, render};
 
 /// Runs the program and gives its exit code.
@@ -115,7 +117,7 @@ fn settings(agent: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Settings> {
             child_per_session: agent.child_per_session,
             options: agent.options.to_wire()?,
         },
-        policy: agent.permissions.into(),
+        policy: config::policy(&agent.permissions)?,
         profile: agent.chunk_profile.into(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),

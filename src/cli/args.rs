@@ -3,12 +3,12 @@
 mod duration;
 mod limits;
 mod options;
+mod permissions;
 mod serving;
 mod timeouts;
 
 use super::permissions::args::PermissionsArgs;
 use super::sessions::args::SessionsArgs;
-use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::{Protocol, Variables};
@@ -17,6 +17,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use limits::LimitArgs;
 use options::OptionArgs;
+pub use permissions::PermissionArgs;
 use serving::ServingArgs;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
@@ -160,9 +161,8 @@ pub struct AgentArgs {
     /// A file of MCP servers that every session gets, in the form of .mcp.json; the client's own go before them
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
-    /// What is done when the agent asks whether it may run a tool
-    #[arg(long, value_enum, default_value_t = Permissions::Approve, value_name = "POLICY")]
-    pub permissions: Permissions,
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
     /// Major of the AI SDK whose chunks are sent
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
     pub chunk_profile: ChunkProfile,
@@ -267,18 +267,6 @@ pub enum Format {
     Json,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Permissions {
-    /// Allow everything
-    Approve,
-    /// Allow what only reads, ask about the rest
-    Reads,
-    /// Ask about everything
-    Ask,
-    /// Refuse everything
-    Deny,
-}
-
 /// What an agent speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
@@ -314,17 +302,6 @@ impl From<ChunkProfile> for Profile {
             ChunkProfile::V6 => Self::V6,
             ChunkProfile::V5 => Self::V5,
         }
-    }
-}
-
-impl From<Permissions> for Policy {
-    fn from(p: Permissions) -> Self {
-        Self::from(match p {
-            Permissions::Approve => Mode::Approve,
-            Permissions::Reads => Mode::Reads,
-            Permissions::Ask => Mode::Ask,
-            Permissions::Deny => Mode::Deny,
-        })
     }
 }
 

@@ -71,6 +71,8 @@ impl World {
             .env_remove("CLAUDE_CLI_PATH")
             .env("CLAUDE_CONFIG_DIR", self.dir.join("claude"))
             .env_remove("ACPIPE_LOG")
+            .env_remove("ACPIPE_CONFIG")
+            .env("XDG_CONFIG_HOME", self.dir.join("config"))
             .env_remove("SHELL")
             .env_remove("ACPIPE_NO_PATH_PROBE")
             .env_remove("PERSIST_MESSAGES")

@@ -43,6 +43,7 @@ mod matrix;
 mod mcp;
 mod per_session;
 mod permission;
+mod policy;
 mod pressure;
 mod profiles;
 mod questions;

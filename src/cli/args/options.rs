@@ -24,10 +24,10 @@ pub struct OptionArgs {
     /// Text to append to the agent's system prompt (Claude)
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
-    /// Tools that run without a question, e.g. `Read` or `Bash(git:*)`; repeat for more (Claude)
+    /// Tools that run without a question, e.g. `Read` or `Bash(git:*)`; repeat for more
     #[arg(long = "allow-tool", value_name = "RULE")]
     pub allowed_tools: Vec<String>,
-    /// Tools that the agent does not get; repeat for more (Claude)
+    /// Tools that the agent does not get; repeat for more
     #[arg(long = "disallow-tool", value_name = "RULE")]
     pub disallowed_tools: Vec<String>,
     /// Another directory that the agent may work in; repeat for more (Claude)

@@ -1,0 +1,185 @@
+//! A table of the configuration: every key is known, every value of its type, every mistake has a place.
+
+use crate::core::policy::unknown;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong, and where in the file.
+#[derive(Debug)]
+pub struct Fault {
+    /// Bytes from the beginning.
+    pub at: usize,
+    pub why: String,
+}
+
+/// Reads a document.
+pub fn parse(text: &str) -> Result<DeTable<'_>, Fault> {
+    let parsed = DeTable::parse(text).map(Spanned::into_inner);
+    parsed.map_err(|error| Fault {
+        at: error.span().map_or(0, |span| span.start.min(text.len())),
+        why: error.message().to_owned(),
+    })
+}
+
+/// A table whose keys are all known.
+pub struct Table<'t, 'i> {
+    /// Where it stands: `permissions.`, or nothing for the document.
+    path: String,
+    entries: &'t DeTable<'i>,
+}
+
+type Value<'t, 'i> = &'t Spanned<DeValue<'i>>;
+
+impl<'t, 'i> Table<'t, 'i> {
+    pub fn new(path: &str, entries: &'t DeTable<'i>, keys: &[&str]) -> Result<Self, Fault> {
+        // They are in the order of their names: the first in the file is told.
+        let strange = entries
+            .keys()
+            .filter(|key| !keys.contains(&key.as_ref().as_ref()));
+        if let Some(key) = strange.min_by_key(|key| key.span().start) {
+            return Err(Fault {
+                at: key.span().start,
+                why: format!(
+                    "{path}{key}: {}",
+                    unknown("key", key.as_ref(), keys),
+                    key = key.as_ref()
+                ),
+            });
+        }
+        let path = path.to_owned();
+        Ok(Self { path, entries })
+    }
+
+    fn get(&self, key: &str) -> Option<Value<'t, 'i>> {
+        let mut entries = self.entries.iter();
+        entries
+            .find(|(known, _)| known.as_ref() == key)
+            .map(|(_, value)| value)
+    }
+
+    fn fault(&self, key: &str, value: Value<'_, '_>, why: &str) -> Fault {
+        Fault {
+            at: value.span().start,
+            why: format!("{}{key}: {why}", self.path),
+        }
+    }
+
+    pub fn table(&self, key: &str, keys: &[&str]) -> Result<Option<Table<'t, 'i>>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let DeValue::Table(entries) = value.get_ref() else {
+            return Err(self.fault(
+                key,
+                value,
+                &format!("a table is needed: [{}{key}]", self.path),
+            ));
+        };
+        Table::new(&format!("{}{key}.", self.path), entries, keys).map(Some)
+    }
+
+    /// The tables of a list, each with its place in the file.
+    pub fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<(usize, Table<'t, 'i>)>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let wrong = |value| {
+            self.fault(
+                key,
+                value,
+                &format!("tables are needed: [[{}{key}]]", self.path),
+            )
+        };
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(wrong(value));
+        };
+        let table = |(n, value): (usize, Value<'t, 'i>)| match value.get_ref() {
+            DeValue::Table(entries) => {
+                let path = format!("{}{key}[{}].", self.path, n + 1);
+                Ok((value.span().start, Table::new(&path, entries, keys)?))
+            }
+            _ => Err(wrong(value)),
+        };
+        list.iter().enumerate().map(table).collect()
+    }
+
+    pub fn bool(&self, key: &str) -> Result<Option<bool>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match value.get_ref() {
+            DeValue::Boolean(set) => Ok(Some(*set)),
+            _ => Err(self.fault(key, value, "true or false is needed")),
+        }
+    }
+
+    /// A text, of which something is made.
+    pub fn text<T>(
+        &self,
+        key: &str,
+        make: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let DeValue::String(text) = value.get_ref() else {
+            return Err(self.fault(key, value, "a string is needed"));
+        };
+        let faulty = |why: String| self.fault(key, value, &why);
+        make(text).map(Some).map_err(faulty)
+    }
+
+    /// A text or a list of them, each of which is taken.
+    pub fn texts(
+        &self,
+        key: &str,
+        mut take: impl FnMut(&str) -> Result<(), String>,
+    ) -> Result<(), Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(());
+        };
+        let one = std::slice::from_ref(value);
+        let texts = match value.get_ref() {
+            DeValue::Array(list) => list,
+            _ => one,
+        };
+        for value in texts {
+            let DeValue::String(text) = value.get_ref() else {
+                return Err(self.fault(key, value, "a string or a list of strings is needed"));
+            };
+            take(text).map_err(|why| self.fault(key, value, &why))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a list without anything in it.
+    pub fn not_empty(&self, key: &str) -> Result<(), Fault> {
+        match self.get(key) {
+            Some(value) if matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()) => {
+                Err(self.fault(key, value, "the list is empty: it could never fit"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that two keys do not go together.
+    pub fn not_both(&self, one: &str, other: &str) -> Result<(), Fault> {
+        match (self.get(one), self.get(other)) {
+            (Some(_), Some(value)) => Err(self.fault(
+                other,
+                value,
+                &format!("{one} says that already: take one of them"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A fault of the whole table.
+    pub fn wrong(&self, at: usize, why: &str) -> Fault {
+        let path = self.path.trim_end_matches('.');
+        Fault {
+            at,
+            why: format!("{path}: {why}"),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is taken over of a configuration, and what is said of a wrong one.
+
+use super::*;
+use crate::core::policy::{Effect, Subject, Tool};
+
+fn policy_at_home(text: &str) -> Result<Policy, String> {
+    policy_of(text, Some("/home/me".into()))
+}
+
+#[track_caller]
+fn assert_wrong(text: &str, want: &str) {
+    let error = policy_at_home(text).unwrap_err();
+    assert!(error.starts_with(want), "{text}\n{error}");
+}
+
+#[test]
+fn a_configuration_is_taken_over() {
+    let policy = policy_at_home(
+        r#"
+        [permissions]
+        default = "ask"
+        always = true
+        unanswered = "allow"
+        tools = ["deploy"]
+        allowed_tools = ["Read", "deploy"]
+        disallowed_tools = "Bash(rm:*)"
+
+        [[permissions.rules]]
+        name = "sources"
+        effect = "allow"
+        kind = ["edit", "delete"]
+        path = "src/**"
+
+        [[permissions.rules]]
+        effect = "deny"
+        command = ["git push:*"]
+        "#,
+    )
+    .unwrap();
+    assert!(policy.prefers_always());
+    assert_eq!(policy.unanswered(), Effect::Allow);
+    let run = |line: &str| Subject::run(&["sh", "-c", line].map(str::to_owned), None, "/w");
+    let deploy = Tool {
+        name: Some("deploy"),
+        ..Tool::default()
+    };
+    for (subject, effect, by) in [
+        (
+            Subject::read("a", "/w"),
+            Effect::Allow,
+            "allowed_tools \"Read\"",
+        ),
+        (
+            Subject::of_tool(&deploy, "/w"),
+            Effect::Allow,
+            "allowed_tools \"deploy\"",
+        ),
+        (
+            run("ls; rm x"),
+            Effect::Deny,
+            "disallowed_tools \"Bash(rm:*)\"",
+        ),
+        (run("git push"), Effect::Deny, "rule 2"),
+        (
+            Subject::write("src/a", "/w"),
+            Effect::Allow,
+            "rule \"sources\"",
+        ),
+        (run("ls"), Effect::Ask, "permissions \"ask\""),
+    ] {
+        let verdict = policy.judge(&subject);
+        assert_eq!(
+            (verdict.effect, verdict.by.as_str()),
+            (effect, by),
+            "{subject:?}"
+        );
+    }
+    let policy = policy_at_home("[permissions]\npreset = \"holodeck\"").unwrap();
+    assert_eq!(policy.judge(&run("ls")).by, "preset \"holodeck\"");
+    assert_eq!(
+        policy_at_home("").unwrap().judge(&run("ls")).effect,
+        Effect::Allow
+    );
+}
+
+#[test]
+fn whatever_is_wrong_is_named_with_its_line() {
+    for (text, want) in [
+        (
+            "[permission]",
+            "1: permission: there is no key \"permission\": did you mean \"permissions\"?",
+        ),
+        (
+            "permissions = 1",
+            "1: permissions: a table is needed: [permissions]",
+        ),
+        ("\n\n[permissions\n", "3: "),
+        (
+            "[permissions]\ndefautl = 1",
+            "2: permissions.defautl: there is no key \"defautl\": did you mean \"default\"?",
+        ),
+        (
+            "[permissions]\ndefault = 1",
+            "2: permissions.default: a string is needed",
+        ),
+        (
+            "[permissions]\ndefault = \"all\"",
+            "2: permissions.default: there is no mode \"all\": take one of approve, reads, ask, deny",
+        ),
+        (
+            "[permissions]\npreset = \"holodek\"",
+            "2: permissions.preset: there is no preset \"holodek\": did you mean \"holodeck\"?",
+        ),
+        (
+            "[permissions]\ndefault = \"ask\"\npreset = \"holodeck\"",
+            "3: permissions.preset: default says that already",
+        ),
+        (
+            "[permissions]\nalways = \"yes\"",
+            "2: permissions.always: true or false is needed",
+        ),
+        (
+            "[permissions]\nunanswered = \"ask\"",
+            "2: permissions.unanswered: there is no answer \"ask\"",
+        ),
+        (
+            "[permissions]\nallowed_tools = [\n\"Read\",\n\"Wriet\"]",
+            "4: permissions.allowed_tools: there is no tool \"Wriet\": did you mean \"Write\"?",
+        ),
+        (
+            "[permissions]\nallowed_tools = [1]",
+            "2: permissions.allowed_tools: a string or a list of strings is needed",
+        ),
+        (
+            "[permissions]\ntools = [\"a*\"]",
+            "2: permissions.tools: \"a*\" is no name of a tool",
+        ),
+        (
+            "[permissions]\nrules = 1",
+            "2: permissions.rules: tables are needed: [[permissions.rules]]",
+        ),
+        (
+            "[permissions]\nrules = [1]",
+            "2: permissions.rules: tables are needed",
+        ),
+    ] {
+        assert_wrong(text, want);
+    }
+}
+
+#[test]
+fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
+    for (text, want) in [
+        (
+            "kind = \"read\"",
+            "2: permissions.rules[1]: an effect is needed",
+        ),
+        (
+            "effect = \"allow\"",
+            "2: permissions.rules[1]: a condition is needed: kind, tool, title, path, command",
+        ),
+        (
+            "effect = \"allow\"\nkind = []",
+            "4: permissions.rules[1].kind: the list is empty",
+        ),
+        (
+            "effect = \"alow\"\nkind = \"read\"",
+            "3: permissions.rules[1].effect: there is no effect \"alow\": did you mean \"allow\"?",
+        ),
+        (
+            "effect = \"allow\"\nkind = \"exec\"",
+            "4: permissions.rules[1].kind: there is no kind \"exec\"",
+        ),
+        (
+            "effect = \"allow\"\ntool = [\"Bsh\"]",
+            "4: permissions.rules[1].tool: there is no tool \"Bsh\": did you mean \"Bash\"?",
+        ),
+        (
+            "effect = \"allow\"\npath = \"a[\"",
+            "4: permissions.rules[1].path: \"a[\" is no pattern of paths",
+        ),
+        (
+            "effect = \"allow\"\ncommand = \"a | b\"",
+            "4: permissions.rules[1].command: \"a | b\" is not one command",
+        ),
+        (
+            "effect = \"allow\"\npaths = \"a\"",
+            "4: permissions.rules[1].paths: there is no key \"paths\": did you mean \"path\"?",
+        ),
+        (
+            "effect = \"allow\"\nname = \"\"\nkind = \"read\"",
+            "4: permissions.rules[1].name: a name is not empty",
+        ),
+        (
+            "effect = \"allow\"\ntitle = \"\"",
+            "4: permissions.rules[1].title: a pattern of titles is not empty",
+        ),
+    ] {
+        assert_wrong(
+            &format!("[permissions]\n[[permissions.rules]]\n{text}"),
+            want,
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! `docs/permissions.md` keeps its word: each configuration on it is read, and each verdict below it is given.
+
+use super::policy_of;
+use crate::core::policy::{PRESETS, Policy, Subject, Tool};
+
+const PAGE: &str = include_str!("../../../docs/permissions.md");
+const HOME: &str = "/home/me";
+const CWD: &str = "/home/me/project";
+
+/// What is asked for in such words.
+fn subject(verb: &str, what: &str) -> Subject {
+    match verb {
+        "read" => Subject::read(what, CWD),
+        "write" => Subject::write(what, CWD),
+        "run" => Subject::run(&["sh", "-c", what].map(str::to_owned), None, CWD),
+        "use" => Subject::of_tool(
+            &Tool {
+                name: Some(what),
+                ..Tool::default()
+            },
+            CWD,
+        ),
+        _ => panic!("{verb:?} is no word of the page"),
+    }
+}
+
+/// What stands between backticks.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_page_on_permissions_keeps_its_word() {
+    let mut policy: Option<Policy> = None;
+    let mut block: Option<String> = None;
+    let (mut files, mut verdicts) = (0, 0);
+    for line in PAGE.lines() {
+        match (line, &mut block) {
+            ("```toml", _) => block = Some(String::new()),
+            ("```", Some(text)) => {
+                policy = Some(policy_of(text, Some(HOME.into())).unwrap());
+                files += 1;
+                block = None;
+            }
+            (_, Some(text)) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (_, None) if line.starts_with("## ") => policy = None,
+            (_, None) => {
+                let Some((asked, wanted)) = line
+                    .strip_prefix("| ")
+                    .and_then(|row| row.split_once(" | "))
+                else {
+                    continue;
+                };
+                let (Some(policy), true) = (&policy, asked.contains('`')) else {
+                    continue;
+                };
+                let (verb, _) = asked.split_once(' ').unwrap();
+                for what in code(&asked.replace("\\|", "|")) {
+                    let verdict = policy.judge(&subject(verb, what));
+                    let said = format!("{} by `{}` |", verdict.effect.name(), verdict.by);
+                    assert_eq!(said, wanted, "{verb} {what}");
+                    verdicts += 1;
+                }
+            }
+        }
+    }
+    // A row that is not understood is not passed over.
+    assert_eq!((files, verdicts), (5, 41));
+}
+
+#[test]
+fn the_page_on_permissions_tells_all_presets() {
+    for preset in PRESETS {
+        let row = format!("| `{}` | ", preset.name);
+        assert!(PAGE.contains(&row), "{row}");
+    }
+}

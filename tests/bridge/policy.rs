@@ -1,0 +1,160 @@
+//! Rules of a configuration and lists of sessions, held over what a real agent asks.
+
+use crate::harness::run::Run;
+use crate::harness::server::Server;
+use crate::harness::steps::{ask, end, tool_change};
+use serde_json::{Value, json};
+use std::fs;
+
+const OPTIONS: &[(&str, &str)] = &[("y", "allow_once"), ("n", "reject_once")];
+
+/// A turn in which the agent asks whether it may run these lines, one after the other.
+fn asking(lines: &[&str]) -> Value {
+    let steps = lines.iter().enumerate().flat_map(|(n, line)| {
+        let id = format!("t{n}");
+        let tool = json!({
+            "toolCallId": id, "title": "run it", "kind": "execute", "rawInput": {"command": line},
+        });
+        [
+            ask(&tool, OPTIONS),
+            tool_change(&id, &json!({"status": "completed"})),
+        ]
+    });
+    let mut steps: Vec<Value> = steps.collect();
+    steps.push(end("end_turn"));
+    json!({"session/prompt": [steps]})
+}
+
+/// The options that the agent was answered with.
+fn answers(log: &[Value]) -> Vec<&str> {
+    let chosen = log
+        .iter()
+        .filter_map(|m| m["result"]["outcome"]["optionId"].as_str());
+    chosen.collect()
+}
+
+const RULES: &str = r#"
+[permissions]
+default = "deny"
+
+[[permissions.rules]]
+name = "git"
+effect = "allow"
+command = "git *"
+
+[[permissions.rules]]
+effect = "deny"
+command = "git push:*"
+"#;
+
+const LINES: &[&str] = &["git log", "git log; git push", "ls"];
+
+#[test]
+fn rules_of_a_configuration_decide() {
+    let run = Run::new(&["run", "-o", "chunks"]).script(&asking(LINES));
+    let file = run.world.file("rules.toml", RULES);
+    let outcome = run.arg("--config").arg(&file).arg("go").go().expect(0);
+    let decided = outcome.chunks().into_iter().filter(|chunk| {
+        chunk["type"] == "data-permission" && chunk["data"]["approved"].is_boolean()
+    });
+    let decided: Vec<Value> = decided
+        .map(|chunk| json!([chunk["data"]["approved"], chunk["data"]["rule"]]))
+        .collect();
+    let wanted = [
+        json!([true, "rule \"git\""]),
+        json!([false, "rule 2"]),
+        json!([false, "permissions \"deny\""]),
+    ];
+    assert_eq!(decided, wanted);
+    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+}
+
+#[test]
+fn the_command_line_goes_before_the_mode_and_not_before_rules() {
+    let run = Run::new(&["run", "--permissions", "approve"]).script(&asking(LINES));
+    let file = run.world.file("rules.toml", RULES);
+    let outcome = run.env("ACPIPE_CONFIG", &file).arg("go").go().expect(0);
+    assert_eq!(answers(&outcome.log), ["y", "n", "y"]);
+}
+
+#[test]
+fn the_configuration_of_the_user_is_found() {
+    let run = Run::new(&["run"]).script(&asking(LINES));
+    let home = run.world.dir.join("config");
+    fs::create_dir_all(home.join("acpipe")).unwrap();
+    fs::write(home.join("acpipe/config.toml"), RULES).unwrap();
+    let outcome = run
+        .env("XDG_CONFIG_HOME", home.to_str().unwrap())
+        .arg("go")
+        .go()
+        .expect(0);
+    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+}
+
+#[test]
+fn a_wrong_configuration_starts_nothing() {
+    let run = Run::new(&["run"]).script(&asking(LINES));
+    let file = run
+        .world
+        .file("rules.toml", "[permissions]\nallowed_tools = [\"Raed\"]\n");
+    let outcome = run.arg("--config").arg(&file).arg("go").go().expect(2);
+    let wanted = format!(
+        "acpipe: {file}:2: permissions.allowed_tools: there is no tool \"Raed\": did you mean \"Read\"?"
+    );
+    assert!(outcome.stderr.starts_with(&wanted), "{}", outcome.stderr);
+    assert_eq!(outcome.log, Vec::<Value>::new());
+
+    let run = Run::new(&["run", "--config", "/nowhere/config.toml"]).script(&asking(LINES));
+    let outcome = run.arg("go").go().expect(2);
+    assert!(
+        outcome
+            .stderr
+            .contains("the configuration /nowhere/config.toml cannot be read"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(outcome.log, Vec::<Value>::new());
+}
+
+#[test]
+fn lists_of_tools_hold_for_acp_agents() {
+    let run = Run::new(&[
+        "run",
+        "--permissions",
+        "deny",
+        "--allow-tool",
+        "Bash(git:*)",
+        "--disallow-tool",
+        "Bash(git push:*)",
+    ]);
+    let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
+    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+
+    let outcome = Run::new(&["run", "--allow-tool", "Bsh"])
+        .script(&asking(LINES))
+        .arg("go")
+        .go()
+        .expect(2);
+    let wanted = "options.allowedTools: there is no tool \"Bsh\": did you mean \"Bash\"?";
+    assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
+}
+
+#[test]
+fn each_session_has_its_own_lists() {
+    let mut s = Server::ready_with(&["--permissions", "deny"], &asking(LINES));
+    let options = json!({"allowedTools": ["Bash(ls)"]});
+    s.call(
+        "session/ensure",
+        &json!({"sessionId": "a", "options": options}),
+    );
+    let id = s.send_prompt("a", "go");
+    s.turn(&id);
+    let options = json!({"allowedTools": ["WebFetch(domain:a.b)"]});
+    let error = s.call_error(
+        "session/ensure",
+        &json!({"sessionId": "b", "options": options}),
+    );
+    assert_eq!(error["data"]["kind"], "invalidTool", "{error}");
+    let log = s.finish().log;
+    assert_eq!(answers(&log), ["n", "n", "y"]);
+}
