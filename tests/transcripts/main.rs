@@ -5,7 +5,7 @@
 //! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
 //! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
 //! `excluded.md` says which recordings are not here, and why; `twins.md` where the adapter of Claude Code and its
-//! CLI make different messages of the same.
+//! CLI make different messages of the same; `verdicts.md` what policies say of what agents ask for in them.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -14,6 +14,7 @@ mod permissions;
 mod replay;
 mod stream;
 mod twins;
+mod verdicts;
 
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Mode;
