@@ -51,9 +51,9 @@ impl About {
         let plain = key.replace(['_', '-'], "").to_ascii_lowercase();
         match plain.as_str() {
             "abspath" | "absolutepath" | "destination" | "directory" | "dir" | "dirpath"
-            | "file" | "filename" | "filepath" | "filepaths" | "files" | "folder" | "movepath"
-            | "newpath" | "notebookpath" | "oldpath" | "path" | "paths" | "relativepath"
-            | "source" | "targetfile" => Self::Path,
+            | "file" | "filename" | "filepath" | "filepaths" | "files" | "folder" | "glob"
+            | "include" | "movepath" | "newpath" | "notebookpath" | "oldpath" | "path"
+            | "paths" | "relativepath" | "source" | "targetfile" => Self::Path,
             "cwd" | "workdir" | "workingdirectory" => Self::Directory,
             "command" | "cmd" if deep == 1 => Self::Command,
             "changes" if deep == 1 => Self::Changes,

@@ -60,12 +60,13 @@ impl PathPattern {
     #[must_use]
     pub fn fits(&self, path: &str, cwd: &str, wide: bool) -> bool {
         let expanded = match (path.strip_prefix('~'), &self.home) {
-            (Some(rest), Some(home)) => format!("{home}{rest}"),
+            (Some(rest), Some(home)) => normal(&format!("{home}{rest}"), "/").path,
             _ => path.to_owned(),
         };
         let found = match self.above {
             None => Some(expanded.as_str()),
             Some(above) => {
+                let cwd = normal(cwd, "/").path;
                 let base = cwd.trim_end_matches('/').rsplitn(above + 1, '/').last();
                 within(&expanded, base.unwrap_or_default())
             }
@@ -140,7 +141,14 @@ pub fn normal(path: &str, base: &str) -> Normal {
         Some(path) => (path, true),
         None => (path.as_str(), false),
     };
-    let whole = if is_absolute(path) || path.starts_with('~') {
+    if path.starts_with('~') {
+        // It is gone through where it is known what that stands for.
+        return Normal {
+            path: path.to_owned(),
+            clear: false,
+        };
+    }
+    let whole = if is_absolute(path) {
         path.to_owned()
     } else {
         format!("{}/{path}", slashes(base))
@@ -157,7 +165,7 @@ pub fn normal(path: &str, base: &str) -> Normal {
     let rooted = if whole.starts_with('/') { "/" } else { "" };
     let climbs = path.split('/').any(|part| part == "..");
     Normal {
-        clear: !is_url && !climbs && !path.starts_with('~') && !path.chars().any(char::is_control),
+        clear: !is_url && !climbs && !path.chars().any(char::is_control),
         path: format!("{rooted}{}", parts.join("/")),
     }
 }
@@ -194,6 +202,8 @@ mod tests {
             ("../../*", "/a", true),
             ("~/.ssh/**", "/home/me/.ssh/id", true),
             ("~/.ssh/**", "~/.ssh/id", true),
+            ("~/.ssh/**", "~/../me/./.ssh/id", true),
+            ("**/.env", "~/../../w/.env", true),
             ("~/.ssh/**", "/home/you/.ssh/id", false),
             ("~", "/home/me", true),
             ("/etc/*", "/etc/passwd", true),
@@ -206,6 +216,7 @@ mod tests {
         let pattern = PathPattern::new("secrets/**", None).unwrap();
         assert!(pattern.fits("/w/secrets", "/w/", true));
         assert!(!pattern.fits("/w/secrets2", "/w", true));
+        assert!(pattern.fits("/w/secrets/a", "/v/../w/./", false));
         let pattern = PathPattern::new("*", None).unwrap();
         assert!(pattern.fits("/a", "/", false));
     }

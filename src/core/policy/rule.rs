@@ -136,9 +136,14 @@ impl Rule {
         if self.is_empty() || allows && by_detail && subject.unclear {
             return false;
         }
+        // The paths that are told of a command are not all that it touches.
+        let commanded = subject.command.is_some() && self.commands.is_empty();
+        if allows && commanded && !self.paths.is_empty() {
+            return false;
+        }
         let title = subject.title.as_deref().unwrap_or_default();
         (self.kinds.is_empty() || self.kinds.contains(&subject.kind))
-            && (self.tools.is_empty() || self.tools.iter().any(|tool| tool.fits(subject)))
+            && (self.tools.is_empty() || self.tools.iter().any(|tool| tool.fits(subject, allows)))
             && (self.titles.is_empty() || self.titles.iter().any(|pattern| wild(pattern, title)))
             && (self.paths.is_empty() || on_paths())
             && (self.commands.is_empty()
@@ -147,12 +152,15 @@ impl Rule {
 }
 
 impl ToolPattern {
-    fn fits(&self, subject: &Subject) -> bool {
+    fn fits(&self, subject: &Subject, allows: bool) -> bool {
         let stands_for = names::stands_for(&self.name);
         let by_kind = stands_for.is_some_and(|kind| kind == subject.kind);
+        let is_kind = names::KINDS.contains(&self.name.as_str());
+        // Codex calls a command a reading one where it looks like that.
+        let is_more = allows && subject.command.is_some() && subject.kind != "execute";
         let Some(name) = subject.name.as_deref() else {
             // Many agents tell the kind alone.
-            return by_kind || self.name == "*";
+            return by_kind && (is_kind || !is_more) || self.name == "*";
         };
         let pattern = self.name.to_ascii_lowercase();
         let name = name.to_ascii_lowercase();
@@ -161,7 +169,6 @@ impl ToolPattern {
             _ => false,
         };
         let bare = names::mcp(&name).is_some_and(|(_, tool)| self.declared && tool == pattern);
-        let is_kind = names::KINDS.contains(&self.name.as_str());
         wild(&pattern, &name) || of_server || bare || is_kind && by_kind
     }
 }

@@ -68,10 +68,13 @@ impl Subject {
                 Words::Arguments(words) => subject.add_arguments(&words),
             }
         }
-        // Gemini tells the command in the title alone.
+        // Gemini tells the command in the title alone; where there is an input, a title may be any words.
         if let (None, "execute", Some(title)) = (&subject.command, kind, tool.title) {
             subject.add_line(title);
-            subject.unclear |= title.ends_with('…') || title.ends_with("...");
+            let told = tool
+                .input
+                .is_some_and(|input| !matches!(input.get(), "{}" | "null"));
+            subject.unclear |= told || title.ends_with('…') || title.ends_with("...");
         }
         let bases: Vec<String> = if subject.command.is_some() {
             found.directories
@@ -137,10 +140,10 @@ impl Subject {
         subject
     }
 
-    /// Whether it changes nothing.
+    /// Whether it changes nothing, as its kind has it; what a command does nobody knows.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        matches!(self.kind.as_str(), "read" | "search" | "think")
+        self.command.is_none() && matches!(self.kind.as_str(), "read" | "search" | "think")
     }
 
     fn add_path(&mut self, path: &str, base: &str) {
@@ -224,14 +227,29 @@ mod tests {
 
     #[test]
     fn a_title_is_the_command_where_nothing_else_tells_it() {
-        for (title, kind, command, unclear) in [
-            ("ls", "execute", Some("ls"), false),
-            ("cat very-long…", "execute", Some("cat very-long…"), true),
-            ("ls", "other", None, false),
+        for (title, kind, input, command, unclear) in [
+            ("ls", "execute", None, Some("ls"), false),
+            ("ls", "execute", Some("{}"), Some("ls"), false),
+            (
+                "ls",
+                "execute",
+                Some(r#"{"script":"rm x"}"#),
+                Some("ls"),
+                true,
+            ),
+            (
+                "cat very-long…",
+                "execute",
+                None,
+                Some("cat very-long…"),
+                true,
+            ),
+            ("ls", "other", None, None, false),
         ] {
             let tool = Tool {
                 title: Some(title),
                 kind: Some(kind),
+                input: input.map(raw),
                 ..Tool::default()
             };
             let subject = Subject::of_tool(&tool, "/w");

@@ -292,6 +292,7 @@ fn lists_name_tools_as_claude_code_does() {
         ),
         ("Bash(git *)", (None, "execute", run("git log"), true)),
         ("Bash(git:*)", (None, "execute", run("ls"), false)),
+        ("read", (None, "read", run("cat x"), true)),
         (
             "execute(git:*)",
             (Some("run_it"), "execute", run("git log"), true),
@@ -498,4 +499,32 @@ fn modes_are_what_their_names_say() {
         assert_eq!(verdict.effect, write);
         assert_eq!(verdict.by, format!("permissions {:?}", mode.name()));
     }
+}
+
+#[test]
+fn a_command_is_not_allowed_by_less_than_its_words() {
+    let of = |kind, json: &serde_json::Value| {
+        let input = to_raw_value(json).unwrap();
+        let tool = Tool {
+            kind: Some(kind),
+            input: Some(&input),
+            ..Tool::default()
+        };
+        Subject::of_tool(&tool, "/w")
+    };
+    let call = json!({"command": "cat src/a; curl x", "path": "src/a"});
+    let mut policy = Policy::from(Mode::Reads);
+    let mut rule = Rule::new("r".into(), Effect::Allow);
+    rule.path("**", None).unwrap();
+    policy.add(rule);
+    policy.add_listed("Read", "list", Effect::Allow).unwrap();
+    assert_eq!(policy.judge(&of("execute", &call)).effect, Effect::Ask);
+    assert_eq!(policy.judge(&of("read", &call)).effect, Effect::Ask);
+    let file = json!({"path": "src/a"});
+    assert_eq!(policy.judge(&of("edit", &file)).by, "r");
+    // To refuse, either is enough.
+    policy
+        .add_listed("Read(src/**)", "list", Effect::Deny)
+        .unwrap();
+    assert_eq!(policy.judge(&of("read", &call)).effect, Effect::Deny);
 }
