@@ -14,6 +14,7 @@ mod harness;
 mod abandoned;
 mod asking;
 mod auth;
+mod callbacks;
 mod cancel;
 mod claude;
 mod claude_control;
