@@ -382,6 +382,26 @@ fn what_the_policy_denies_is_not_done() {
 }
 
 #[test]
+fn lists_of_a_session_hold_for_what_is_served() {
+    let place = Place::new();
+    let (cwd, path) = (place.project.clone(), place.path("x"));
+    let mut server = place.serve(&["--serve", "terminal"], &json!({}), &[run("touch x")]);
+    let options = json!({"disallowedTools": ["Bash"]});
+    let own = json!({"sessionId": "own", "cwd": cwd, "options": options});
+    server.call("session/ensure", &own);
+    let id = server.send_prompt("own", "go");
+    let turn = server.turn(&id);
+    assert_eq!(turn.of("tool-output-denied").len(), 1);
+    let told = turn.of("data-permission");
+    assert_eq!(
+        told.last().unwrap()["data"]["rule"],
+        "disallowedTools \"Bash\""
+    );
+    server.finish();
+    assert!(!fs::exists(path).unwrap());
+}
+
+#[test]
 fn the_client_is_asked_whether_it_may_be() {
     for (choice, approved) in [("allow", true), ("reject", false)] {
         let place = Place::new();

@@ -1,7 +1,8 @@
 //! What is taken over of a configuration, and what is said of a wrong one.
 
+use super::tests_page::subject;
 use super::*;
-use crate::core::policy::{Effect, Subject, Tool};
+use crate::core::policy::Effect;
 
 fn policy_at_home(text: &str) -> Result<Policy, String> {
     policy_of(text, Some("/home/me".into()))
@@ -39,19 +40,15 @@ fn a_configuration_is_taken_over() {
     .unwrap();
     assert!(policy.prefers_always());
     assert_eq!(policy.unanswered(), Effect::Allow);
-    let run = |line: &str| Subject::run(&["sh", "-c", line].map(str::to_owned), None, "/w");
-    let deploy = Tool {
-        name: Some("deploy"),
-        ..Tool::default()
-    };
+    let run = |line: &str| subject("run", line, "/w");
     for (subject, effect, by) in [
         (
-            Subject::read("a", "/w"),
+            subject("read", "a", "/w"),
             Effect::Allow,
             "allowed_tools \"Read\"",
         ),
         (
-            Subject::of_tool(&deploy, "/w"),
+            subject("use", "deploy", "/w"),
             Effect::Allow,
             "allowed_tools \"deploy\"",
         ),
@@ -62,7 +59,7 @@ fn a_configuration_is_taken_over() {
         ),
         (run("git push"), Effect::Deny, "rule 2"),
         (
-            Subject::write("src/a", "/w"),
+            subject("write", "src/a", "/w"),
             Effect::Allow,
             "rule \"sources\"",
         ),

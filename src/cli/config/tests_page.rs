@@ -2,26 +2,30 @@
 
 use super::policy_of;
 use crate::core::policy::{PRESETS, Policy, Subject, Tool};
+use crate::proto::json::to_raw;
+use serde_json::json;
 
 const PAGE: &str = include_str!("../../../docs/permissions.md");
 const HOME: &str = "/home/me";
 const CWD: &str = "/home/me/project";
 
 /// What is asked for in such words.
-fn subject(verb: &str, what: &str) -> Subject {
-    match verb {
-        "read" => Subject::read(what, CWD),
-        "write" => Subject::write(what, CWD),
-        "run" => Subject::run(&["sh", "-c", what].map(str::to_owned), None, CWD),
-        "use" => Subject::of_tool(
-            &Tool {
-                name: Some(what),
-                ..Tool::default()
-            },
-            CWD,
-        ),
+pub fn subject(verb: &str, what: &str, cwd: &str) -> Subject {
+    let (kind, name, input) = match verb {
+        "read" => (Some("read"), None, json!({ "path": what })),
+        "write" => (Some("edit"), None, json!({ "path": what })),
+        "run" => (Some("execute"), None, json!({ "command": what })),
+        "use" => (None, Some(what), json!({})),
         _ => panic!("{verb:?} is no word of the page"),
-    }
+    };
+    let input = to_raw(&input);
+    let tool = Tool {
+        name,
+        kind,
+        input: Some(&input),
+        ..Tool::default()
+    };
+    Subject::of_tool(&tool, cwd)
 }
 
 /// What stands between backticks.
@@ -59,7 +63,7 @@ fn the_page_on_permissions_keeps_its_word() {
                 };
                 let (verb, _) = asked.split_once(' ').unwrap();
                 for what in code(&asked.replace("\\|", "|")) {
-                    let verdict = policy.judge(&subject(verb, what));
+                    let verdict = policy.judge(&subject(verb, what, CWD));
                     let said = format!("{} by `{}` |", verdict.effect.name(), verdict.by);
                     assert_eq!(said, wanted, "{verb} {what}");
                     verdicts += 1;

@@ -147,7 +147,7 @@ impl Bridge {
             locations: tool.locations.as_deref(),
         };
         let subject = Subject::of_tool(&facts, &session.cwd);
-        let verdict = self.settings.policy.judge(&subject);
+        let verdict = self.verdict(id, &subject);
         let options = options();
         if verdict.effect != policy::Effect::Allow {
             self.ask_whether(ticket, id, what, tool, &options, now, outlet);

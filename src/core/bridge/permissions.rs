@@ -8,7 +8,7 @@ use crate::core::event::{OptionKind, Permission, PermissionOption};
 use crate::core::inquiry::Inquiry;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
-use crate::core::policy::{Effect, Subject};
+use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::session::Asked;
 use crate::proto::wire::{
     AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams, Protocol,
@@ -164,16 +164,22 @@ impl Bridge {
         Some(unprompted.turn_id.clone())
     }
 
-    /// What the policy makes of a question.
-    fn course(&self, id: &str, subject: &Subject, permission: &Permission<'_>) -> Course {
+    /// What the policy says of a subject in a session, with its lists of tools.
+    pub(super) fn verdict(&self, id: &str, subject: &Subject) -> Verdict {
         let policy = &self.settings.policy;
         let session = self.sessions.get(id);
         // The Claude Code CLI holds such lists itself.
         let lists = session.filter(|_| self.spec_in_use().protocol == Protocol::Acp);
-        let verdict = match lists {
+        match lists {
             Some(session) => policy.judge_in(subject, &session.options),
             None => policy.judge(subject),
-        };
+        }
+    }
+
+    /// What the policy makes of a question.
+    fn course(&self, id: &str, subject: &Subject, permission: &Permission<'_>) -> Course {
+        let policy = &self.settings.policy;
+        let verdict = self.verdict(id, subject);
         let is_form = permission.form.is_some();
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),

@@ -74,6 +74,16 @@ pub fn stands_for(name: &str) -> Option<&'static str> {
     own.or_else(|| other().map(|(_, kind)| *kind))
 }
 
+/// What acpipe serves to agents, by ACP's calls.
+const SERVED: &[&str] = &["fs/readTextFile", "fs/writeTextFile", "terminal/create"];
+
+/// Whether a tool of this name is known by its kind alone: it is shown by that where it has no name, and what acpipe
+/// serves is meant by whoever names the kind.
+#[must_use]
+pub fn is_kind_or_served(name: &str) -> bool {
+    KINDS.contains(&name) || SERVED.contains(&name)
+}
+
 /// The kind of this name, checked.
 ///
 /// # Errors

@@ -46,8 +46,7 @@ impl Subject {
     #[must_use]
     pub fn of_tool(tool: &Tool<'_>, cwd: &str) -> Self {
         let told = tool.kind.filter(|kind| *kind != "other");
-        // A tool without a name is shown by its kind.
-        let name = tool.name.filter(|name| !names::KINDS.contains(name));
+        let name = tool.name.filter(|name| !names::is_kind_or_served(name));
         let kind = told.or_else(|| names::kind(name?)).unwrap_or("other");
         let found = Found::of(
             [tool.input, tool.locations, tool.content]
@@ -91,51 +90,6 @@ impl Subject {
                 let base = normal(base, cwd).path;
                 subject.add_path(&path, &base);
             }
-        }
-        subject
-    }
-
-    /// A file that is to be read.
-    #[must_use]
-    pub fn read(path: &str, cwd: &str) -> Self {
-        Self::file("read", path, cwd)
-    }
-
-    /// A file that is to be written.
-    #[must_use]
-    pub fn write(path: &str, cwd: &str) -> Self {
-        Self::file("edit", path, cwd)
-    }
-
-    fn file(kind: &str, path: &str, cwd: &str) -> Self {
-        let mut subject = Self {
-            kind: kind.to_owned(),
-            title: Some(path.to_owned()),
-            cwd: cwd.to_owned(),
-            ..Self::default()
-        };
-        subject.add_path(path, cwd);
-        subject
-    }
-
-    /// A program that is to be run with its arguments, in this directory where it is another than the session's.
-    #[must_use]
-    pub fn run(words: &[String], directory: Option<&str>, cwd: &str) -> Self {
-        let mut subject = Self {
-            kind: "execute".to_owned(),
-            cwd: cwd.to_owned(),
-            ..Self::default()
-        };
-        subject.add_arguments(words);
-        subject.title.clone_from(&subject.command);
-        let files = subject.command.as_deref().map(|line| Line::of(line).files);
-        let base =
-            directory.map_or_else(|| cwd.to_owned(), |directory| normal(directory, cwd).path);
-        for path in files.into_iter().flatten() {
-            subject.add_path(&path, &base);
-        }
-        if let Some(directory) = directory {
-            subject.add_path(directory, cwd);
         }
         subject
     }
@@ -304,22 +258,5 @@ mod tests {
                 "{kind:?} {name:?}"
             );
         }
-    }
-
-    #[test]
-    fn what_acpipe_serves_is_a_subject_too() {
-        let read = Subject::read("/w/a", "/w");
-        assert_eq!(
-            (read.kind.as_str(), read.paths),
-            ("read", vec!["/w/a".to_owned()])
-        );
-        assert_eq!(Subject::write("/w/../x", "/w").paths, ["/x"]);
-        let words = ["make", "a b"].map(str::to_owned);
-        let run = Subject::run(&words, Some("/v"), "/w");
-        assert_eq!(run.command.as_deref(), Some("make 'a b'"));
-        assert_eq!(
-            (run.kind.as_str(), run.paths),
-            ("execute", vec!["/v".to_owned()])
-        );
     }
 }

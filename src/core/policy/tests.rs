@@ -4,6 +4,17 @@ use super::*;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+/// A tool of this kind that works on a file.
+fn file(kind: &str, path: &str, cwd: &str) -> Subject {
+    let places = to_raw_value(&json!([{ "path": path }])).unwrap();
+    let tool = Tool {
+        kind: Some(kind),
+        locations: Some(&places),
+        ..Tool::default()
+    };
+    Subject::of_tool(&tool, cwd)
+}
+
 /// `SplitMix64`.
 struct Dice(u64);
 
@@ -239,7 +250,12 @@ fn judging_never_panics_on_any_text() {
         let cwd = dice.pick(&["", "/", "/w", "w", "/é/"]);
         let _ = policy.judge(&Subject::of_tool(&tool, cwd));
         let words: Vec<String> = (0..dice.below(4)).map(|_| dice.text(PIECES, 3)).collect();
-        let _ = policy.judge(&Subject::run(&words, Some(&title), cwd));
+        let input = to_raw_value(&json!({ "command": words, "cwd": title })).unwrap();
+        let tool = Tool {
+            input: Some(&input),
+            ..Tool::default()
+        };
+        let _ = policy.judge(&Subject::of_tool(&tool, cwd));
         let _ = CommandPattern::new(&title);
         let _ = path::PathPattern::new(&title, Some(cwd));
     }
@@ -281,6 +297,8 @@ fn lists_name_tools_as_claude_code_does() {
         // An agent that tells kinds alone.
         ("Read", (None, "read", none(), true)),
         ("Bash", (None, "execute", none(), true)),
+        ("Bash", (Some("terminal/create"), "execute", none(), true)),
+        ("Read", (Some("fs/readTextFile"), "read", none(), true)),
         ("Write", (None, "edit", none(), true)),
         ("NotebookEdit", (None, "edit", none(), false)),
         ("Bash", (Some("run_it"), "execute", none(), false)),
@@ -475,9 +493,9 @@ fn the_first_of_the_strongest_rules_is_named() {
         rule.kind("read").unwrap();
         policy.add(rule);
     }
-    let verdict = policy.judge(&Subject::read("/w/a", "/w"));
+    let verdict = policy.judge(&file("read", "/w/a", "/w"));
     assert_eq!((verdict.effect, verdict.by.as_str()), (Effect::Deny, "c"));
-    let verdict = policy.judge(&Subject::write("/w/a", "/w"));
+    let verdict = policy.judge(&file("edit", "/w/a", "/w"));
     assert_eq!(
         (verdict.effect, verdict.by.as_str()),
         (Effect::Allow, "permissions \"approve\"")
@@ -494,8 +512,8 @@ fn modes_are_what_their_names_say() {
         (Mode::Deny, Deny, Deny),
     ] {
         let policy = Policy::from(mode);
-        assert_eq!(policy.judge(&Subject::read("a", "/w")).effect, read);
-        let verdict = policy.judge(&Subject::write("a", "/w"));
+        assert_eq!(policy.judge(&file("read", "a", "/w")).effect, read);
+        let verdict = policy.judge(&file("edit", "a", "/w"));
         assert_eq!(verdict.effect, write);
         assert_eq!(verdict.by, format!("permissions {:?}", mode.name()));
     }
