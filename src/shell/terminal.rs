@@ -4,7 +4,10 @@
 use super::input::ClientInput;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize,
+    tcsetattr, ttyname,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
@@ -46,6 +49,8 @@ struct Asking {
     number: u64,
     /// What is written before the answer; what was typed before is thrown away.
     prompt: String,
+    /// Whether what is typed is not to be seen.
+    secret: bool,
 }
 
 impl Terminal {
@@ -88,9 +93,13 @@ impl Terminal {
         }
     }
 
-    /// Writes a question; the next line that is typed comes with its number.
-    pub fn ask(&mut self, number: u64, text: String, prompt: String) {
-        let ask = Some(Asking { number, prompt });
+    /// Writes a question; the next line that is typed comes with its number. A `secret` is not shown.
+    pub fn ask(&mut self, number: u64, text: String, prompt: String, secret: bool) {
+        let ask = Some(Asking {
+            number,
+            prompt,
+            secret,
+        });
         self.order(Order { text, ask });
     }
 
@@ -124,43 +133,38 @@ fn serve(
     orders: &thread::Receiver<Order>,
     typed: &mpsc::Sender<ClientInput>,
 ) {
-    let mut asked = None;
+    let mut asked: Option<(u64, Option<Hidden<'_>>)> = None;
     let mut line = Vec::new();
+    // The loop is gone only when nobody cares any more.
+    let end = |number, line| {
+        let _ = typed.blocking_send(ClientInput::Typed(number, line));
+    };
     loop {
         match next(tty, woken, asked.is_some()) {
             Ok(Next::Order) => {
                 let Ok(order) = orders.recv() else { return };
                 line.clear();
-                asked = match write(tty, &order) {
-                    Ok(()) => order.ask.map(|ask| ask.number),
+                asked = None;
+                match (write(tty, &order), order.ask) {
+                    (_, None) => {}
+                    (Ok(hidden), Some(ask)) => asked = Some((ask.number, hidden)),
                     // Who does not see a question cannot answer it.
-                    Err(_) => match order.ask {
-                        Some(ask) => end(ask.number, None, typed),
-                        None => None,
-                    },
-                };
+                    (Err(_), Some(ask)) => end(ask.number, None),
+                }
             }
             Ok(Next::Typed) => {
-                let Some(number) = asked else { continue };
-                match read(tty, &mut line) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        let line = Some(std::mem::take(&mut line));
-                        asked = end(number, line, typed);
-                    }
-                    Err(_) => asked = end(number, None, typed),
-                }
+                let Some((number, _)) = asked else { continue };
+                let line = match read(tty, &mut line) {
+                    Ok(false) => continue,
+                    Ok(true) => Some(std::mem::take(&mut line)),
+                    Err(_) => None,
+                };
+                asked = None;
+                end(number, line);
             }
             Ok(Next::Gone) | Err(_) => return,
         }
     }
-}
-
-/// Hands over an answer: nothing is asked after it.
-fn end(number: u64, line: Option<Vec<u8>>, typed: &mpsc::Sender<ClientInput>) -> Option<u64> {
-    // The loop is gone only when nobody cares any more.
-    let _ = typed.blocking_send(ClientInput::Typed(number, line));
-    None
 }
 
 enum Next {
@@ -192,13 +196,39 @@ fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<Next> {
     }
 }
 
-fn write(mut tty: &File, order: &Order) -> io::Result<()> {
+fn write<'a>(mut tty: &'a File, order: &Order) -> io::Result<Option<Hidden<'a>>> {
     tty.write_all(order.text.as_bytes())?;
-    if let Some(ask) = &order.ask {
-        tcflush(tty, QueueSelector::IFlush)?;
-        tty.write_all(ask.prompt.as_bytes())?;
+    let Some(ask) = &order.ask else {
+        return Ok(None);
+    };
+    let hidden = ask.secret.then(|| Hidden::begin(tty)).transpose()?;
+    tcflush(tty, QueueSelector::IFlush)?;
+    tty.write_all(ask.prompt.as_bytes())?;
+    Ok(hidden)
+}
+
+/// What is typed is not seen, but for the end of the line.
+struct Hidden<'a> {
+    tty: &'a File,
+    before: Termios,
+}
+
+impl<'a> Hidden<'a> {
+    fn begin(tty: &'a File) -> io::Result<Self> {
+        let before = tcgetattr(tty)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        hidden.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(tty, OptionalActions::Now, &hidden)?;
+        Ok(Self { tty, before })
     }
-    Ok(())
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no more.
+        let _ = tcsetattr(self.tty, OptionalActions::Now, &self.before);
+    }
 }
 
 /// Reads on; true when `line` is whole. The end of the input ends a line too; with nothing before it, it is an error.

@@ -259,6 +259,77 @@ fn a_question_has_an_end() {
     assert_eq!(screen.end().0, 0);
 }
 
+fn elicit(params: &Value) -> Value {
+    json!({"ask": {"method": "elicitation/create", "params": params}})
+}
+
+/// What the agent was answered to what it asked the user.
+fn actions(log: &[Value]) -> Vec<Value> {
+    let answers = log.iter().filter_map(|m| m.get("result"));
+    answers
+        .filter(|result| result["action"].is_string())
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn what_an_agent_asks_its_user_is_asked_at_the_terminal() {
+    let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
+        "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+        "password": {"type": "string", "format": "password"}}}});
+    let link = json!({"mode": "url", "message": "Sign in", "elicitationId": "e", "url": "https://x@example.com/y"});
+    let steps = [
+        elicit(&form),
+        elicit(&link),
+        elicit(&form),
+        say("done"),
+        end("end_turn"),
+    ];
+    let mut screen = asking(&steps);
+    screen.sees("  │ Who?");
+    screen.sees("1 of 3: text: ");
+    screen.keys("Ada\n");
+    screen.sees("2 of 3: a whole number (Enter skips it): ");
+    screen.keys("many\n");
+    screen.sees("acpipe: a whole number is needed\n");
+    screen.sees("2 of 3: a whole number (Enter skips it): ");
+    screen.keys("36\n");
+    screen.sees("3 of 3: text (password) (Enter skips it): ");
+    screen.keys("hush\n");
+    let shown = screen.sees("  its host is example.com\n");
+    assert!(shown.contains("https://x@example.com/y"), "{shown:?}");
+    screen.sees("opened it? y/n (Enter declines): ");
+    screen.keys("y\n");
+    screen.sees("1 of 3: text: ");
+    screen.keys("\x04");
+    screen.sees("done");
+    let content = json!({"name": "Ada", "age": 36, "password": "hush"});
+    let want = [
+        json!({"action": "accept", "content": content}),
+        json!({"action": "accept"}),
+        json!({"action": "decline"}),
+    ];
+    let (code, text, log) = screen.end();
+    assert_eq!(code, 0);
+    assert_eq!(actions(&log), want);
+    assert!(text.contains("Ada\n") && !text.contains("hush"), "{text:?}");
+}
+
+#[test]
+fn a_plan_is_approved_or_sent_back_at_the_terminal() {
+    let call = json!({"toolCallId": "t", "title": "Ready?", "kind": "switch_mode", "rawInput": {"plan": "First A.\nThen B."}});
+    for (keys, want) in [("y\n", "yes"), ("n first the tests\n", "no")] {
+        let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
+        screen.sees("acpipe: may the agent do as it plans?");
+        let shown = screen.sees(PROMPT);
+        assert!(shown.contains("│ Then B."), "{shown:?}");
+        screen.keys(keys);
+        screen.sees("done");
+        assert_eq!(outcomes(&screen.world.log()), [selected(want)]);
+        assert_eq!(screen.end().0, 0);
+    }
+}
+
 #[test]
 fn without_a_terminal_the_policy_decides() {
     let steps = json!({"session/prompt": [[ask(&call(), OPTIONS), end("end_turn")]]});

@@ -86,7 +86,7 @@ impl Asks {
         let text = if begun { "\n" } else { "" }.to_owned() + &sheet.text();
         self.shown = true;
         self.number += 1;
-        terminal.ask(self.number, text, dialog.prompt());
+        terminal.ask(self.number, text, dialog.prompt(), dialog.is_secret());
     }
 
     /// What was typed: an answer, or what leads to one. A line for what is not asked any more is none.
@@ -122,7 +122,7 @@ impl Asks {
             }
         };
         self.number += 1;
-        terminal.ask(self.number, text, dialog.prompt());
+        terminal.ask(self.number, text, dialog.prompt(), dialog.is_secret());
         None
     }
 
@@ -220,6 +220,11 @@ impl Dialog {
             Self::Link(_) => "opened it? y/n (Enter declines): ".to_owned(),
             Self::Plan(plan) => plan.prompt(),
         }
+    }
+
+    /// Whether the answer is not to be seen.
+    fn is_secret(&self) -> bool {
+        matches!(self, Self::Form(form) if form.is_secret())
     }
 
     /// Takes a line that was typed, or the end of the input.

@@ -116,6 +116,11 @@ impl Form {
         }
     }
 
+    pub fn is_secret(&self) -> bool {
+        let field = self.fields.get(self.at);
+        field.is_some_and(|field| matches!(&field.kind, Kind::Text(format) if format == "password"))
+    }
+
     pub fn read(&mut self, line: Option<&str>) -> Next {
         let decline = || Next::Answer(json!({"action": "decline"}));
         let Some(line) = line else { return decline() };
