@@ -78,13 +78,13 @@ impl Bridge {
             about: asking.about,
             entry: Box::new(asking.entry),
         };
-        match self.sessions.get_mut(asking.session) {
-            Some(session) => {
-                session.asks.push(ask);
-                // What shows the question comes before it.
-                session.number_unsent(outlet);
-            }
-            None => self.asks.outside.push(ask),
+        if let Some(session) = self.sessions.get_mut(asking.session) {
+            session.asks.push(ask);
+            // What shows the question comes before it.
+            session.number_unsent(outlet);
+        } else {
+            self.asks.outside.push(ask);
+            self.wait_for_user();
         }
         outlet.ask(id, request);
     }

@@ -2,6 +2,7 @@
 
 use super::waiting::start_due;
 use super::{Bridge, Phase};
+use crate::core::limits::Wait;
 use crate::core::session::Session;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,22 @@ impl Bridge {
         }
         self.asks.postpone(by);
         self.sessions.for_each_awake(|session| session.postpone(by));
+    }
+
+    /// The user is asked something before a session is open, or signed in: whoever waits for the agent waits as much
+    /// longer as he may take.
+    pub(super) fn wait_for_user(&mut self) {
+        let Some(by) = self.settings.limits.of(Wait::Answer) else {
+            return;
+        };
+        for until in self.signing.iter_mut().filter_map(|s| s.until.as_mut()) {
+            *until += by;
+        }
+        self.sessions.for_each_awake(|session| {
+            if session.is_opening() {
+                session.postpone(by);
+            }
+        });
     }
 
     /// When [`Bridge::tick`] is due next, and why.

@@ -95,6 +95,12 @@ impl Session {
         }
     }
 
+    /// Whether it is on its way to the agent.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        matches!(self.stage, Stage::Opening { .. })
+    }
+
     /// Puts off what is to be given up.
     pub fn postpone(&mut self, by: Duration) {
         self.settings.postpone(by);
