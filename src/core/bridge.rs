@@ -43,11 +43,14 @@ mod tests_panics;
 mod tests_settings;
 #[cfg(test)]
 mod tests_waits;
+#[cfg(test)]
+mod tests_watches;
 mod times;
 mod turns;
 mod unprompted;
 mod waiting;
 mod waits;
+mod watches;
 
 use super::claude::CLAUDE;
 use super::client::{Outlet, Reply, Token};

@@ -20,11 +20,13 @@ mod session;
 mod state;
 pub mod tools;
 mod uuids;
+mod watch;
 
 use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession};
 use super::permit::Decision;
+use super::policy::Effect;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, Variables};
@@ -51,6 +53,8 @@ pub struct Claude {
     root: Option<String>,
     env: Variables,
     uuids: Uuids,
+    /// Whether it tells of each tool before it runs.
+    watch: bool,
     children: HashMap<Child, Role>,
     /// The processes of sessions by the CLI's ids.
     sessions: HashMap<String, Child>,
@@ -84,14 +88,16 @@ enum Role {
 }
 
 impl Claude {
-    /// The CLI that is to be started with this, in this environment; `seed` makes its ids unique.
+    /// The CLI that is to be started with this, in this environment; `seed` makes its ids unique, with `watch` it tells
+    /// of each tool before it runs.
     #[must_use]
-    pub fn new(launch: Launch, env: Variables, seed: &str) -> Self {
+    pub fn new(launch: Launch, env: Variables, seed: &str, watch: bool) -> Self {
         Self {
             launch,
             root: projects::root(|name| env.0.get(name)?.clone()),
             env,
             uuids: Uuids::new(seed),
+            watch,
             children: HashMap::new(),
             sessions: HashMap::new(),
             last_child: 0,
@@ -169,8 +175,9 @@ impl Dialect for Claude {
             cwd: place.cwd.to_owned(),
         };
         out.order(child, Order::Start(launch));
+        let watch = self.watch;
         if let Some((_, session)) = self.session(&id) {
-            session.initialize(out.lines(child));
+            session.initialize(watch, out.lines(child));
         }
         if loads {
             self.find(place.cwd, Then::Load(child), out);
@@ -253,6 +260,16 @@ impl Dialect for Claude {
         let child = Child(question.child);
         if let Some(Role::Session(session)) = self.children.get_mut(&child) {
             session.answer(&question.request, decision, out.lines(child));
+        }
+    }
+
+    fn watched(&mut self, call: &RawValue, effect: Effect, out: &mut Outgoing) {
+        let Ok(call) = serde_json::from_str::<Question>(call.get()) else {
+            return;
+        };
+        let child = Child(call.child);
+        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
+            session.watched(&call.request, effect, out.lines(child));
         }
     }
 

@@ -8,6 +8,7 @@ use super::error::Error;
 use super::event::{AgentEvent, CallId, Exit};
 use super::host::{self, HostAnswer};
 use super::permit::Decision;
+use super::policy::Effect;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions, Variables};
@@ -82,6 +83,9 @@ pub trait Dialect {
 
     /// Answers a permission question.
     fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing);
+
+    /// Says what the policy makes of a call of which the agent told before it runs.
+    fn watched(&mut self, _call: &RawValue, _effect: Effect, _out: &mut Outgoing) {}
 
     /// Answers a question to the user: with the first option of [`elicitation`](super::permit::elicitation) he answered,
     /// with the second he declined, without a choice he went away.

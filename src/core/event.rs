@@ -54,6 +54,8 @@ pub enum AgentEvent<'a> {
     },
     /// The agent asks whether it may run a tool, and waits.
     Permission(Box<Permission<'a>>),
+    /// The agent tells of a tool that it is about to run without asking, and waits.
+    Calls(Box<Permission<'a>>),
     /// The agent asks its user something, and waits.
     Elicitation(Box<Elicitation<'a>>),
     /// The user has been at the address to which the agent sent him by this id.

@@ -272,6 +272,12 @@ impl Policy {
         rules
     }
 
+    /// Whether there are rules beyond what holds in general.
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// Whether "always" goes before "once" among the options that an agent offers.
     #[must_use]
     pub fn prefers_always(&self) -> bool {

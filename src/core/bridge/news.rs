@@ -170,6 +170,7 @@ impl Bridge {
                 }
             }
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
+            AgentEvent::Calls(call) => self.watch(&call, now, outlet),
             AgentEvent::Elicitation(asked) => self.elicitation(*asked, now, outlet),
             AgentEvent::Visited { id } => self.visited(&id, outlet),
             AgentEvent::Wanted(wanted) => self.wanted(*wanted, now, outlet),

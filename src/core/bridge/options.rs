@@ -33,7 +33,12 @@ impl Bridge {
                 let mut env = self.settings.inherited.clone();
                 env.0.extend(spec.env.0.clone());
                 let seed = format!("{}.{}", self.settings.id_prefix, self.processes_started);
-                Box::new(Claude::new(launch, env, &seed))
+                Box::new(Claude::new(
+                    launch,
+                    env,
+                    &seed,
+                    self.settings.policy.has_rules(),
+                ))
             }
         }
     }

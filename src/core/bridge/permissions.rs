@@ -1,6 +1,7 @@
 //! Permission questions of agents: the policy decides, or says that the client is to be asked.
 
 use super::asks::Asking;
+use super::unprompted::Route;
 use super::{Bridge, waits::ms};
 use crate::core::ask::ClientRequest;
 use crate::core::client::Outlet;
@@ -45,24 +46,15 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let Some(route) = self.route(&permission.session) else {
+        let Some((route, turn_id, subject)) = self.subject_of(permission, now, outlet) else {
             let session = &permission.session;
             warn!(%session, "a question of a session that nobody opened is refused");
             self.answer_agent(&permission.question, &Decision::cancelled(By::End));
             return;
         };
         let (id, subagent) = (route.session.as_str(), route.subagent.as_deref());
-        let turn_id = self.asking_turn(id, Some(&permission.tool.id), now, outlet);
-        let asked = turn_id.and_then(|turn_id| {
-            let session = self.sessions.get(id)?;
-            let turn = session.turn_of(&turn_id)?;
-            let subject = turn.subject(subagent, permission, &session.cwd);
-            Some((turn_id, subject, session.may_act(&permission.tool.id)))
-        });
-        let Some((turn_id, subject, allowed)) = asked else {
-            self.answer_agent(&permission.question, &Decision::cancelled(By::End));
-            return;
-        };
+        let session = self.sessions.get(id);
+        let allowed = session.is_some_and(|s| s.may_act(&permission.tool.id));
         let course = if allowed && self.is_serving() {
             self.course(id, &subject, permission)
         } else {
@@ -147,6 +139,21 @@ impl Bridge {
         self.ask_client(asking, request, now, outlet);
     }
 
+    /// What a question is about: in which session and turn, and the subject of the policy's judgement.
+    pub(super) fn subject_of(
+        &mut self,
+        permission: &Permission<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<(Route, String, Subject)> {
+        let route = self.route(&permission.session)?;
+        let turn_id = self.asking_turn(&route.session, Some(&permission.tool.id), now, outlet)?;
+        let session = self.sessions.get(&route.session)?;
+        let turn = session.turn_of(&turn_id)?;
+        let subject = turn.subject(route.subagent.as_deref(), permission, &session.cwd);
+        Some((route, turn_id, subject))
+    }
+
     /// The turn in which an agent asks something: one that nobody prompted where none runs.
     pub(super) fn asking_turn(
         &mut self,
@@ -203,7 +210,7 @@ impl Bridge {
 }
 
 /// What the ledger says of a question, but for its decision.
-fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
+pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
     LedgerEntry {
         what: what.to_owned(),
         question_id: question.to_owned(),

@@ -90,29 +90,21 @@ pub fn read<'a>(
         q.input
             .is_none_or(|input| tools::locations(&name, input).is_none())
     });
-    let title = tools::title(&name, q.input);
     let form = (about == About::User).then(|| {
         let form = q.input.and_then(ask_user::form);
         // A call that asks nothing.
-        form.unwrap_or_else(|| Inquiry::form(title.clone(), json!({})))
+        form.unwrap_or_else(|| Inquiry::form(tools::title(&name, q.input), json!({})))
     });
     let tool = ToolUpdate {
-        id: text(q.tool_use_id)?,
-        input: q.input.map(Cow::Borrowed),
-        title: Some(title.into()),
-        kind: Some(tools::kind(&name).into()),
         locations: blocked.map(|path| Cow::Owned(to_raw(&[json!({ "path": path })]))),
-        name: Some(name),
-        ..ToolUpdate::default()
+        ..tool(name, text(q.tool_use_id)?, q.input)
     };
     let permission = Permission {
-        session: Cow::Owned(session.to_owned()),
-        question: key(child, request),
-        tool,
         options: offered(raw_options),
         raw_options: Some(raw_options),
         form,
         other,
+        ..plain(session, child, request, tool)
     };
     let asked = Asked {
         about,
@@ -120,6 +112,41 @@ pub fn read<'a>(
         suggestions: suggestions.map(ToOwned::to_owned),
     };
     Some((permission, asked))
+}
+
+/// A call, as a question about it tells it.
+pub fn tool<'a>(
+    name: Cow<'a, str>,
+    id: Cow<'a, str>,
+    input: Option<&'a RawValue>,
+) -> ToolUpdate<'a> {
+    ToolUpdate {
+        id,
+        input: input.map(Cow::Borrowed),
+        title: Some(tools::title(&name, input).into()),
+        kind: Some(tools::kind(&name).into()),
+        name: Some(name),
+        ..ToolUpdate::default()
+    }
+}
+
+/// A question of which only the tool is known.
+pub fn plain<'a>(
+    session: &str,
+    child: Child,
+    request: &str,
+    tool: ToolUpdate<'a>,
+) -> Permission<'a> {
+    let raw_options: &'static RawValue = serde_json::from_str(ONCE).unwrap_or(RawValue::NULL);
+    Permission {
+        session: Cow::Owned(session.to_owned()),
+        question: key(child, request),
+        tool,
+        options: offered(raw_options),
+        raw_options: Some(raw_options),
+        form: None,
+        other: Members::default(),
+    }
 }
 
 fn offered(options: &RawValue) -> Vec<PermissionOption> {

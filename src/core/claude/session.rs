@@ -12,17 +12,19 @@ use super::frames::Frames;
 use super::launch;
 use super::questions::{self, Asked};
 use super::servers;
+use super::watch;
 use crate::core::dialect::{Child, Opening, Outgoing, Place};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId};
 use crate::core::permit::Decision;
+use crate::core::policy::Effect;
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracing::{debug, warn};
 
 /// One session.
@@ -54,6 +56,8 @@ pub struct Session {
     names_prompts: bool,
     /// Questions of the CLI that wait for an answer, by its ids.
     questions: HashMap<String, Asked>,
+    /// Calls of which it told, and that wait for leave, by its ids.
+    calls: HashSet<String>,
     /// Why the CLI said that it ends.
     last_words: Option<Error>,
     /// Whether it was refused: its process is of no use.
@@ -141,15 +145,17 @@ impl Session {
             unasked: false,
             names_prompts: false,
             questions: HashMap::new(),
+            calls: HashSet::new(),
             last_words: None,
             refused: false,
         }
     }
 
     /// Sends the handshake, with the MCP servers behind it; what subagents say is not told unless it is asked for.
-    pub fn initialize(&mut self, out: &mut Vec<u8>) {
+    pub fn initialize(&mut self, watch: bool, out: &mut Vec<u8>) {
+        let hooks = watch::hooks(watch);
         let request =
-            json!({ "subtype": "initialize", "hooks": null, "forwardSubagentText": true });
+            json!({ "subtype": "initialize", "hooks": hooks, "forwardSubagentText": true });
         self.request(Pending::Initialize, &request, out);
         let servers = self
             .opening
@@ -219,6 +225,13 @@ impl Session {
         }
     }
 
+    /// Answers whether a tool of which the CLI told may run.
+    pub fn watched(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
+        if self.calls.remove(id) {
+            respond(id, &watch::answer(effect), out);
+        }
+    }
+
     /// Its history was read, or cannot be.
     pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
         let opening = self.opening.as_mut()?;
@@ -279,6 +292,7 @@ impl Session {
             "control_response" => self.responded(&frame, events, out.lines(child)),
             "control_cancel_request" => {
                 let id = text(frame.request_id).unwrap_or_default();
+                self.calls.remove(id.as_ref());
                 if self.questions.remove(id.as_ref()).is_some() {
                     let question = questions::key(child, &id);
                     events.push(AgentEvent::Withdrawn { question });
@@ -335,6 +349,15 @@ impl Session {
         {
             self.questions.insert(id.into_owned(), asked);
             events.push(AgentEvent::Permission(Box::new(question)));
+            return;
+        }
+        if subtype.as_deref() == Some("hook_callback")
+            && let Some(call) = frame
+                .request
+                .and_then(|request| watch::read(&self.id, child, &id, request))
+        {
+            self.calls.insert(id.into_owned());
+            events.push(AgentEvent::Calls(Box::new(call)));
             return;
         }
         let subtype = subtype.unwrap_or_default();

@@ -19,7 +19,7 @@ struct Test {
 
 impl Test {
     fn new() -> Self {
-        let mut claude = Claude::new(Launch::default(), Variables::default(), "seed");
+        let mut claude = Claude::new(Launch::default(), Variables::default(), "seed", false);
         let mut out = Outgoing::default();
         claude.start(&mut out);
         out.take();
@@ -383,7 +383,7 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
     let mut env = Variables::default();
     env.0.insert("HOME".to_owned(), Some("/home".to_owned()));
     let mut t = Test::new();
-    t.claude = Claude::new(Launch::default(), env, "seed");
+    t.claude = Claude::new(Launch::default(), env, "seed", false);
     let child = t.opens(Opening::Load("a"), &none());
     let line = Overlong {
         len: 99,

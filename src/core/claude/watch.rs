@@ -1,0 +1,105 @@
+//! A look at every tool before it runs. The CLI asks nothing about what its own rules allow, as reading in its directory:
+//! where there are rules of ours it tells of each call by a hook.
+
+use super::questions;
+use crate::core::dialect::Child;
+use crate::core::event::Permission;
+use crate::core::policy::Effect;
+use crate::proto::json::{raw_object, text, to_raw};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The name under which the CLI calls back.
+const CALLBACK: &str = "acpipe";
+
+/// The hooks that the CLI is asked for.
+pub fn hooks(watch: bool) -> Value {
+    if !watch {
+        return Value::Null;
+    }
+    json!({ "PreToolUse": [{ "hookCallbackIds": [CALLBACK] }] })
+}
+
+raw_object! {
+    /// `hook_callback`.
+    struct Callback { id = "callback_id", input = "input" }
+}
+
+raw_object! {
+    /// What a hook before a tool is told.
+    struct Told { name = "tool_name", input = "tool_input", call = "tool_use_id" }
+}
+
+/// Reads a call back; `None` where it is none of ours.
+pub fn read<'a>(
+    session: &str,
+    child: Child,
+    request: &str,
+    told: &'a RawValue,
+) -> Option<Permission<'a>> {
+    let callback: Callback<'a> = serde_json::from_str(told.get()).ok()?;
+    text(callback.id).filter(|id| id == CALLBACK)?;
+    let told: Told<'a> = serde_json::from_str(callback.input?.get()).ok()?;
+    let tool = questions::tool(text(told.name)?, text(told.call)?, told.input);
+    Some(questions::plain(session, child, request, tool))
+}
+
+/// The answer: a refusal, that the CLI is to ask, or no opinion.
+pub fn answer(effect: Effect) -> Box<RawValue> {
+    let (decision, reason) = match effect {
+        Effect::Allow => return to_raw(&json!({})),
+        Effect::Ask => ("ask", "A rule wants this to be asked."),
+        Effect::Deny => ("deny", "The user does not allow this."),
+    };
+    to_raw(&json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": reason,
+    }}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_back_tells_the_tool() {
+        let told = to_raw(
+            &json!({"subtype": "hook_callback", "callback_id": CALLBACK, "tool_use_id": "t",
+            "input": {"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t",
+            "tool_input": {"file_path": "/w/.env"}}}),
+        );
+        let watched = read("s", Child(3), "r", &told).unwrap();
+        assert_eq!(
+            (watched.tool.id.as_ref(), watched.tool.kind.as_deref()),
+            ("t", Some("read"))
+        );
+        assert_eq!(
+            watched.tool.input.unwrap().get(),
+            r#"{"file_path":"/w/.env"}"#
+        );
+        for other in [
+            json!({"callback_id": "hook_0", "input": {"tool_name": "Read", "tool_use_id": "t"}}),
+            json!({"callback_id": CALLBACK, "input": {"tool_name": "Read"}}),
+            json!({"callback_id": CALLBACK}),
+        ] {
+            assert!(
+                read("s", Child(3), "r", &to_raw(&other)).is_none(),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_rule_forbids_is_left_to_the_cli() {
+        assert_eq!(answer(Effect::Allow).get(), "{}");
+        let decision = |effect| {
+            let answer = json!(answer(effect));
+            answer["hookSpecificOutput"]["permissionDecision"].clone()
+        };
+        assert_eq!(
+            (decision(Effect::Ask), decision(Effect::Deny)),
+            (json!("ask"), json!("deny"))
+        );
+    }
+}
