@@ -32,9 +32,15 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
             )
         }
         HostRequest::CreateTerminal {
-            command, args, cwd, ..
+            command,
+            args,
+            env,
+            cwd,
+            ..
         } => {
-            let line = command_line(command, args);
+            // What is set for a command can make another of it: rules see that, though not the values.
+            let set: String = env.iter().map(|(name, _)| format!("{name}=… ")).collect();
+            let line = set + &command_line(command, args);
             let input = json!({ "command": line, "cwd": cwd });
             ("terminal", "terminal/create", "execute", line, input, None)
         }
@@ -65,4 +71,43 @@ pub fn options() -> [PermissionOption; 2] {
         option("allow", "Allow", OptionKind::AllowOnce),
         option("reject", "Reject", OptionKind::RejectOnce),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::policy::{Effect, Policy, Subject, Tool};
+
+    #[test]
+    fn a_rule_that_allows_a_command_does_not_allow_it_with_variables() {
+        let judge = |env: &[(&str, &str)]| {
+            let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+            let request = HostRequest::CreateTerminal {
+                command: "git".into(),
+                args: vec!["status".into()],
+                env: env.collect(),
+                cwd: None,
+                output_limit: None,
+            };
+            let (_, tool) = tool(Ticket(1), &request).unwrap();
+            let told = Tool {
+                kind: tool.kind.as_deref(),
+                input: tool.input.as_deref(),
+                ..Tool::default()
+            };
+            let mut policy = Policy::default();
+            policy.set_mode(crate::core::policy::Mode::Deny);
+            policy
+                .add_listed("Bash(git:*)", "allowed_tools", Effect::Allow)
+                .unwrap();
+            (
+                policy.judge(&Subject::of_tool(&told, "/w")).effect,
+                tool.title,
+            )
+        };
+        assert_eq!(judge(&[]).0, Effect::Allow);
+        let (effect, title) = judge(&[("GIT_SSH_COMMAND", "curl evil")]);
+        assert_eq!(effect, Effect::Deny);
+        assert_eq!(title.unwrap(), "GIT_SSH_COMMAND=… git status");
+    }
 }
