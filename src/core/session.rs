@@ -2,6 +2,7 @@
 
 mod asks;
 mod due;
+mod granted;
 mod queue;
 mod settings;
 mod silence;
@@ -24,6 +25,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, McpServer, Recovery, Rung, SessionOptions, Strategy};
 pub use asks::{Ask, Asked};
+pub use granted::Granted;
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
@@ -71,6 +73,8 @@ pub struct Session {
     pub running: Option<Running>,
     /// What the client was asked and has not answered yet.
     pub asks: Vec<Ask>,
+    /// The tool calls that somebody allowed in this turn.
+    pub granted: Granted,
     /// How many files and terminals that its agent asked for it waits for.
     pub owed: usize,
     /// The message of what the agent says unasked, while no prompt runs.
@@ -247,6 +251,7 @@ impl Session {
             activity: None,
             running: None,
             asks: Vec::new(),
+            granted: Granted::default(),
             owed: 0,
             unprompted: None,
             used: None,

@@ -231,6 +231,10 @@ impl Bridge {
         let at = self.time(now);
         let session = self.sessions.get_mut(id)?;
         entry.approved = decision.approved();
+        if entry.approved && entry.what == "permission" && decision.by == By::Client {
+            let (kind, command) = (entry.kind.as_deref(), entry.command.as_deref());
+            session.granted.add(kind, &entry.paths, command);
+        }
         entry.option_id = decision.choice.as_ref().map(|option| option.id.clone());
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);

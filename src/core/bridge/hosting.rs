@@ -149,10 +149,20 @@ impl Bridge {
         let subject = Subject::of_tool(&facts, &session.cwd);
         let verdict = self.verdict(id, &subject);
         let options = options();
-        if verdict.effect != policy::Effect::Allow {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let by = match verdict.effect {
+            policy::Effect::Allow => Some(verdict.by),
+            policy::Effect::Ask if session.granted.cover(&subject) => {
+                Some("allowed with its tool call".to_owned())
+            }
+            policy::Effect::Ask | policy::Effect::Deny => None,
+        };
+        let Some(by) = by else {
             self.ask_whether(ticket, id, what, tool, &options, now, outlet);
             return;
-        }
+        };
         let turn_id = session.turn_id().unwrap_or_default().to_owned();
         let entry = LedgerEntry {
             what: what.to_owned(),
@@ -163,7 +173,7 @@ impl Bridge {
             command: subject.command,
             ..LedgerEntry::default()
         };
-        let decision = Decision::of(true, false, &options, By::Policy(verdict.by));
+        let decision = Decision::of(true, false, &options, By::Policy(by));
         let other = self.take_down(id, &turn_id, entry, &decision, now, outlet);
         match other {
             None => self.do_wanted(ticket, now, outlet),

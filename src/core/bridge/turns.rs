@@ -11,7 +11,7 @@ use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::permit::By;
 use crate::core::retry::{Attempts, Prompt, Wish};
-use crate::core::session::{Queued, Running, Session};
+use crate::core::session::{Granted, Queued, Running, Session};
 use crate::core::silence::Silence;
 use crate::core::summary::{Ending, Timing, summarize};
 use crate::core::turn::{ChunkSink as _, Turn};
@@ -83,6 +83,7 @@ impl Bridge {
         session.log.sync(0);
         agent.out.append(&mut lines);
         session.reinject = None;
+        session.granted = Granted::default();
         self.last_call += 1;
         let prompt = Call::Prompt {
             session: id.to_owned(),

@@ -39,8 +39,9 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
             ..
         } => {
             // What is set for a command can make another of it: rules see that, though not the values.
-            let set: String = env.iter().map(|(name, _)| format!("{name}=… ")).collect();
-            let line = set + &command_line(command, args);
+            let set = env.iter().map(|(name, _)| format!("{name}=…"));
+            let words: Vec<String> = set.chain([command_line(command, args)]).collect();
+            let line = words.join(" ");
             let input = json!({ "command": line, "cwd": cwd });
             ("terminal", "terminal/create", "execute", line, input, None)
         }
