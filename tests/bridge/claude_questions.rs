@@ -240,3 +240,33 @@ fn an_answer_never_reaches_another_agent() {
     let answers = answers(&s.finish().log);
     assert_eq!(answers.last().unwrap()["response"]["behavior"], "deny");
 }
+
+#[test]
+fn rules_hold_for_what_the_cli_runs_without_asking() {
+    let world = World::new();
+    let rules =
+        "[[permissions.rules]]\nname = \"secrets\"\neffect = \"deny\"\npath = \"/**/.env\"\n";
+    let config = world.file("config.toml", rules);
+    let mut s = claude::launch(world, &["--config", &config], &json!({}), &[]);
+    s.connect_claude(&json!({}));
+    s.ensure("default");
+    let call = |id: &str, path: &str| {
+        let input = json!({ "file_path": path });
+        json!({"request": {"subtype": "hook_callback", "callback_id": "acpipe", "tool_use_id": id, "input": {
+            "hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": id, "tool_input": input}}})
+    };
+    let turn = s.steps(&json!([call("t1", "/w/.env"), call("t2", "/w/a")]));
+    assert_eq!(turn.one("tool-approval-response")["approved"], false);
+    assert_eq!(turn.one("tool-output-denied")["toolCallId"], "t1");
+    let data = &turn.of("data-permission").last().unwrap()["data"];
+    assert_eq!(data["rule"], "rule \"secrets\"");
+    let log = s.finish().log;
+    let hello = &claude::requests(&log, "initialize")[0];
+    assert_eq!(
+        hello["hooks"]["PreToolUse"][0]["hookCallbackIds"],
+        json!(["acpipe"])
+    );
+    let answers = answers(&log);
+    let decision = |n: usize| &answers[n]["response"]["hookSpecificOutput"]["permissionDecision"];
+    assert_eq!((decision(0), decision(1)), (&json!("deny"), &Value::Null));
+}

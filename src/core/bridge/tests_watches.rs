@@ -150,6 +150,20 @@ fn rules_hold_for_what_the_cli_does_not_ask_about() {
 }
 
 #[test]
+fn with_rules_the_default_holds_for_it_too() {
+    for (mode, decision) in [
+        (policy::Mode::Deny, json!("deny")),
+        (policy::Mode::Ask, Value::Null),
+    ] {
+        let mut policy = rules();
+        policy.set_mode(mode);
+        let (mut play, _) = Play::new(policy);
+        let answer = play.calls("s", "Glob", &json!({"pattern": "*"}));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision);
+    }
+}
+
+#[test]
 fn without_rules_the_cli_is_not_asked_to_tell() {
     for mode in [policy::Mode::Approve, policy::Mode::Deny] {
         let (_, hello) = Play::new(mode.into());

@@ -1,6 +1,7 @@
 //! Tools that an agent runs without asking: rules hold for them, too.
 //!
-//! Rules alone: what the policy says where no rule does, it says of what agents ask for.
+//! With rules a policy is a wall: what it denies is denied, be it by default. To ask about what the agent takes for
+//! harmless takes a rule of its own.
 
 use super::Bridge;
 use super::permissions::entry;
@@ -28,9 +29,9 @@ impl Bridge {
         };
         let verdict = self.settings.policy.judge(&subject);
         match verdict.effect {
-            _ if !verdict.is_explicit => return Effect::Allow,
             Effect::Deny => {}
-            other => return other,
+            Effect::Ask if verdict.is_explicit => return Effect::Ask,
+            Effect::Ask | Effect::Allow => return Effect::Allow,
         }
         let decision = Decision::of(false, false, &call.options, By::Policy(verdict.by));
         let (id, subagent) = (route.session.as_str(), route.subagent.as_deref());
