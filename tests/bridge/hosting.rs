@@ -608,3 +608,36 @@ fn a_process_of_its_own_gets_its_answers() {
     assert!(text.contains("\"content\":\"text\""), "{text}");
     server.finish();
 }
+
+#[test]
+fn an_answer_under_the_same_id_allows_nothing_else() {
+    let place = Place::new();
+    let path = place.path("x");
+    let session = "{session}";
+    let write = json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/write_text_file",
+        "params": {"sessionId": session, "path": path, "content": "x"}}});
+    // To read is allowed by the policy: it is not what the client is asked.
+    let read = json!({"ask": {"id": "w", "method": "session/request_permission", "params": {
+        "sessionId": session, "toolCall": {"toolCallId": "t", "kind": "read", "title": "Read"},
+        "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]}}});
+    let args = ["--serve", "fs", "--permissions", "reads"];
+    let steps = [write, read, json!({"wait": "session/cancel"})];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let decided = |server: &Server, count| {
+        while ledger(server).len() < count {
+            std::thread::yield_now();
+        }
+    };
+    decided(&server, 1);
+    server.reply(
+        &id,
+        &json!({"outcome": {"outcome": "selected", "optionId": "reject"}}),
+    );
+    decided(&server, 2);
+    server.call("session/cancel", &json!({}));
+    server.turn(&prompt);
+    assert!(!fs::exists(path).unwrap());
+    server.finish();
+}

@@ -7,6 +7,7 @@ use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
 use crate::core::error::clip;
 use crate::core::event::PermissionOption;
+use crate::core::host::Ticket;
 use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::permit::{By, Decision};
@@ -53,6 +54,8 @@ pub(super) struct Asking<'a> {
     pub turn_id: String,
     /// The key under which the dialect expects the answer.
     pub key: &'a RawValue,
+    /// What is judged, where it is a file or a command.
+    pub ticket: Option<Ticket>,
     pub about: Asked,
     /// What the ledger will say of it, but for the decision.
     pub entry: LedgerEntry,
@@ -72,6 +75,7 @@ impl Bridge {
             id,
             agent: self.agent.as_ref().map_or(0, |agent| agent.number),
             key: asking.key.to_owned(),
+            ticket: asking.ticket,
             since: now,
             until: self.settings.limits.until(Wait::Answer, now),
             turn_id: asking.turn_id,
@@ -212,7 +216,7 @@ impl Bridge {
             return;
         }
         if ask.about.question().is_permission() {
-            self.answer_agent(&ask.key, decision);
+            self.answer_agent(&ask.key, ask.ticket, decision);
         } else if let Some(agent) = &mut self.agent {
             agent.dialect.elicited(&ask.key, decision, &mut agent.out);
         }
@@ -250,11 +254,15 @@ impl Bridge {
     }
 
     /// Answers a permission question of the agent, or goes on with what was judged.
-    pub(super) fn answer_agent(&mut self, key: &RawValue, decision: &Decision) {
-        if self.is_decided(key, decision) {
-            return;
-        }
-        if let Some(agent) = &mut self.agent {
+    pub(super) fn answer_agent(
+        &mut self,
+        key: &RawValue,
+        ticket: Option<Ticket>,
+        decision: &Decision,
+    ) {
+        if let Some(ticket) = ticket {
+            self.decided(ticket, decision);
+        } else if let Some(agent) = &mut self.agent {
             agent.dialect.answer(key, decision, &mut agent.out);
         }
     }

@@ -217,20 +217,12 @@ impl Bridge {
             form: None,
             other: Members::default(),
         };
-        self.permission_for(what, &question, now, outlet);
+        self.permission_for(what, Some(ticket), &question, now, outlet);
     }
 
-    /// A question was decided; true where a request of this kind was what was asked about.
-    pub(super) fn is_decided(&mut self, key: &RawValue, decision: &Decision) -> bool {
-        let judged =
-            self.hosting.open.iter().find(|(_, open)| {
-                matches!(open.way, Way::Judged(_)) && open.key.get() == key.get()
-            });
-        let Some((ticket, _)) = judged else {
-            return false;
-        };
-        self.hosting.decided.push((*ticket, decision.clone()));
-        true
+    /// It was decided whether a request may be.
+    pub(super) fn decided(&mut self, ticket: Ticket, decision: &Decision) {
+        self.hosting.decided.push((ticket, decision.clone()));
     }
 
     /// Goes on with what was decided, and forgets what belongs to sessions that no agent has any more.

@@ -6,6 +6,7 @@ use super::{Bridge, waits::ms};
 use crate::core::ask::ClientRequest;
 use crate::core::client::Outlet;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
+use crate::core::host::Ticket;
 use crate::core::inquiry::Inquiry;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
@@ -35,13 +36,14 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        self.permission_for("permission", permission, now, outlet);
+        self.permission_for("permission", None, permission, now, outlet);
     }
 
-    /// The same, with what the ledger calls it.
+    /// The same, with what the ledger calls it, and the file or command that waits for it.
     pub(super) fn permission_for(
         &mut self,
         what: &str,
+        ticket: Option<Ticket>,
         permission: &Permission<'_>,
         now: Instant,
         outlet: &mut impl Outlet,
@@ -49,7 +51,7 @@ impl Bridge {
         let Some((route, turn_id, subject)) = self.subject_of(permission, now, outlet) else {
             let session = &permission.session;
             warn!(%session, "a question of a session that nobody opened is refused");
-            self.answer_agent(&permission.question, &Decision::cancelled(By::End));
+            self.answer_agent(&permission.question, ticket, &Decision::cancelled(By::End));
             return;
         };
         let (id, subagent) = (route.session.as_str(), route.subagent.as_deref());
@@ -102,6 +104,7 @@ impl Bridge {
             session: id,
             turn_id,
             key: &permission.question,
+            ticket,
             about,
             entry,
         };
@@ -110,7 +113,7 @@ impl Bridge {
                 let Asking { turn_id, entry, .. } = asking;
                 let other = self.take_down(id, &turn_id, entry, &decision, now, outlet);
                 let decision = other.as_ref().unwrap_or(&decision);
-                self.answer_agent(&permission.question, decision);
+                self.answer_agent(&permission.question, ticket, decision);
             }
             Course::Ask(rule) => self.ask_permission(asking, rule, tool_call, now, outlet),
             Course::Inquire => self.ask_user(asking, Some(tool_call), now, outlet),

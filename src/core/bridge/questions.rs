@@ -78,6 +78,7 @@ impl Bridge {
             session: &id,
             turn_id,
             key: &asked.question,
+            ticket: None,
             about: Asked::Question {
                 question,
                 options: elicitation(),

@@ -4,6 +4,7 @@ use super::{Numbered, Session};
 use crate::core::ask::AskId;
 use crate::core::client::Outlet;
 use crate::core::event::PermissionOption;
+use crate::core::host::Ticket;
 use crate::core::turn::{Question, Turn};
 use crate::proto::wire::LedgerEntry;
 use serde_json::value::RawValue;
@@ -17,6 +18,8 @@ pub struct Ask {
     pub agent: u64,
     /// The key under which the dialect expects the answer.
     pub key: Box<RawValue>,
+    /// The file or command that waits for the answer; keys are the agent's to choose, and may come twice.
+    pub ticket: Option<Ticket>,
     /// Since when it is asked.
     pub since: Instant,
     /// When it is answered by the policy.
