@@ -641,3 +641,37 @@ fn an_answer_under_the_same_id_allows_nothing_else() {
     assert!(!fs::exists(path).unwrap());
     server.finish();
 }
+
+#[test]
+fn lists_of_tools_hold_for_what_is_served() {
+    for in_session in [true, false] {
+        let place = Place::new();
+        let (path, beside) = (place.path("x"), place.path("ran"));
+        let steps = [
+            want("fs/write_text_file", &json!({"path": path, "content": "x"})),
+            run(&format!("touch {beside}")),
+        ];
+        let config = place.world.dir.join("config.toml");
+        let lists = "[permissions]\ndisallowed_tools = [\"Bash(touch:*)\", \"Write\"]\n";
+        fs::write(&config, if in_session { "" } else { lists }).unwrap();
+        let args = [
+            "--serve",
+            "fs,terminal",
+            "--config",
+            config.to_str().unwrap(),
+        ];
+        let mut server = place.serve(&args, &json!({}), &steps);
+        if in_session {
+            let options = json!({"disallowedTools": ["Bash(touch:*)", "Write"]});
+            let project = server.world.dir.join("project");
+            server.call("session/close", &json!({}));
+            server.call(
+                "session/ensure",
+                &json!({"sessionId": "default", "cwd": project, "options": options}),
+            );
+        }
+        server.prompt("go");
+        assert!(!fs::exists(path).unwrap() && !fs::exists(beside).unwrap());
+        server.finish();
+    }
+}
