@@ -675,3 +675,24 @@ fn lists_of_tools_hold_for_what_is_served() {
         server.finish();
     }
 }
+
+#[test]
+fn what_is_set_for_a_command_is_judged_and_shown() {
+    let create = json!({"command": "git", "args": ["status"], "env": [{"name": "PATH", "value": "/tmp/e vil"}]});
+    let place = Place::new();
+    let config = place.world.dir.join("config.toml");
+    let rule = "[permissions]\ndefault = \"ask\"\nallowed_tools = [\"Bash(git:*)\"]\n";
+    fs::write(&config, rule).unwrap();
+    let args = ["--serve", "terminal", "--config", config.to_str().unwrap()];
+    let steps = [want("terminal/create", &create)];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, asked) = server.asked("permission/request");
+    assert_eq!(
+        asked["toolCall"]["input"]["command"],
+        "PATH='/tmp/e vil' git status"
+    );
+    server.reply(&id, &json!({"outcome": {"outcome": "cancelled"}}));
+    server.turn(&prompt);
+    server.finish();
+}

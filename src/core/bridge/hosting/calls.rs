@@ -38,10 +38,8 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
             cwd,
             ..
         } => {
-            // What is set for a command can make another of it: rules see that, though not the values.
-            let set = env.iter().map(|(name, _)| format!("{name}=…"));
-            let words: Vec<String> = set.chain([command_line(command, args)]).collect();
-            let line = words.join(" ");
+            // What is set for a command may change all that it does.
+            let line = env_line(env) + &command_line(command, args);
             let input = json!({ "command": line, "cwd": cwd });
             ("terminal", "terminal/create", "execute", line, input, None)
         }
@@ -59,6 +57,16 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
         ..ToolUpdate::default()
     };
     Some((what, tool))
+}
+
+/// Variables as they stand before a command.
+fn env_line(env: &[(String, String)]) -> String {
+    let set = |(name, value): &(String, String)| {
+        // Only a NUL cannot be quoted, with which nothing is run.
+        let value = shlex::try_quote(value).unwrap_or_default();
+        format!("{name}={value} ")
+    };
+    env.iter().map(set).collect()
 }
 
 /// The answers to whether a request may be.
@@ -109,6 +117,6 @@ mod tests {
         assert_eq!(judge(&[]).0, Effect::Allow);
         let (effect, title) = judge(&[("GIT_SSH_COMMAND", "curl evil")]);
         assert_eq!(effect, Effect::Deny);
-        assert_eq!(title.unwrap(), "GIT_SSH_COMMAND=… git status");
+        assert_eq!(title.unwrap(), "GIT_SSH_COMMAND='curl evil' git status");
     }
 }
