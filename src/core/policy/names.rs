@@ -49,9 +49,6 @@ const STANDS_FOR: &[(&str, &str)] = &[
     ("Write", "edit"),
 ];
 
-/// What acpipe serves itself or passes on is named by its method, and meant by its kind.
-pub const SERVED: &[&str] = &["fs/readTextFile", "fs/writeTextFile", "terminal/create"];
-
 fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILTIN.iter().chain(OTHERS).copied()
 }

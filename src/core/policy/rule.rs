@@ -158,11 +158,9 @@ impl ToolPattern {
         let is_kind = names::KINDS.contains(&self.name.as_str());
         // Codex calls a command a reading one where it looks like that.
         let is_more = allows && subject.command.is_some() && subject.kind != "execute";
-        let told = subject.name.as_deref();
-        // Many agents tell the kind alone.
-        let of_kind = by_kind && (is_kind || !is_more);
-        let Some(name) = told.filter(|name| !of_kind || !names::SERVED.contains(name)) else {
-            return of_kind || self.name == "*";
+        let Some(name) = subject.name.as_deref() else {
+            // Many agents tell the kind alone.
+            return by_kind && (is_kind || !is_more) || self.name == "*";
         };
         let pattern = self.name.to_ascii_lowercase();
         let name = name.to_ascii_lowercase();
