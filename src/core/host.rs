@@ -364,7 +364,8 @@ impl Host {
     /// When there is something to show.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.show_at
+        // What was released meanwhile is not shown any more.
+        self.show_at.filter(|_| !self.terminals.is_empty())
     }
 
     /// Somebody begins to show a terminal: what it said is due.

@@ -62,6 +62,11 @@ pub(super) struct Asking<'a> {
 }
 
 impl Bridge {
+    /// The number of the agent that is connected: answers to another one's questions are not for it.
+    pub(super) fn agent_number(&self) -> u64 {
+        self.agent.as_ref().map_or(0, |agent| agent.number)
+    }
+
     /// Asks the client something: in a session, or outside of any.
     pub(super) fn ask_client(
         &mut self,
@@ -73,7 +78,7 @@ impl Bridge {
         let id = self.asks.next();
         let ask = Ask {
             id,
-            agent: self.agent.as_ref().map_or(0, |agent| agent.number),
+            agent: self.agent_number(),
             key: asking.key.to_owned(),
             ticket: asking.ticket,
             since: now,
@@ -285,7 +290,7 @@ impl Bridge {
 
     /// The agent does not wait for this answer any more.
     pub(super) fn withdrawn(&mut self, key: &RawValue, now: Instant, outlet: &mut impl Outlet) {
-        let number = self.agent.as_ref().map_or(0, |agent| agent.number);
+        let number = self.agent_number();
         let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
         if let Some((id, ask)) = self.take_ask(meant) {
             self.give_up_ask(&id, ask, By::Agent, now, outlet);

@@ -39,6 +39,8 @@ pub(super) struct Hosting {
 #[derive(Debug)]
 struct Open {
     session: String,
+    /// Which agent wants it.
+    agent: u64,
     /// The key under which the dialect expects the answer.
     key: Box<RawValue>,
     /// The tool call as which it is shown, where it was asked whether it may be.
@@ -85,7 +87,7 @@ impl Bridge {
             key,
             request,
         } = wanted;
-        let offer = self.offer();
+        let (offer, agent) = (self.offer(), self.agent_number());
         let id = self.route(&session).map(|route| route.session);
         let Some(session) = id.and_then(|id| self.sessions.get_mut(&id)) else {
             let message =
@@ -105,6 +107,7 @@ impl Bridge {
         let tool = tool(ticket, &request);
         let open = Open {
             session: id.clone(),
+            agent,
             key,
             tool: None,
             way: Way::Judged(request),
@@ -372,7 +375,10 @@ impl Bridge {
         {
             session.with_turn(outlet, |turn, sink| turn.served(tool, answer.is_ok(), sink));
         }
-        self.give_agent(&open.key, answer.as_ref());
+        // Another agent may have a question by the same key.
+        if open.agent == self.agent_number() {
+            self.give_agent(&open.key, answer.as_ref());
+        }
     }
 
     fn close_wanted(&mut self, ticket: Ticket) -> Option<Open> {
@@ -391,32 +397,28 @@ impl Bridge {
 
     /// Terminals and requests of sessions that no agent has any more end.
     fn sweep_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let serving = self.is_serving();
-        let live = |id: &str| {
-            serving
-                && self
-                    .sessions
-                    .get(id)
-                    .is_some_and(|s| s.agent_session().is_some())
-        };
+        let (serving, agent) = (self.is_serving(), self.agent_number());
+        // One that is being opened is the agent's already.
+        let live = |id: &str| serving && self.routes.values().any(|routed| routed == id);
         let dead: Vec<Ticket> = self
             .hosting
             .open
             .iter()
-            .filter(|(_, open)| !live(&open.session))
+            .filter(|(_, open)| open.agent != agent || !live(&open.session))
             .map(|(ticket, _)| *ticket)
             .collect();
         let mut over = self.hosting.host.sessions();
         over.retain(|id| !live(id));
         for ticket in dead {
-            // There is nobody to be answered.
             if let Some(Open {
                 way: Way::Client(ask, _),
                 ..
-            }) = self.close_wanted(ticket)
+            }) = self.hosting.open.get(&ticket)
             {
-                outlet.withdraw(ask, &By::End);
+                outlet.withdraw(*ask, &By::End);
             }
+            let error = Error::new(ErrorKind::Cancelled, "its session has ended");
+            self.answer_wanted(ticket, &Err(error), outlet);
         }
         for id in over {
             self.hosting.host.release_session(&id);

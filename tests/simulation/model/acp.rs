@@ -255,13 +255,15 @@ impl Acp {
                 dice.below(5)
             ),
         };
-        let method = dice.pick(&[
-            "session/request_permission",
-            "session/request_permission",
-            "session/request_permission",
-            "fs/read_text_file",
-            "novel",
-        ]);
+        let (method, params) = match dice.below(10) {
+            0..=4 => ("session/request_permission", params),
+            5 => ("novel", params),
+            6 => (
+                "elicitation/create",
+                format!(r#"{{"sessionId":"{session}",{}}}"#, elicitation(dice)),
+            ),
+            _ => wanted(&session, dice),
+        };
         let text =
             format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#);
         Line::new(text, Mark::Asked(id))
@@ -342,4 +344,36 @@ fn update(dice: &mut Dice) -> String {
             r#"{"sessionUpdate":"tool_call_update","toolCallId":"t1","_meta":{"terminal_info":{"terminal_id":"x"},"terminal_output":{"terminal_id":"x","data":"o"},"terminal_exit":{"terminal_id":"x","exit_code":0}}}"#,
         ]).to_owned(),
     }
+}
+
+/// A question to the user.
+fn elicitation(dice: &mut Dice) -> &'static str {
+    dice.pick(&[
+        r#""mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}"#,
+        r#""mode":"url","message":"Go","url":"https://example.com","elicitationId":"e""#,
+        r#""mode":"novel","message":"?""#,
+    ])
+}
+
+/// A file or a terminal: method and parameters.
+fn wanted(session: &str, dice: &mut Dice) -> (&'static str, String) {
+    let terminal = 1 + dice.below(3);
+    let (method, more) = match dice.below(8) {
+        0 => ("fs/read_text_file", r#""path":"/a""#.to_owned()),
+        1 => (
+            "fs/write_text_file",
+            r#""path":"/a","content":"x""#.to_owned(),
+        ),
+        2 | 3 => ("terminal/create", r#""command":"ls""#.to_owned()),
+        4 => ("terminal/wait_for_exit", String::new()),
+        5 => ("terminal/output", String::new()),
+        6 => ("terminal/kill", String::new()),
+        _ => ("terminal/release", String::new()),
+    };
+    let more = if more.is_empty() {
+        format!(r#""terminalId":"terminal-{terminal}""#)
+    } else {
+        more
+    };
+    (method, format!(r#"{{"sessionId":"{session}",{more}}}"#))
 }

@@ -69,6 +69,8 @@ pub struct Client {
     stored: Vec<Value>,
     /// What it declared to answer.
     pub answers: bool,
+    /// Whether it declared that it serves files and terminals.
+    pub serves: bool,
     /// What it was asked and has not answered, and what was decided without it.
     pub asks: BTreeSet<AskId>,
     pub decided: Vec<AskId>,
@@ -284,7 +286,11 @@ impl Outlet for Client {
     }
 
     fn ask(&mut self, ask: AskId, request: ClientRequest) {
-        assert!(self.answers, "{request:?} was never declared");
+        let declared = match &request {
+            ClientRequest::Permission(_) | ClientRequest::Question(_) => self.answers,
+            ClientRequest::Host(_) => self.serves,
+        };
+        assert!(declared, "{request:?} was never declared");
         assert!(Some(ask) > self.last_ask, "{ask:?} is not new");
         self.last_ask = Some(ask);
         self.asks.insert(ask);

@@ -10,7 +10,8 @@ pub mod dice;
 #[path = "../../store/disk.rs"]
 pub mod disk;
 pub mod files;
-pub mod hostile;
+pub mod host;
+mod hostile;
 pub mod logs;
 #[path = "../../bridge/harness/stream.rs"]
 pub mod stream;

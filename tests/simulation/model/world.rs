@@ -7,6 +7,7 @@ use super::claude::Claude;
 use super::client::{Asked, Client};
 use super::dice::Dice;
 use super::disk::Disk;
+use super::host::Host;
 use super::{files, logs};
 use acpipe::core::ask::{AskId, Refusal};
 use acpipe::core::bridge::{
@@ -14,6 +15,7 @@ use acpipe::core::bridge::{
 };
 use acpipe::core::client::{Command, Token};
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::host::Offer;
 use acpipe::core::limits::Limits;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
@@ -98,6 +100,7 @@ pub struct World {
     disk: Disk,
     now: Instant,
     processes: BTreeMap<u64, Process>,
+    host: Host,
     backlog: Option<Backlog>,
     deaf_since: Option<Instant>,
     finished: bool,
@@ -174,14 +177,20 @@ impl World {
             },
         };
         let max_sessions = settings.max_sessions;
+        let served = Offer {
+            read_files: dice.percent(50),
+            write_files: dice.percent(50),
+            terminals: dice.percent(50),
+        };
         let disk = Disk::new(dice.roll(), BTreeMap::new());
         let mut world = Self {
             dice,
-            bridge: Bridge::new(settings, Box::new(disk.clone())),
+            bridge: Bridge::new(settings, Box::new(disk.clone())).serving(served),
             client: Client::default(),
             disk,
             now,
             processes: BTreeMap::new(),
+            host: Host::default(),
             backlog: None,
             deaf_since: None,
             finished: false,
@@ -195,7 +204,11 @@ impl World {
         };
         let answers = world.dice.percent(70);
         world.client.answers = answers;
-        let can = format!(r#"{{"permissions":{answers},"questions":{answers}}}"#);
+        let hosts = world.dice.percent(30);
+        world.client.serves = hosts;
+        let can = format!(
+            r#"{{"permissions":{answers},"questions":{answers},"fs":{{"readTextFile":{hosts}}},"terminal":{hosts}}}"#
+        );
         let hello =
             format!(r#"{{"protocolVersion":1,"chunkProfile":{profile},"capabilities":{can}}}"#);
         let hello = serde_json::from_str(&hello).unwrap();
@@ -267,7 +280,8 @@ impl World {
             }
             38..=67 => self.agent_acts(),
             68..=81 => self.client_asks(),
-            82..=84 => self.client_answers(),
+            82 | 83 => self.client_answers(),
+            84 => self.host_acts(),
             85..=90 => self.time_passes(),
             91..=95 => _ = self.sync(),
             96 => {
@@ -318,6 +332,29 @@ impl World {
         self.give(ask.command, ask.asked);
     }
 
+    /// What is served goes on.
+    fn host_acts(&mut self) {
+        self.host.act(&mut self.dice);
+        for _ in 0..=self.dice.below(3) {
+            if let Some(event) = self.host.next() {
+                self.tell(|| format!("{event:?}"));
+                self.bridge.wake(self.now);
+                self.bridge.hosted(event, self.now, &mut self.client);
+            }
+        }
+    }
+
+    /// All that is served comes to its end.
+    fn host_ends(&mut self) {
+        self.host.end_all();
+        while let Some(event) = self.host.next() {
+            self.bridge.wake(self.now);
+            self.bridge.hosted(event, self.now, &mut self.client);
+            self.settle();
+            self.host.end_all();
+        }
+    }
+
     /// The client answers what it was asked, or what is decided long since.
     fn client_answers(&mut self) {
         let open: Vec<AskId> = self.client.asks.iter().copied().collect();
@@ -335,6 +372,10 @@ impl World {
             r#"{"outcome":{"outcome":"cancelled"}}"#,
             r#"{"action":"accept","content":{"a":"b"}}"#,
             r#"{"action":"decline"}"#,
+            r#"{"content":"x"}"#,
+            r#"{"terminalId":"own"}"#,
+            r#"{"output":"o","truncated":false}"#,
+            "{}",
             "null",
         ]);
         let answer = if self.dice.percent(10) {
@@ -612,7 +653,8 @@ impl World {
                     process.said.push_back(Said::Event(measured));
                 }
             }
-            Effect::Watch(_) | Effect::Host(_) => {}
+            Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
+            Effect::Watch(_) => {}
             Effect::Finished => {
                 assert!(self.bridge.is_ending(), "it ended though nobody wished it");
                 self.finished = true;
@@ -710,7 +752,7 @@ impl World {
         let unanswered: usize = ledgers.map(|ledger| ledger.unanswered()).sum();
         let asks = self.client.asks.len();
         assert!(
-            unanswered <= asks,
+            unanswered <= asks || self.host.is_busy(),
             "{unanswered} questions are not answered, and {asks} asked"
         );
     }
@@ -738,6 +780,15 @@ impl World {
             }
             self.deliver_all();
             while self.sync() {
+                quiet = false;
+            }
+            self.host_ends();
+            while let Some(ask) = self.client.asks.pop_first() {
+                self.client.decided.push(ask);
+                let answer = Ok(RawValue::NULL.to_owned());
+                self.bridge
+                    .client_answered(ask, &answer, self.now, &mut self.client);
+                self.settle();
                 quiet = false;
             }
             self.settle();
@@ -775,6 +826,7 @@ impl World {
         for _ in 0..ENOUGH {
             self.deliver_all();
             while self.sync() {}
+            self.host_ends();
             self.settle();
             if self.finished {
                 break;
