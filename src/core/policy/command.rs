@@ -12,10 +12,10 @@ pub struct CommandPattern {
 
 /// Programs and words that run what stands behind them.
 const LAUNCHERS: &[&str] = &[
-    "!", "bash", "builtin", "busybox", "command", "dash", "do", "doas", "elif", "else", "env",
-    "eval", "exec", "find", "fish", "if", "ionice", "ksh", "nice", "nohup", "parallel", "setsid",
-    "sh", "stdbuf", "su", "sudo", "then", "time", "timeout", "until", "watch", "while", "xargs",
-    "zsh", "{",
+    "!", "bash", "builtin", "busybox", "command", "coproc", "dash", "do", "doas", "elif", "else",
+    "env", "eval", "exec", "find", "fish", "function", "if", "ionice", "ksh", "nice", "nohup",
+    "parallel", "setsid", "sh", "stdbuf", "su", "sudo", "then", "time", "timeout", "trap", "until",
+    "watch", "while", "xargs", "zsh", "{",
 ];
 
 /// How many words behind a launcher are taken for the beginning of a command.
@@ -60,8 +60,10 @@ impl CommandPattern {
 #[must_use]
 pub fn covers(patterns: &[CommandPattern], line: &Line) -> bool {
     let named = |words: &Vec<String>| {
+        // `'git x/y'` is one word, and another program.
+        let is_split = words.first().is_some_and(|program| program.contains(' '));
         let command = words.join(" ");
-        patterns.iter().any(|pattern| pattern.fits(&command))
+        !is_split && patterns.iter().any(|pattern| pattern.fits(&command))
     };
     line.plain && !line.commands.is_empty() && line.commands.iter().all(named)
 }
@@ -83,11 +85,20 @@ fn reaches(words: &[String], deep: usize, hit: &mut dyn FnMut(&str) -> bool) -> 
     let is_value = |word: &String| {
         let name = word.split_once('=').map(|(name, _)| name);
         name.is_some_and(|name| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"_+[]".contains(&b))
         })
     };
-    let values = words.iter().take_while(|word| is_value(word)).count();
-    let words = &words[values..];
+    let mut words = words;
+    while let [first, rest @ ..] = words {
+        words = match rest {
+            rest if is_value(first) => rest,
+            [_, rest @ ..] if is_redirection(first) => rest,
+            _ => break,
+        };
+    }
     let Some(first) = words.first() else {
         return false;
     };
@@ -116,6 +127,11 @@ fn reaches(words: &[String], deep: usize, hit: &mut dyn FnMut(&str) -> bool) -> 
         && lines
             .flat_map(|word| Line::of(word).commands)
             .any(|words| reaches(&words, deep - 1, hit))
+}
+
+/// Whether a word is the sign of a redirection, behind which its file stands.
+fn is_redirection(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| "<>|&".contains(c))
 }
 
 /// The name of a program without its path.
@@ -203,6 +219,11 @@ mod tests {
             ("git log > x", false),
             ("git log < x", false),
             ("git 'log", false),
+            ("git log # '\nrm x # '", false),
+            ("git log \"${x#'\"'}\"; rm x \\'", false),
+            ("git log >&1/../x", false),
+            ("'git x/../y'", false),
+            ("git\rx/../y", false),
             ("git \"log", false),
             ("git log\\", false),
             ("X=1 git log", false),
@@ -255,6 +276,14 @@ mod tests {
             "f() { rm x; }; f",
             "rm x 'and no end",
             "bash <<E\nrm x\nE",
+            "cat <<E\nit's\nE\nrm x",
+            "ls # it's\nrm x",
+            "echo $'it\\'s'; rm x",
+            "> y rm x",
+            "2>&1 <y X+=1 rm x",
+            "trap 'rm x' EXIT",
+            "coproc rm x",
+            "function f { rm x; }",
         ] {
             assert!(touches(&patterns, &Line::of(line)), "{line}");
         }

@@ -10,7 +10,7 @@ pub struct Line {
     /// The files that it writes or reads by redirection.
     pub files: Vec<String>,
     /// Whether it is commands one after the other and nothing else: no substitution, no redirection to or from a
-    /// file, no quote that does not close.
+    /// file, no quote that does not close, no comment, of a variable nothing but its name.
     pub plain: bool,
 }
 
@@ -23,6 +23,8 @@ struct Frame {
     quoted: bool,
     /// The next word is the file of a redirection.
     redirected: bool,
+    /// The next word ends a here-document.
+    documented: bool,
     /// What ends it.
     close: Option<char>,
 }
@@ -31,6 +33,8 @@ struct Reader<'a> {
     rest: &'a str,
     outer: Vec<Frame>,
     frame: Frame,
+    /// The words that end the here-documents which begin with the next line; `None` within one.
+    documents: Option<Vec<String>>,
     line: Line,
 }
 
@@ -38,10 +42,15 @@ impl Line {
     /// Reads a line.
     #[must_use]
     pub fn of(text: &str) -> Self {
+        Self::read(text, Some(Vec::new()))
+    }
+
+    fn read(text: &str, documents: Option<Vec<String>>) -> Self {
         let mut reader = Reader {
             rest: text,
             outer: Vec::new(),
             frame: Frame::default(),
+            documents,
             line: Self {
                 plain: !text.chars().any(is_odd),
                 ..Self::default()
@@ -92,15 +101,26 @@ impl Reader<'_> {
             }
             '`' => self.backtick(),
             '$' if self.took("(") => self.substitute(')'),
+            '$' if self.rest.starts_with('{') => self.variable(),
             _ => self.push(c),
         }
     }
 
     fn bare(&mut self, c: char) {
         match c {
-            ' ' | '\t' | '\r' => self.end_word(),
+            ' ' | '\t' => self.end_word(),
+            '\r' => {
+                // To a shell it is a letter as any other.
+                self.line.plain &= self.rest.is_empty() || self.rest.starts_with('\n');
+                self.end_word();
+            }
+            '#' if self.frame.word.is_none() => self.comment(),
             '&' if self.took(">") => self.redirect('>'),
-            '\n' | ';' | '|' | '&' => self.end_command(),
+            '\n' => {
+                self.end_command();
+                self.here_documents();
+            }
+            ';' | '|' | '&' => self.end_command(),
             '"' => {
                 self.frame.word.get_or_insert_default();
                 self.frame.quoted = true;
@@ -113,8 +133,9 @@ impl Reader<'_> {
             },
             '`' => self.backtick(),
             '$' | '<' | '>' if self.took("(") => self.substitute(')'),
-            // Escapes in such quotes are not undone here.
-            '$' if self.rest.starts_with(['\'', '"']) => self.line.plain = false,
+            '$' if self.took("'") => self.escaped_quotes(),
+            '$' if self.rest.starts_with('"') => self.line.plain = false,
+            '$' if self.rest.starts_with('{') => self.variable(),
             '<' | '>' => self.redirect(c),
             '(' => {
                 self.end_command();
@@ -138,6 +159,61 @@ impl Reader<'_> {
             word.push_str(self.rest);
             self.rest = "";
             self.line.plain = false;
+        }
+    }
+
+    /// `$'...'`. What the escapes stand for is not looked at here, only where it ends.
+    fn escaped_quotes(&mut self) {
+        self.line.plain = false;
+        self.frame.word.get_or_insert_default();
+        while let Some(c) = self.next().filter(|c| *c != '\'') {
+            self.push(c);
+            if c == '\\'
+                && let Some(escaped) = self.next()
+            {
+                self.push(escaped);
+            }
+        }
+    }
+
+    /// `${...}`: shells differ in how they read quotes in it, and some run what is in the variable.
+    fn variable(&mut self) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let inner = self.rest.trim_start_matches('{');
+        self.line.plain &= inner.len() + 1 == self.rest.len()
+            && inner.trim_start_matches(is_name).starts_with('}');
+        self.push('$');
+    }
+
+    /// A comment; some shells have none where a person may type.
+    fn comment(&mut self) {
+        self.line.plain = false;
+        let ticked = self.frame.close == Some('`');
+        let ends = |c: char| c == '\n' || ticked && c == '`';
+        self.rest = self.rest.find(ends).map_or("", |at| &self.rest[at..]);
+    }
+
+    /// Takes the here-documents that begin here. They may be scripts, and their quotes end with them.
+    fn here_documents(&mut self) {
+        for end in self
+            .documents
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+        {
+            let rest = self.rest;
+            let (mut body, mut after) = (rest, "");
+            let mut at = 0;
+            for line in rest.split_inclusive('\n') {
+                let said = line.trim_end_matches('\n').trim_start_matches('\t');
+                if said == end || end.strip_prefix('-') == Some(said) {
+                    (body, after) = (&rest[..at], &rest[at + line.len()..]);
+                    break;
+                }
+                at += line.len();
+            }
+            self.rest = after;
+            self.line.commands.extend(Line::read(body, None).commands);
         }
     }
 
@@ -179,19 +255,16 @@ impl Reader<'_> {
         let length = self.rest.len() - self.rest.trim_start_matches(['<', '>', '|', '&']).len();
         let (more, rest) = self.rest.split_at(length);
         self.rest = rest;
-        if more.ends_with('&')
-            && self
-                .rest
-                .starts_with(|c: char| c.is_ascii_digit() || c == '-')
-        {
-            self.rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        let ends = |rest: &&str| {
+            rest.is_empty() || rest.starts_with([' ', '\t', '\n', ';', '|', '&', ')'])
+        };
+        let other = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        if more.ends_with('&') && other.len() < rest.len() && ends(&other) {
+            self.rest = other;
             return;
         }
         self.rest = rest.trim_start_matches([' ', '\t']);
         let nowhere = self.rest.strip_prefix("/dev/null");
-        let ends = |rest: &&str| {
-            rest.is_empty() || rest.starts_with([' ', '\t', '\n', ';', '|', '&', ')'])
-        };
         if let Some(rest) = nowhere.filter(ends) {
             self.rest = rest;
             return;
@@ -200,12 +273,18 @@ impl Reader<'_> {
         self.frame.words.push(format!("{sign}{more}"));
         // The word of a here-document is no file.
         self.frame.redirected = !more.starts_with('<');
+        self.frame.documented = sign == '<' && more == "<";
     }
 
     fn end_word(&mut self) {
         if let Some(word) = self.frame.word.take() {
             if std::mem::take(&mut self.frame.redirected) {
                 self.line.files.push(word.clone());
+            }
+            if std::mem::take(&mut self.frame.documented)
+                && let Some(documents) = &mut self.documents
+            {
+                documents.push(word.clone());
             }
             self.frame.words.push(word);
         }
@@ -263,8 +342,8 @@ mod tests {
             ),
             ("ls >&-", &["ls"]),
             (
-                "git log --format='%h' $HOME ${X:-y}",
-                &["git|log|--format=%h|$HOME|${X:-y}"],
+                "git log --format='%h' $HOME \"${X}\" a#b",
+                &["git|log|--format=%h|$HOME|${X}|a#b"],
             ),
         ];
         for (text, want) in cases {
@@ -289,12 +368,24 @@ mod tests {
             ("echo a >>.env 2>&1", &["echo|a|>>|.env"]),
             ("echo a >& b", &["echo|a|>&|b"]),
             ("echo a >/dev/nullx", &["echo|a|>|/dev/nullx"]),
-            ("cat <<EOF\nrm x\nEOF", &["cat|<<|EOF", "rm|x", "EOF"]),
+            ("cat <<EOF\nrm x\nEOF", &["cat|<<|EOF", "rm|x"]),
+            (
+                "cat <<'E' <<-F; a\nit's\nE\n<<G \"\n\tF\nrm x",
+                &["cat|<<|E|<<|-F", "a", "its\n", "<<|G|\n", "rm|x"],
+            ),
+            ("cat <<E\nrm x", &["cat|<<|E", "rm|x"]),
+            ("git log # 'a\nrm x # b'", &["git|log", "rm|x"]),
+            ("a `b # c` d", &["b", "a||d"]),
+            ("git log ${x@P}", &["git|log|${x@P}"]),
+            ("git \"${x#'\"'}\"", &["git|${x#'}\""]),
+            ("git log >&1x", &["git|log|>&|1x"]),
+            ("git\rlog", &["git|log"]),
             ("echo 'a; rm x", &["echo|a; rm x"]),
             ("echo \"a; rm x", &["echo|a; rm x"]),
             ("echo $(rm", &["rm", "echo|"]),
             ("echo a\\", &["echo|a"]),
             (r"$'\x72m' x", &[r"\x72m|x"]),
+            (r"a $'b\'c'; rm x", &[r"a|b\'c", "rm|x"]),
             ("git status\u{8}\u{8}", &["git|status\u{8}\u{8}"]),
             ("git\0status", &["git\0status"]),
         ];
