@@ -38,6 +38,16 @@ pub struct Tool<'a> {
     pub content: Option<&'a RawValue>,
 }
 
+/// Where the shells of systems are; empty for one that is found by its name.
+const PLACES: &[&str] = &[
+    "",
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/opt/homebrew/bin",
+    "/run/current-system/sw/bin",
+];
+
 /// Shells, whose script is what is run.
 const SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
 
@@ -132,15 +142,20 @@ impl Subject {
     }
 }
 
-/// The script that a shell is given on its command line.
+/// The script that one of the system's shells is given on its command line, where that is all it is given.
 fn script(words: &[String]) -> Option<&str> {
-    let (program, arguments) = words.split_first()?;
-    let name = program.rsplit('/').next()?;
-    let flags = |word: &&String| word.starts_with('-') && !word.starts_with("--");
-    let last = arguments.iter().take_while(flags).count();
-    let given = arguments[..last].iter().any(|flags| flags.contains('c'));
-    let script = arguments.get(last)?;
-    (SHELLS.contains(&name) && given).then_some(script)
+    let [program, flags @ .., script] = words else {
+        return None;
+    };
+    let (place, name) = program.rsplit_once('/').unwrap_or(("", program));
+    // Others have values behind them, or change what is run.
+    let is_usual = |word: &String| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|c| "ceilux".contains(c))
+    };
+    let given = flags.last().is_some_and(|flag| flag.contains('c'));
+    let is_own = PLACES.contains(&place) && SHELLS.contains(&name);
+    (is_own && given && flags.iter().all(is_usual)).then_some(script)
 }
 
 #[cfg(test)]
@@ -166,6 +181,16 @@ mod tests {
                 "bash x.sh -c ls",
             ),
             (r#"{"command":["bash","--norc"]}"#, "bash --norc"),
+            (r#"{"command":["./bash","-c","ls"]}"#, "./bash -c ls"),
+            (r#"{"command":["bash","-c","--","ls"]}"#, "bash -c -- ls"),
+            (
+                r#"{"command":["bash","-c","$0 x","rm"]}"#,
+                "bash -c '$0 x' rm",
+            ),
+            (
+                r#"{"command":["fish","-c","ls","-c","rm x"]}"#,
+                "fish -c ls -c 'rm x'",
+            ),
             (r#"{"command":"ls","cmd":"rm x"}"#, "ls\nrm x"),
             (r#"{"command":"ls","cmd":"ls"}"#, "ls"),
         ] {
