@@ -24,7 +24,7 @@ use super::turn::{ChunkSink, Names, Turn};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, McpServer, Recovery, Rung, SessionOptions, Strategy};
-pub use asks::{Ask, Asked};
+pub use asks::{Ask, Asked, MOST_ASKS};
 pub use granted::Granted;
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};

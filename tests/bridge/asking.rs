@@ -222,3 +222,38 @@ fn who_cannot_be_asked_is_not() {
     );
     server.finish();
 }
+
+#[test]
+fn more_questions_than_anybody_answers_are_refused() {
+    let asked = |n: u32| {
+        let tool = json!({"toolCallId": format!("t{n}"), "title": "x", "kind": "execute"});
+        let options = json!([{"optionId": "y", "name": "y", "kind": "allow_once"},
+                             {"optionId": "n", "name": "n", "kind": "reject_once"}]);
+        json!({"ask": {"id": n, "method": "session/request_permission",
+               "params": {"toolCall": tool, "options": options}}})
+    };
+    let frame = |n| {
+        let ask = asked(n)["ask"].take();
+        let mut frame =
+            json!({"jsonrpc": "2.0", "id": n, "method": ask["method"], "params": ask["params"]});
+        frame["params"]["sessionId"] = "{session}".into();
+        json!({ "frame": frame })
+    };
+    let mut steps: Vec<Value> = (1..=256).map(frame).collect();
+    // Waits for its answer.
+    steps.extend([asked(257), end("end_turn")]);
+    let mut server = asking(
+        &["--permissions", "ask"],
+        &json!({"session/prompt": [steps]}),
+    );
+    let turn = server.prompt("go");
+    for _ in 0..256 {
+        server.asked("permission/request");
+        server.notification("$/cancelRequest");
+    }
+    let last = permission(&turn);
+    assert!(last["reason"].is_string(), "{last}");
+    let log = server.finish().log;
+    let refused = json!({"outcome": {"outcome": "selected", "optionId": "n"}});
+    assert!(heard(&log).contains(&&refused));
+}

@@ -33,6 +33,11 @@ impl Asks {
         AskId(self.last)
     }
 
+    /// How many of those outside of sessions are open.
+    pub(super) fn open_outside(&self) -> usize {
+        self.outside.len()
+    }
+
     /// When the first of those outside of sessions is given up.
     pub(super) fn due(&self) -> Option<(Instant, &'static str)> {
         let first = self.outside.iter().filter_map(|ask| ask.until).min()?;

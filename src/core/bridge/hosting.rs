@@ -22,6 +22,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+/// How many requests of a session may wait for their answers.
+const MOST_WANTED: usize = 1024;
+
 /// What the bridge knows of it.
 #[derive(Debug, Default)]
 pub(super) struct Hosting {
@@ -100,6 +103,11 @@ impl Bridge {
         if !offer.covers(&request) {
             let message = "acpipe does not serve this here: nobody offered it to the agent";
             self.give_agent(&key, Err(&Error::new(ErrorKind::MethodNotFound, message)));
+            return;
+        }
+        if session.owed >= MOST_WANTED {
+            let message = "too many files and terminals are waited for; wait for the answers first";
+            self.give_agent(&key, Err(&Error::new(ErrorKind::Overloaded, message)));
             return;
         }
         self.hosting.last += 1;

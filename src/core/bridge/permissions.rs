@@ -11,12 +11,15 @@ use crate::core::inquiry::Inquiry;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{Effect, Subject, Verdict};
-use crate::core::session::Asked;
+use crate::core::session::{Asked, MOST_ASKS};
 use crate::proto::wire::{
     AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams, Protocol,
 };
 use std::time::Instant;
 use tracing::warn;
+
+/// Why one question more is not asked.
+pub(super) const FULL: &str = "too many questions are open already";
 
 /// What is to be done with a question.
 enum Course {
@@ -191,17 +194,34 @@ impl Bridge {
         let policy = &self.settings.policy;
         let verdict = self.verdict(id, subject);
         let is_form = permission.form.is_some();
+        let session = self.sessions.get(id);
+        let full = session.is_some_and(|session| session.asks.len() >= MOST_ASKS);
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
             Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
-            _ if is_gate(subject, permission) && self.client.questions => return Course::Inquire,
+            _ if is_gate(subject, permission) && self.client.questions && !full => {
+                return Course::Inquire;
+            }
             _ if is_form => (
                 false,
-                format!("{}, and the client answers no questions", verdict.by),
+                format!(
+                    "{}, and {}",
+                    verdict.by,
+                    if full {
+                        FULL
+                    } else {
+                        "the client answers no questions"
+                    }
+                ),
             ),
-            Effect::Ask if self.client.permissions => return Course::Ask(verdict.by),
+            Effect::Ask if self.client.permissions && !full => return Course::Ask(verdict.by),
             Effect::Ask => {
-                let by = format!("{}, and the client cannot be asked", verdict.by);
+                let why = if full {
+                    FULL
+                } else {
+                    "the client cannot be asked"
+                };
+                let by = format!("{}, and {why}", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
             Effect::Allow => (true, verdict.by),

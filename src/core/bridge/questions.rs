@@ -1,6 +1,7 @@
 //! Questions to the user: those that ask for no permission, and the answers to all of them.
 
 use super::asks::Asking;
+use super::permissions::FULL;
 use super::{Bridge, Call, waits::ms};
 use crate::core::ask::{ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
@@ -8,7 +9,7 @@ use crate::core::error::clip;
 use crate::core::event::{Elicitation, PermissionOption};
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision, choose, elicitation};
-use crate::core::session::Asked;
+use crate::core::session::{Asked, MOST_ASKS};
 use crate::core::turn::Question;
 use crate::proto::json::to_raw;
 use crate::proto::wire::{
@@ -49,6 +50,16 @@ impl Bridge {
             }
             return;
         };
+        let open = self.sessions.get(&id).map(|session| session.asks.len());
+        if open.unwrap_or(self.asks.open_outside()) >= MOST_ASKS {
+            let by = By::Policy(FULL.to_owned());
+            let declined = Decision::of(false, false, &elicitation(), by);
+            if let Some(agent) = &mut self.agent {
+                let out = &mut agent.out;
+                agent.dialect.elicited(&asked.question, &declined, out);
+            }
+            return;
+        }
         let title = asked.inquiry.message.clone();
         let mut shown = None;
         if let Some(session) = self.sessions.get_mut(&id) {

@@ -10,6 +10,9 @@ use crate::proto::wire::LedgerEntry;
 use serde_json::value::RawValue;
 use std::time::Instant;
 
+/// How many questions of a session may be open at once: no person answers more.
+pub const MOST_ASKS: usize = 256;
+
 /// A request to the client that waits for its answer.
 #[derive(Debug)]
 pub struct Ask {
