@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-pub use surrogates::Surrogates;
-use surrogates::{units, without_halves};
+use surrogates::units;
+pub use surrogates::{Surrogates, without_halves};
 pub use upto::prefix;
 
 /// A JSON string as it stood in its line, quotes and escapes included.

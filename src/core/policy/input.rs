@@ -2,6 +2,7 @@
 //!
 //! Agents name the same thing in many ways. The input is walked through, and nothing else of it is kept.
 
+use crate::proto::json::without_halves;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -16,6 +17,8 @@ pub struct Found {
     pub commands: Vec<Words>,
     /// Whether all of it was understood.
     pub whole: bool,
+    /// Whether it was not even read to its end: there may be anything.
+    pub unread: bool,
 }
 
 /// A command, as it is written.
@@ -71,13 +74,17 @@ impl Found {
             ..Self::default()
         };
         for raw in raw {
-            let mut json = serde_json::Deserializer::from_str(raw.get());
+            // No reader agrees with another on what half a character is.
+            let said = without_halves(raw.get());
+            found.whole &= said == raw.get();
+            let mut json = serde_json::Deserializer::from_str(&said);
             let walk = Walk {
                 found: &mut found,
                 about: About::Else,
                 deep: 0,
             };
             let walked = walk.deserialize(&mut json);
+            found.unread |= walked.is_err();
             found.whole &= walked.is_ok();
         }
         found
@@ -278,6 +285,7 @@ mod tests {
         assert!(!found(r#"{"command":["kill",9]}"#).whole);
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         assert!(!found(&deep).whole);
-        assert!(!found(r#"{"path":"\ud800"}"#).whole);
+        let half = found(r#"{"path":"\ud800","x":"\ud800","command":"rm x"}"#);
+        assert!(!half.whole && !half.unread && half.commands.len() == 1);
     }
 }

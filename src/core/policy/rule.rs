@@ -128,7 +128,7 @@ impl Rule {
             if allows {
                 !subject.paths.is_empty() && paths.all(on_path)
             } else {
-                paths.any(on_path)
+                subject.unread || paths.any(on_path)
             }
         };
         let on_command = if allows { covers } else { touches };
@@ -147,6 +147,7 @@ impl Rule {
             && (self.titles.is_empty() || self.titles.iter().any(|pattern| wild(pattern, title)))
             && (self.paths.is_empty() || on_paths())
             && (self.commands.is_empty()
+                || !allows && subject.unread
                 || line.is_some_and(|line| on_command(&self.commands, line)))
     }
 }

@@ -5,6 +5,7 @@ use super::line::Line;
 use super::names;
 use super::path::{Normal, normal};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 
 /// Something that an agent wants to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Subject {
     pub cwd: String,
     /// Whether a path or the command can be read in more than one way, so that no rule can allow it by these.
     pub unclear: bool,
+    /// Whether it may name more than could be read, so that rules that refuse by a path or a command fit.
+    pub unread: bool,
 }
 
 /// What is known of a tool call.
@@ -48,6 +51,9 @@ const PLACES: &[&str] = &[
     "/run/current-system/sw/bin",
 ];
 
+/// How many directories are tried as those that paths are relative to.
+const BASES: usize = 4;
+
 /// Shells, whose script is what is run.
 const SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
 
@@ -69,6 +75,7 @@ impl Subject {
             title: tool.title.map(str::to_owned),
             cwd: cwd.to_owned(),
             unclear: !found.whole,
+            unread: found.unread,
             ..Self::default()
         };
         for words in found.commands {
@@ -85,7 +92,7 @@ impl Subject {
                 .is_some_and(|input| !matches!(input.get(), "{}" | "null"));
             subject.unclear |= told || title.ends_with('…') || title.ends_with("...");
         }
-        let bases: Vec<String> = if subject.command.is_some() {
+        let mut bases: Vec<String> = if subject.command.is_some() {
             found.directories
         } else {
             Vec::new()
@@ -93,6 +100,8 @@ impl Subject {
         for directory in &bases {
             subject.add_path(directory, cwd);
         }
+        subject.unread |= bases.len() > BASES;
+        bases.truncate(BASES);
         let files = subject.command.as_deref().map(|line| Line::of(line).files);
         for path in found.paths.into_iter().chain(files.into_iter().flatten()) {
             subject.add_path(&path, cwd);
@@ -101,6 +110,8 @@ impl Subject {
                 subject.add_path(&path, &base);
             }
         }
+        subject.unclear |= subject.unread;
+        subject.keep_each_once();
         subject
     }
 
@@ -115,11 +126,17 @@ impl Subject {
         self.unclear |= !clear;
         // Programs end a path where it has a NUL.
         let cut = path.split('\0').next().unwrap_or_default();
-        for path in [cut, &path] {
-            if !self.paths.iter().any(|known| known == path) {
-                self.paths.push(path.to_owned());
-            }
+        self.paths.push(cut.to_owned());
+        if cut.len() < path.len() {
+            self.paths.push(path);
         }
+    }
+
+    fn keep_each_once(&mut self) {
+        let mut known = HashSet::new();
+        let is_new: Vec<bool> = self.paths.iter().map(|path| known.insert(path)).collect();
+        let mut is_new = is_new.into_iter();
+        self.paths.retain(|_| is_new.next().unwrap_or(true));
     }
 
     /// A command beside those that are known: each is looked at.
@@ -202,6 +219,20 @@ mod tests {
             assert_eq!(subject.command.as_deref(), Some(want), "{input}");
             assert!(!subject.unclear, "{input}");
         }
+    }
+
+    #[test]
+    fn many_paths_take_no_more_than_their_time() {
+        let paths: Vec<_> = (0..200_000).map(|n| format!("p{n:06}")).collect();
+        let input = serde_json::json!({"command": "x", "cwd": paths, "paths": paths}).to_string();
+        let tool = Tool {
+            input: Some(raw(&input)),
+            ..Tool::default()
+        };
+        let since = std::time::Instant::now();
+        let subject = Subject::of_tool(&tool, "/w");
+        assert!(since.elapsed().as_secs() < 30);
+        assert!(subject.unread && subject.paths.len() == 1_000_000);
     }
 
     #[test]

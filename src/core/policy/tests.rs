@@ -546,3 +546,27 @@ fn a_command_is_not_allowed_by_less_than_its_words() {
         .unwrap();
     assert_eq!(policy.judge(&of("read", &call)).effect, Effect::Deny);
 }
+
+#[test]
+fn what_cannot_be_read_is_refused_by_what_it_may_be() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for before in ["1e999", deep.as_str()] {
+        let input = format!(r#"{{"x":{before},"command":"rm x","path":".env"}}"#);
+        let tool = Tool {
+            kind: Some("execute"),
+            input: Some(serde_json::from_str(&input).unwrap()),
+            ..Tool::default()
+        };
+        let subject = Subject::of_tool(&tool, "/w");
+        for entry in ["Bash(rm:*)", "execute(rm:*)"] {
+            let mut policy = Policy::default();
+            policy.add_listed(entry, "list", Effect::Deny).unwrap();
+            assert_eq!(policy.judge(&subject).effect, Effect::Deny, "{before}");
+        }
+        let mut policy = Policy::default();
+        let mut rule = Rule::new("r".into(), Effect::Deny);
+        rule.path("**/.env", None).unwrap();
+        policy.add(rule);
+        assert_eq!(policy.judge(&subject).effect, Effect::Deny, "{before}");
+    }
+}
