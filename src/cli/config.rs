@@ -6,7 +6,7 @@ mod table;
 use super::Mistake;
 use super::args::PermissionArgs;
 use crate::core::policy::Policy;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use table::{Fault, Table};
 
@@ -36,7 +36,7 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     let Some(file) = named.map(Path::to_owned).or_else(usual) else {
         return Ok(None);
     };
-    match std::fs::read_to_string(&file) {
+    match text_of(&file) {
         Ok(text) => Ok(Some((file, text))),
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
@@ -46,6 +46,32 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
             );
             Err(Mistake(message).into())
         }
+    }
+}
+
+/// How large a file of settings may be: what is larger is another file, or a device without an end.
+const LARGEST: u64 = 1 << 20;
+
+/// The text of a file of settings, without the mark that some editors begin it with.
+///
+/// # Errors
+/// It cannot be read, is no text, or is too large to be settings.
+pub fn text_of(file: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let mut content = std::fs::File::open(file)?.take(LARGEST + 1);
+    content.read_to_end(&mut bytes)?;
+    let wrong = |why: &str| Err(io::Error::new(ErrorKind::InvalidData, why));
+    if bytes.len() as u64 > LARGEST {
+        return wrong("it has more than 1 MiB: is it another file?");
+    }
+    match String::from_utf8(bytes) {
+        Ok(mut text) => {
+            if text.starts_with('\u{feff}') {
+                text.remove(0);
+            }
+            Ok(text)
+        }
+        Err(_) => wrong("it is not UTF-8 text"),
     }
 }
 

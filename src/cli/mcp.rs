@@ -1,6 +1,7 @@
 //! The MCP servers of a file, as `.mcp.json` has them.
 
 use super::Mistake;
+use super::config::text_of;
 use super::logs::Secrets;
 use crate::proto::wire::{McpServer, McpServersByName};
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use std::path::Path;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
-    mcp_servers: McpServersByName,
+    mcp_servers: Option<McpServersByName>,
 }
 
 /// The servers of a file, none where there is no file. No log shows their values.
@@ -22,17 +23,15 @@ pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<Mcp
         return Ok(Vec::new());
     };
     let mistake = |why: &str| Mistake(format!("--mcp-config: {}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| mistake(&error.to_string()))?;
-    let File {
-        mcp_servers: McpServersByName(servers),
-    } = read(&text).map_err(|why| mistake(&why))?;
+    let text = text_of(file).map_err(|error| mistake(&error.to_string()))?;
+    let servers = read(&text).map_err(|why| mistake(&why))?;
     secrets.learn_servers(&servers);
     Ok(servers)
 }
 
-fn read(text: &str) -> Result<File, String> {
+fn read(text: &str) -> Result<Vec<McpServer>, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let file = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let file: File = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let why = error.into_inner().to_string();
         if path == "." {
@@ -42,7 +41,12 @@ fn read(text: &str) -> Result<File, String> {
         }
     })?;
     reader.end().map_err(|error| error.to_string())?;
-    Ok(file)
+    match file.mcp_servers {
+        Some(McpServersByName(servers)) => Ok(servers),
+        None => {
+            Err("it has no mcpServers: {\"mcpServers\": {\"NAME\": {…}}} is its form".to_owned())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,7 +57,8 @@ mod tests {
     fn what_is_wrong_in_a_file_is_named_with_its_line() {
         for (text, want) in [
             ("", "EOF while parsing"),
-            ("{}", "missing field `mcpServers`"),
+            ("{}", "it has no mcpServers: "),
+            (r#"{"mcpservers": {}}"#, "it has no mcpServers: "),
             (r#"{"mcpServers": {}} x"#, "trailing characters"),
             (
                 r#"{"mcpServers": []}"#,

@@ -209,10 +209,13 @@ fn run_takes_a_file_and_says_what_is_wrong_with_it() {
     assert_eq!(run(&file).status.code(), Some(0));
     let log = world.log();
     assert_eq!(given(&log, "session/new")[0][0]["name"], "ours");
+    let marked = world.file("marked.json", "\u{feff}{\"mcpServers\": {}}");
+    assert_eq!(run(&marked).status.code(), Some(0));
     let wrong = world.file("wrong.json", r#"{"mcpServers": {"a": {"command": 7}}}"#);
     for (file, why) in [
         (wrong.as_str(), "mcpServers.a.command: a text is needed"),
         ("/nowhere/mcp.json", "/nowhere/mcp.json: No such file"),
+        ("/dev/zero", "/dev/zero: it has more than 1 MiB"),
     ] {
         let out = run(file);
         let stderr = String::from_utf8(out.stderr).unwrap();

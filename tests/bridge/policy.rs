@@ -104,16 +104,16 @@ fn a_wrong_configuration_starts_nothing() {
     assert!(outcome.stderr.starts_with(&wanted), "{}", outcome.stderr);
     assert_eq!(outcome.log, Vec::<Value>::new());
 
-    let run = Run::new(&["run", "--config", "/nowhere/config.toml"]).script(&asking(LINES));
-    let outcome = run.arg("go").go().expect(2);
-    assert!(
-        outcome
-            .stderr
-            .contains("the configuration /nowhere/config.toml cannot be read"),
-        "{}",
-        outcome.stderr
-    );
-    assert_eq!(outcome.log, Vec::<Value>::new());
+    for (file, why) in [
+        ("/nowhere/config.toml", "No such file"),
+        ("/dev/zero", "it has more than 1 MiB"),
+    ] {
+        let run = Run::new(&["run", "--config", file]).script(&asking(LINES));
+        let outcome = run.arg("go").go().expect(2);
+        let wanted = format!("the configuration {file} cannot be read: {why}");
+        assert!(outcome.stderr.contains(&wanted), "{}", outcome.stderr);
+        assert_eq!(outcome.log, Vec::<Value>::new());
+    }
 }
 
 #[test]
