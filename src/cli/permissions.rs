@@ -125,10 +125,15 @@ fn cells(row: &Row) -> [String; COLUMNS] {
         (_, true) => "allowed",
         (_, false) => "refused",
     };
+    // What acpipe serves has one word, whoever decided; a tool of the agent's has its name.
+    let tool = match entry.what.as_str() {
+        "permission" | "question" => entry.tool_name.as_deref().unwrap_or(&entry.what),
+        served => served,
+    };
     [
         exact(&row.at),
         visible(&row.session_id),
-        one_line(entry.tool_name.as_deref().unwrap_or(&entry.what)),
+        one_line(tool),
         decision.to_owned(),
         one_line(&entry.by),
         one_line(entry.rule.as_deref().unwrap_or_default()),
@@ -170,6 +175,15 @@ mod tests {
                     ..entry.clone()
                 },
                 ["Bash", "allowed", "/a, /b"],
+            ),
+            (
+                LedgerEntry {
+                    what: "writeFile".to_owned(),
+                    tool_name: Some("fs/writeTextFile".to_owned()),
+                    command: None,
+                    ..entry.clone()
+                },
+                ["writeFile", "refused", "/a, /b"],
             ),
             (
                 LedgerEntry {
