@@ -31,6 +31,9 @@ impl CommandPattern {
     /// It is not one command: it could never fit.
     pub fn new(text: &str) -> Result<Self, String> {
         let line = Line::of(text);
+        if line.plain && line.commands.is_empty() {
+            return Err(format!("{text:?} names no command: * is every command"));
+        }
         let [words] = line.commands.as_slice() else {
             return Err(format!(
                 "{text:?} is not one command: lines are split at ; & | and line ends, and each command is looked at by \

@@ -363,7 +363,7 @@ fn lists_that_cannot_be_held_are_refused() {
         ("Raed", "did you mean \"Read\"?"),
         ("Bash(git", "no closing parenthesis"),
         ("Bash(a | b)", "not one command"),
-        ("Bash()", "not one command"),
+        ("Bash()", "names no command"),
         ("Edit()", "names nothing"),
         (
             "WebFetch(domain:x.org)",
