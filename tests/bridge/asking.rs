@@ -199,6 +199,8 @@ fn an_answer_that_is_none_refuses() {
         assert_eq!(data["approved"], false, "{answer}");
         let reason = data["reason"].as_str().unwrap();
         assert!(reason.contains("the client's answer is none"), "{reason}");
+        // In the words of the protocol, not of the code.
+        assert!(!reason.contains("Permission"), "{reason}");
         server.finish();
     }
 }

@@ -77,7 +77,7 @@ pub enum OfferedKind {
 
 /// The client's answer to `permission/request`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "{outcome}")]
 pub struct PermissionAnswer {
     /// What was chosen.
     pub outcome: PermissionOutcome,
@@ -88,7 +88,8 @@ pub struct PermissionAnswer {
 #[serde(
     tag = "outcome",
     rename_all = "camelCase",
-    rename_all_fields = "camelCase"
+    rename_all_fields = "camelCase",
+    expecting = "{outcome: \"selected\", optionId} or {outcome: \"cancelled\"}"
 )]
 pub enum PermissionOutcome {
     /// One of the options.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// `initialize.capabilities.fs`: which files the client serves.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "{readTextFile, writeTextFile}")]
 pub struct FileCapabilities {
     /// The client answers `fs/readTextFile`.
     #[serde(default)]
