@@ -285,6 +285,12 @@ impl Turn {
         self.messages.all_text()
     }
 
+    /// Whether there is a tool call of this id.
+    #[must_use]
+    pub fn has_call(&self, id: &str) -> bool {
+        self.tools.knows(id)
+    }
+
     /// Whether an update is about a tool call of this turn.
     #[must_use]
     pub fn knows(&self, update: &Update<'_>) -> bool {

@@ -264,16 +264,19 @@ fn a_line_is_for_the_shell_and_only_the_last_of_its_output_is_kept() {
 /// What is left behind after a test fails it: see the harness.
 #[test]
 fn what_is_killed_ends_and_can_be_read() {
-    let stubborn = "trap '' TERM; echo here; while :; do sleep 1; done";
+    let stubborn = "trap '' TERM; touch deaf; while :; do sleep 1; done";
     let steps = [
         run(stubborn),
+        // One that is killed before it is deaf ends by the first signal.
+        run("until test -e deaf; do sleep 0.01; done"),
+        want("terminal/wait_for_exit", &json!({"terminalId": "terminal-2"})),
         terminal("kill"),
         terminal("wait_for_exit"),
         terminal("output"),
     ];
     let (answers, _) = Place::new().answers(&["--timeout", "terminate=100ms"], &steps);
-    assert_eq!(answers[2], json!({"exitCode": null, "signal": "SIGKILL"}));
-    assert_eq!(answers[3]["exitStatus"], answers[2]);
+    assert_eq!(answers[4], json!({"exitCode": null, "signal": "SIGKILL"}));
+    assert_eq!(answers[5]["exitStatus"], answers[4]);
 }
 
 #[test]
@@ -692,6 +695,28 @@ fn what_is_set_for_a_command_is_judged_and_shown() {
         asked["toolCall"]["input"]["command"],
         "PATH='/tmp/e vil' git status"
     );
+    server.reply(&id, &json!({"outcome": {"outcome": "cancelled"}}));
+    server.turn(&prompt);
+    server.finish();
+}
+
+#[test]
+fn what_an_agent_announced_before_is_not_shown_as_what_is_asked() {
+    let place = Place::new();
+    let path = place.path("x");
+    let lie = json!({"title": "Harmless", "kind": "read", "rawInput": {"path": "/w/other"},
+        "content": [{"type": "diff", "path": "/w/other", "oldText": "a", "newText": "b"}]});
+    let steps = [
+        tool("host-1", &lie),
+        want("fs/write_text_file", &json!({"path": path, "content": "true words"})),
+    ];
+    let args = ["--serve", "fs", "--permissions", "ask"];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, asked) = server.asked("permission/request");
+    assert_eq!(asked["toolCall"]["title"], format!("Write {path}"));
+    assert_eq!(asked["toolCall"]["input"]["content"], "true words");
+    assert_eq!(asked["toolCall"]["content"], Value::Null);
     server.reply(&id, &json!({"outcome": {"outcome": "cancelled"}}));
     server.turn(&prompt);
     server.finish();

@@ -204,7 +204,13 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let agent_session = self.sessions.get(id).and_then(|s| s.agent_session());
+        let session = self.sessions.get(id);
+        // An agent that announced a call of this name would have its own words shown beside the question.
+        let mut tool = tool;
+        while session.is_some_and(|s| s.knows_call(&tool.id)) {
+            tool.id.to_mut().push('+');
+        }
+        let agent_session = session.and_then(|s| s.agent_session());
         let session = agent_session.unwrap_or_default().to_owned();
         let Some(open) = self.hosting.open.get_mut(&ticket) else {
             return;

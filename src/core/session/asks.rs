@@ -76,6 +76,14 @@ impl Session {
         Some((first, "answer"))
     }
 
+    /// Whether a turn that is under way has a tool call of this id.
+    #[must_use]
+    pub fn knows_call(&self, id: &str) -> bool {
+        let running = self.running.as_ref().map(|r| &r.turn);
+        let unprompted = self.unprompted.as_ref().map(|u| &u.turn);
+        running.into_iter().chain(unprompted).any(|turn| turn.has_call(id))
+    }
+
     /// Whether a turn that something was asked in is over.
     #[must_use]
     pub fn is_over(&self, turn_id: &str) -> bool {
