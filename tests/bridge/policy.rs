@@ -129,6 +129,9 @@ fn lists_of_tools_hold_for_acp_agents() {
     ]);
     let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
     assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+    // The run ends well, and yet something was not done.
+    let wanted = "acpipe: the policy refused the agent 2 tools: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
+    assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 
     let outcome = Run::new(&["run", "--allow-tool", "Bsh"])
         .script(&asking(LINES))

@@ -9,6 +9,7 @@ use crate::proto::json::{JsonStr, value};
 use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
 use crate::shell::{FULL, hand_over};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 
 /// How much is shown of a tool that runs, in characters.
@@ -26,6 +27,15 @@ pub struct View {
     blocks: u32,
     ends_with_newline: bool,
     held: Held,
+    refused: Refused,
+}
+
+/// What the policy refused though nobody saw it: the run may end well without what was wanted.
+#[derive(Default)]
+struct Refused {
+    questions: HashSet<String>,
+    /// By what, each once.
+    rules: Vec<String>,
 }
 
 /// While a person is asked something nothing else is shown on the terminal, unless it becomes too much.
@@ -47,6 +57,7 @@ impl View {
             blocks: 0,
             ends_with_newline: true,
             held: Held::default(),
+            refused: Refused::default(),
         }
     }
 
@@ -140,6 +151,9 @@ impl View {
 
     /// The next chunk, and the JSON of it.
     pub fn chunk(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
+        if let Chunk::DataPermission { id, data } = chunk {
+            self.decided(id, &value(data.0));
+        }
         match self.format {
             Format::Text => self.text(chunk),
             Format::Chunks => {
@@ -152,6 +166,18 @@ impl View {
                 self.out.extend_from_slice(b"\n\n");
             }
             Format::Json => {}
+        }
+    }
+
+    fn decided(&mut self, question: &str, data: &Value) {
+        if data["by"] != "policy" || data["approved"] != false {
+            return;
+        }
+        self.refused.questions.insert(question.to_owned());
+        if let Some(rule) = data["rule"].as_str()
+            && !self.refused.rules.iter().any(|known| known == rule)
+        {
+            self.refused.rules.push(rule.to_owned());
         }
     }
 
@@ -210,6 +236,12 @@ impl View {
             Format::Json => self.line(summary),
             Format::Text if !self.ends_with_newline => self.out.push(b'\n'),
             Format::Text | Format::Chunks | Format::Sse => {}
+        }
+        let rules = self.refused.rules.join("; ");
+        match self.refused.questions.len() {
+            0 => {}
+            1 => self.note(&format!("the policy refused the agent a tool: {rules}")),
+            n => self.note(&format!("the policy refused the agent {n} tools: {rules}")),
         }
         for error in &summary.errors {
             complain(&error.message);
