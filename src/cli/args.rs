@@ -105,7 +105,8 @@ pub enum Verb {
         git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
         acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
         acpipe run -c \"and now the tests\" -- opencode acp      go on where the last run here ended\n  \
-        acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n\n\
+        acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n  \
+        acpipe run --config ci.toml \"test\" -- opencode acp     by rules: docs/permissions.md has whole files\n\n\
         Ctrl-C cancels the turn; a second one kills the agent.\n\n\
         Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
         126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]

@@ -9,7 +9,8 @@ use std::path::PathBuf;
         acpipe permissions show --cwd .              what agents were allowed and refused here\n  \
         acpipe permissions show fix-tests --refused  what was refused in one session\n  \
         acpipe permissions show --json | jq -r 'select(.by == \"client\") | .command'\n\n\
-        What is allowed is said when an agent is started: acpipe run --permissions ask, say.")]
+        What is allowed is said when an agent is started: acpipe run --permissions ask, say, or rules in a file,\n\
+        --config FILE. docs/permissions.md has whole files to begin with.")]
 pub struct PermissionsArgs {
     #[command(subcommand)]
     pub verb: PermissionsVerb,
