@@ -279,10 +279,15 @@ impl Outlet for RunClient {
             Notice::AgentState(p) => p.waiting_for,
             Notice::SessionState(_) => None,
         };
-        if let Some(waiting) = waiting {
-            self.view.note(&waiting.note);
+        if let Some(note) = waiting.as_ref().and_then(told) {
+            self.view.note(note);
         }
     }
+}
+
+/// What a person is told of a wait; not that he is waited for: the question says that.
+fn told(waiting: &wire::Waiting) -> Option<&str> {
+    (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }
 
 impl Client for RunClient {
@@ -339,5 +344,28 @@ impl Client for RunClient {
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
         self.view.take_output(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_told_of_waits_but_for_his_own_answer() {
+        for (party, is_told) in [
+            (wire::Party::Agent, true),
+            (wire::Party::Tool, true),
+            (wire::Party::Acpipe, true),
+            (wire::Party::Client, false),
+        ] {
+            let waiting = wire::Waiting {
+                party,
+                stage: "prompt".to_owned(),
+                silent_ms: 10_000,
+                note: "waiting".to_owned(),
+            };
+            assert_eq!(told(&waiting), is_told.then_some("waiting"), "{party:?}");
+        }
     }
 }
