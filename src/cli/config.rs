@@ -32,8 +32,9 @@ pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
 fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     let usual = || Some(dirs::config_dir()?.join("acpipe").join("config.toml"));
     // A variable that is empty says nothing.
-    let named = named.filter(|file| !file.as_os_str().is_empty());
-    let Some(file) = named.map(Path::to_owned).or_else(usual) else {
+    let variable = std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty());
+    let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
+    let Some(file) = named.clone().or_else(usual) else {
         return Ok(None);
     };
     match text_of(&file) {

@@ -269,7 +269,10 @@ fn what_is_killed_ends_and_can_be_read() {
         run(stubborn),
         // One that is killed before it is deaf ends by the first signal.
         run("until test -e deaf; do sleep 0.01; done"),
-        want("terminal/wait_for_exit", &json!({"terminalId": "terminal-2"})),
+        want(
+            "terminal/wait_for_exit",
+            &json!({"terminalId": "terminal-2"}),
+        ),
         terminal("kill"),
         terminal("wait_for_exit"),
         terminal("output"),
@@ -708,7 +711,10 @@ fn what_an_agent_announced_before_is_not_shown_as_what_is_asked() {
         "content": [{"type": "diff", "path": "/w/other", "oldText": "a", "newText": "b"}]});
     let steps = [
         tool("host-1", &lie),
-        want("fs/write_text_file", &json!({"path": path, "content": "true words"})),
+        want(
+            "fs/write_text_file",
+            &json!({"path": path, "content": "true words"}),
+        ),
     ];
     let args = ["--serve", "fs", "--permissions", "ask"];
     let mut server = place.serve(&args, &json!({"permissions": true}), &steps);

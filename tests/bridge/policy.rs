@@ -78,6 +78,13 @@ fn the_command_line_goes_before_the_mode_and_not_before_rules() {
 }
 
 #[test]
+fn a_variable_that_is_empty_names_no_configuration() {
+    let run = Run::new(&["run"]).script(&asking(LINES));
+    let outcome = run.env("ACPIPE_CONFIG", "").arg("go").go().expect(0);
+    assert_eq!(answers(&outcome.log), ["y", "y", "y"]);
+}
+
+#[test]
 fn the_configuration_of_the_user_is_found() {
     let run = Run::new(&["run"]).script(&asking(LINES));
     let home = run.world.dir.join("config");

@@ -81,7 +81,10 @@ impl Session {
     pub fn knows_call(&self, id: &str) -> bool {
         let running = self.running.as_ref().map(|r| &r.turn);
         let unprompted = self.unprompted.as_ref().map(|u| &u.turn);
-        running.into_iter().chain(unprompted).any(|turn| turn.has_call(id))
+        running
+            .into_iter()
+            .chain(unprompted)
+            .any(|turn| turn.has_call(id))
     }
 
     /// Whether a turn that something was asked in is over.
