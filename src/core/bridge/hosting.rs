@@ -3,11 +3,12 @@
 mod calls;
 mod shown;
 
+use super::permissions::offer;
 use super::{Bridge, Effect};
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{Permission, PermissionOption, ToolUpdate, Wanted};
+use crate::core::event::{Permission, ToolUpdate, Wanted};
 use crate::core::host::{
     Forwarded, Host, HostAnswer, HostEvent, HostRequest, Offer, Place, Ticket, answered,
 };
@@ -16,7 +17,6 @@ use crate::core::policy::{self, Subject, Tool};
 use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
 use calls::{options, tool};
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -159,7 +159,6 @@ impl Bridge {
         };
         let subject = Subject::of_tool(&facts, &session.cwd);
         let verdict = self.verdict(id, &subject);
-        let options = options();
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -171,20 +170,20 @@ impl Bridge {
             policy::Effect::Ask | policy::Effect::Deny => None,
         };
         let Some(by) = by else {
-            self.ask_whether(ticket, id, what, tool, &options, now, outlet);
+            self.ask_whether(ticket, id, what, tool, now, outlet);
             return;
         };
         let turn_id = session.turn_id().unwrap_or_default().to_owned();
         let entry = LedgerEntry {
             what: what.to_owned(),
-            question_id: format!("host-{}", ticket.0),
+            question_id: tool.id.into_owned(),
             title: subject.title,
             kind: Some(subject.kind),
             paths: subject.paths,
             command: subject.command,
             ..LedgerEntry::default()
         };
-        let decision = Decision::of(true, false, &options, By::Policy(by));
+        let decision = Decision::of(true, false, &options(), By::Policy(by));
         let other = self.take_down(id, &turn_id, entry, &decision, now, outlet);
         match other {
             None => self.do_wanted(ticket, now, outlet),
@@ -193,20 +192,17 @@ impl Bridge {
     }
 
     /// What is asked about or refused is shown as a tool call with its question.
-    #[expect(clippy::too_many_arguments, reason = "it is the end of what judges")]
     fn ask_whether(
         &mut self,
         ticket: Ticket,
         id: &str,
         what: &'static str,
-        tool: ToolUpdate<'static>,
-        options: &[PermissionOption; 2],
+        mut tool: ToolUpdate<'static>,
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
         let session = self.sessions.get(id);
         // An agent that announced a call of this name would have its own words shown beside the question.
-        let mut tool = tool;
         while session.is_some_and(|s| s.knows_call(&tool.id)) {
             tool.id.to_mut().push('+');
         }
@@ -216,15 +212,8 @@ impl Bridge {
             return;
         };
         open.tool = Some(tool.id.clone().into_owned());
-        let offered = options.iter().map(|option| {
-            let kind = if option.kind.refuses() {
-                "reject_once"
-            } else {
-                "allow_once"
-            };
-            json!({ "optionId": option.id, "name": option.name, "kind": kind })
-        });
-        let raw_options = to_raw(&offered.collect::<Vec<_>>());
+        let options = options();
+        let raw_options = to_raw(&offer(&options));
         let question = Permission {
             session: Cow::Owned(session),
             question: open.key.clone(),

@@ -252,7 +252,8 @@ fn is_gate(subject: &Subject, permission: &Permission<'_>) -> bool {
     permission.form.is_some() || subject.kind == "switch_mode"
 }
 
-fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
+/// The options as a client sees them.
+pub(super) fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
     options.iter().map(offered).collect()
 }
 

@@ -97,6 +97,26 @@ fn ends<'a>(id: &'a str, status: &'a str, output: &'a str) -> Update<'a> {
     })
 }
 
+/// Whether a call may be, with one answer.
+fn question(tool: &'static str) -> Permission<'static> {
+    Permission {
+        session: "s".into(),
+        question: raw("1").to_owned(),
+        tool: ToolUpdate {
+            id: tool.into(),
+            ..ToolUpdate::default()
+        },
+        options: vec![PermissionOption {
+            id: "y".into(),
+            name: "Yes".into(),
+            kind: OptionKind::AllowOnce,
+        }],
+        raw_options: None,
+        form: None,
+        other: Members::default(),
+    }
+}
+
 fn of(update: Update<'_>) -> Update<'_> {
     let update = Box::new(update);
     OfSubagent {

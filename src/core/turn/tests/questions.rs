@@ -2,25 +2,6 @@
 
 use super::*;
 
-fn question(tool: &'static str) -> Permission<'static> {
-    Permission {
-        session: "s".into(),
-        question: raw("1").to_owned(),
-        tool: ToolUpdate {
-            id: tool.into(),
-            ..ToolUpdate::default()
-        },
-        options: vec![PermissionOption {
-            id: "y".into(),
-            name: "Yes".into(),
-            kind: OptionKind::AllowOnce,
-        }],
-        raw_options: None,
-        form: None,
-        other: Members::default(),
-    }
-}
-
 fn titled(title: &'static str) -> Update<'static> {
     tool(ToolUpdate {
         id: "t".into(),

@@ -38,22 +38,7 @@ fn subagents_have_steps_and_inputs_of_their_own() {
     }
     let own = nested(&seen);
     assert_eq!(own.as_array().unwrap().len(), 2, "of another: {own}");
-    let question = Permission {
-        session: "s".into(),
-        question: raw("1").to_owned(),
-        tool: ToolUpdate {
-            id: "t2".into(),
-            ..ToolUpdate::default()
-        },
-        options: vec![PermissionOption {
-            id: "y".into(),
-            name: "Yes".into(),
-            kind: OptionKind::AllowOnce,
-        }],
-        raw_options: None,
-        form: None,
-        other: Members::default(),
-    };
+    let question = question("t2");
     turn.update(&of(call("t2")), original("{}"), &mut seen);
     let decision = Decision::of(true, false, &question.options, By::Policy("r".into()));
     let asked = turn.ask(None, &question, true, &mut seen);
