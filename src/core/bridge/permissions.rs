@@ -196,31 +196,20 @@ impl Bridge {
         let is_form = permission.form.is_some();
         let session = self.sessions.get(id);
         let full = session.is_some_and(|session| session.asks.len() >= MOST_ASKS);
+        let unless_full = |why| if full { FULL } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
             Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
             _ if is_gate(subject, permission) && self.client.questions && !full => {
                 return Course::Inquire;
             }
-            _ if is_form => (
-                false,
-                format!(
-                    "{}, and {}",
-                    verdict.by,
-                    if full {
-                        FULL
-                    } else {
-                        "the client answers no questions"
-                    }
-                ),
-            ),
+            _ if is_form => {
+                let why = unless_full("the client answers no questions");
+                (false, format!("{}, and {why}", verdict.by))
+            }
             Effect::Ask if self.client.permissions && !full => return Course::Ask(verdict.by),
             Effect::Ask => {
-                let why = if full {
-                    FULL
-                } else {
-                    "the client cannot be asked"
-                };
+                let why = unless_full("the client cannot be asked");
                 let by = format!("{}, and {why}", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
