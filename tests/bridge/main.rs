@@ -9,6 +9,8 @@
 #![expect(clippy::too_many_lines, reason = "tables are as long as they are")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../seeds/evidence.rs"]
+mod evidence;
 mod harness;
 
 mod abandoned;
@@ -25,6 +27,7 @@ mod claude_questions;
 mod claude_sessions;
 mod cli;
 mod content;
+mod demands;
 mod environment;
 mod errors;
 mod exit;

@@ -7,6 +7,7 @@
 mod cli;
 mod demands;
 mod drive;
+mod evidence;
 mod expect;
 mod pains;
 #[path = "../transcripts/stream.rs"]
@@ -22,9 +23,18 @@ use words::Case;
 
 /// The rows that other tests hold.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("DA-T25", "tests/ai-sdk"),
-    ("DA-T27", "tests/bridge/store.rs"),
-    ("DA-T28", "tests/bridge/store.rs"),
+    (
+        "DA-T25",
+        "tests/ai-sdk/main.rs (the_sdk_accepts_every_stream)",
+    ),
+    (
+        "DA-T27",
+        "tests/bridge/store.rs (sessions_are_listed_closed_and_cleared)",
+    ),
+    (
+        "DA-T28",
+        "tests/bridge/store.rs (a_session_outlasts_acpipe)",
+    ),
 ];
 
 /// The row of prompts, which has a test of its own.
@@ -144,6 +154,7 @@ fn the_docs_tell_of_each_row_and_each_difference() {
         let elsewhere = ELSEWHERE.iter().find(|(known, _)| *known == row);
         let verdict = if let Some((_, test)) = elsewhere {
             assert!(reasons.is_empty(), "{row}");
+            demands::check_evidence(&row, test);
             format!("held by {test}")
         } else if reasons.is_empty() {
             assert!(of_row().count() > 0 || row == PROMPTS, "{row} has no case");

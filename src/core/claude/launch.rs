@@ -125,43 +125,110 @@ pub fn environment() -> Variables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::claude::Claude;
+    use crate::core::dialect::{Dialect as _, Launch, Order, Outgoing};
+    use crate::core::event::CallId;
     use serde_json::{Value, json};
 
-    fn launched(way: Opening<'_>, options: Value) -> Vec<String> {
+    /// The launch of the process that opens a session, as the dialect orders it.
+    fn launch(way: Opening<'_>, fork: bool, options: Value) -> Launch {
         let options: SessionOptions = serde_json::from_value(options).unwrap();
+        let agent = Launch {
+            command: "claude".to_owned(),
+            args: vec!["--debug".to_owned()],
+            cwd: "/agent".to_owned(),
+            env: Variables::default(),
+        };
         let place = Place {
-            cwd: "/w",
+            cwd: "/session",
             mcp_servers: &[],
             options: &options,
-            fork: false,
+            fork,
         };
-        args(way, "id", &place, &["--debug".to_owned()]).split_off(FIXED.len())
+        let mut out = Outgoing::default();
+        Claude::new(agent, Variables::default(), "seed", false).open(
+            CallId(1),
+            way,
+            &place,
+            &mut out,
+        );
+        let launches = out.take().into_iter();
+        let mut launches = launches.filter_map(|(_, order)| match order {
+            Order::Start(launch) => Some(launch),
+            _ => None,
+        });
+        let launch = launches.next().unwrap();
+        assert_eq!(launches.next(), None);
+        launch
+    }
+
+    /// Splits off the id that the dialect made for the session, which is the only argument that a test cannot know.
+    fn take_new_id(launch: &mut Launch) -> Option<String> {
+        let flag = "--session-id=";
+        let at = launch.args.iter().position(|arg| arg.starts_with(flag))?;
+        let id = launch.args[at].split_off(flag.len());
+        Some(id)
+    }
+
+    /// A whole launch: these flags stand between those that every session has and those of the client.
+    fn expected(flags: &[&str]) -> Launch {
+        let all = [
+            "--output-format",
+            "stream-json",
+            "--input-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--permission-prompt-tool=stdio",
+        ];
+        let all = all.iter().chain(flags).chain(&["--debug"]);
+        let unset = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
+        Launch {
+            command: "claude".to_owned(),
+            args: all.map(|&arg| arg.to_owned()).collect(),
+            cwd: "/session".to_owned(),
+            env: unset
+                .map(|name| (name.to_owned(), None))
+                .into_iter()
+                .collect(),
+        }
     }
 
     #[test]
-    fn options_become_flags() {
-        let cases = [
-            (Opening::New, json!({}), vec!["--session-id=id"]),
+    fn options_become_the_launch_of_a_session() {
+        let cases: [(Opening<'_>, bool, Value, &[&str]); 7] = [
+            (Opening::New, false, json!({}), &["--session-id="]),
             (
-                Opening::Resume("id"),
+                Opening::Resume("old"),
+                false,
                 json!({"model": "m"}),
-                vec!["--resume=id", "--model=m"],
+                &["--resume=old", "--model=m"],
             ),
             (
-                Opening::Load("id"),
-                json!({"maxTurns": 3, "effort": "low", "allowedTools": ["Read", "Bash(git:*)"]}),
-                vec![
-                    "--resume=id",
+                Opening::Load("old"),
+                false,
+                json!({"maxTurns": 3, "effort": "low", "allowedTools": ["Read", "Bash(git:*)"],
+                    "disallowedTools": ["Edit", "Write"]}),
+                &[
+                    "--resume=old",
                     "--effort=low",
                     "--max-turns=3",
                     "--allowedTools=Read,Bash(git:*)",
+                    "--disallowedTools=Edit,Write",
                 ],
             ),
             (
+                Opening::Load("old"),
+                true,
+                json!({}),
+                &["--resume=old", "--fork-session", "--session-id="],
+            ),
+            (
                 Opening::New,
+                false,
                 json!({"settingSources": [], "additionalDirectories": ["/a", "/b"]}),
-                vec![
-                    "--session-id=id",
+                &[
+                    "--session-id=",
                     "--setting-sources=",
                     "--add-dir=/a",
                     "--add-dir=/b",
@@ -169,43 +236,43 @@ mod tests {
             ),
             (
                 Opening::New,
+                false,
+                json!({"settingSources": ["user", "project"], "appendSystemPrompt": "Be brief."}),
+                &[
+                    "--session-id=",
+                    "--append-system-prompt=Be brief.",
+                    "--setting-sources=user,project",
+                ],
+            ),
+            (
+                Opening::New,
+                false,
                 json!({"mode": BYPASS, "outputSchema": {"type": "object"}}),
-                vec![
-                    "--session-id=id",
+                &[
+                    "--session-id=",
                     "--permission-mode=bypassPermissions",
                     "--json-schema={\"type\":\"object\"}",
                     "--allow-dangerously-skip-permissions",
                 ],
             ),
         ];
-        for (way, options, mut want) in cases {
-            want.push("--debug");
-            assert_eq!(launched(way, options), want);
+        for (way, fork, options, flags) in cases {
+            let mut launch = launch(way, fork, options);
+            let id = take_new_id(&mut launch);
+            assert_eq!(launch, expected(flags));
+            assert_eq!(id.is_some(), fork || way == Opening::New, "{way:?}");
+            assert!(id.is_none_or(|id| id.len() == 36 && id != "old"));
         }
     }
 
     #[test]
     fn the_plan_instruction_comes_after_the_clients_own_words() {
-        let args = launched(
-            Opening::New,
-            json!({"mode": "plan", "appendSystemPrompt": "Be brief."}),
-        );
+        let options = json!({"mode": "plan", "appendSystemPrompt": "Be brief."});
+        let args = launch(Opening::New, false, options).args;
         let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
         assert!(args.contains(&want), "{args:?}");
-        let args = launched(Opening::New, json!({"appendSystemPrompt": "Be brief."}));
-        assert!(args.contains(&"--append-system-prompt=Be brief.".to_owned()));
-    }
-
-    #[test]
-    fn a_fork_has_an_id_of_its_own() {
-        let place = Place {
-            cwd: "/w",
-            mcp_servers: &[],
-            options: &SessionOptions::default(),
-            fork: true,
-        };
-        let args = args(Opening::Load("old"), "new", &place, &[]).split_off(FIXED.len());
-        assert_eq!(args, ["--resume=old", "--fork-session", "--session-id=new"]);
+        let args = launch(Opening::New, false, json!({"mode": "plan"})).args;
+        assert!(args.contains(&format!("--append-system-prompt={PLAN}")));
     }
 
     #[test]

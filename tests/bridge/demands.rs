@@ -1,0 +1,301 @@
+//! Demands of earlier systems (`docs/seeds.md`) that no other test holds, played with agents of both dialects.
+
+use crate::harness::claude::{self, args};
+use crate::harness::server::{Server, Turn};
+use crate::harness::steps::{end, say, think, tool, tool_change, until_cancelled};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// An agent of each dialect, connected, with the session `default`.
+fn both() -> [(&'static str, Server); 2] {
+    [
+        ("acp", Server::ready(&json!({}))),
+        ("claude", claude::ready(&json!({}))),
+    ]
+}
+
+fn keys(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+/// The types of a turn's chunks without those that a dialect adds of its own.
+fn common_types(turn: &Turn) -> Vec<String> {
+    let own = |kind: &str| kind.starts_with("data-") || kind == "message-metadata";
+    let types = turn.types().into_iter();
+    types.filter(|kind| !own(kind)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_same_calls_drive_agents_of_every_dialect() {
+    let [acp, claude] = both().map(|(dialect, mut s)| {
+        s.waive("agent/state");
+        let turn = s.prompt("hello");
+        assert_eq!(turn.summary["text"], "hello", "{dialect}");
+        let status = s.call("agent/status", &json!({}));
+        assert_eq!(status["protocol"], dialect);
+        let session = s.call("session/get", &json!({}));
+        let messages = s.call("message/list", &json!({}))["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), 2, "{dialect}");
+        let env = s.call("agent/getEnvironment", &json!({}));
+        assert_eq!(
+            s.call("session/cancel", &json!({})),
+            json!({"cancelled": false})
+        );
+        let closed = s.call("session/close", &json!({}));
+        let left = s.call("agent/disconnect", &json!({}));
+        let shapes = [&turn.summary, &status, &session, &messages[1], &env].map(keys);
+        (shapes, common_types(&turn), [closed, left])
+    });
+    assert_eq!(acp, claude);
+}
+
+#[test]
+fn the_status_follows_the_connection() {
+    for dialect in ["acp", "claude"] {
+        let mut s = match dialect {
+            "acp" => Server::initialized(&[]),
+            _ => claude::server(&[], &json!({})),
+        };
+        let state = |s: &mut Server| s.call("agent/status", &json!({}))["state"].clone();
+        assert_eq!(state(&mut s), "disconnected", "{dialect}");
+        match dialect {
+            "acp" => s.connect(&json!({})),
+            _ => s.connect_claude(&json!({})),
+        };
+        assert_eq!(state(&mut s), "ready", "{dialect}");
+        s.call("agent/disconnect", &json!({}));
+        assert_eq!(state(&mut s), "disconnected", "{dialect}");
+    }
+}
+
+#[test]
+fn a_prompt_is_a_stream_of_chunks_that_ends_with_its_answer() {
+    let steps = [
+        say("a"),
+        // Until the client has seen the first chunks.
+        json!({"wait": "session/new"}),
+        say("b"),
+        end("end_turn"),
+    ];
+    let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+    let prompt = s.send(
+        "session/prompt",
+        &json!({"message": "go", "turnId": "mine"}),
+    );
+    s.await_chunk("default", |chunk| chunk["delta"] == "a");
+    let seen = s.seen();
+    assert_eq!(s.answer_within(&prompt, seen), None);
+    s.ensure("other");
+    let turn = s.turn(&prompt);
+    assert_eq!(turn.summary["turnId"], "mine");
+    let types = [
+        "start",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "finish",
+    ];
+    assert_eq!(common_types(&turn), types);
+}
+
+#[test]
+fn the_cli_gets_the_directory_model_and_environment_that_were_given() {
+    let mut s = claude::server(&[], &json!({}));
+    s.waive("session/state");
+    let directory = |s: &Server, name: &str| {
+        let path = s.world.dir.join(name);
+        std::fs::create_dir(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (of_agent, of_session) = (directory(&s, "agent"), directory(&s, "session"));
+    s.call(
+        "agent/connect",
+        &json!({"protocol": "claude", "cwd": of_agent, "env": {"CLAUDE_GIVEN": "yes"},
+            "options": {"model": "haiku"}}),
+    );
+    s.agent_states(&["starting", "ready"]);
+    s.call("session/ensure", &json!({"sessionId": "a"}));
+    s.call(
+        "session/ensure",
+        &json!({"sessionId": "b", "cwd": of_session}),
+    );
+    let processes = s.processes();
+    assert_eq!(processes.len(), 2);
+    for (process, cwd) in processes.iter().zip([of_agent, of_session]) {
+        assert_eq!(process["cwd"], json!(cwd));
+        assert_eq!(process["env"]["CLAUDE_GIVEN"], "yes");
+        assert_eq!(args(process, "--model="), ["haiku"]);
+    }
+}
+
+/// What a process of the CLI was started with and got, in order: `argv`, or the type of a frame.
+fn life(log: &[Value], process: &Value) -> Vec<String> {
+    let own = log.iter().filter(|line| line["pid"] == process["pid"]);
+    let what = own.map(|line| match line {
+        line if line["argv"].is_array() => "argv".to_owned(),
+        line if line["eof"] == true => "eof".to_owned(),
+        line => {
+            let request = line["got"]["request"]["subtype"].as_str();
+            let kind = request.or(line["got"]["type"].as_str());
+            kind.unwrap_or("?").to_owned()
+        }
+    });
+    what.collect()
+}
+
+#[test]
+fn options_and_the_stored_id_come_before_the_prompt() {
+    let mut s = claude::server(&[], &json!({}));
+    s.connect_claude(&json!({"model": "haiku"}));
+    s.ensure("default");
+    s.prompt("hello");
+    let crash = s.steps(&json!([{"exit": 1}]));
+    assert_eq!(crash.summary["isError"], true);
+    assert_eq!(s.prompt("again").summary["text"], "again");
+    let [first, second] = &s.processes()[..] else {
+        panic!("{:?}", s.processes())
+    };
+    assert_eq!(args(second, "--model="), ["haiku"]);
+    assert_eq!(args(second, "--resume="), args(first, "--session-id="));
+    assert_eq!(life(&s.world.log(), second), ["argv", "initialize", "user"]);
+}
+
+#[test]
+fn every_prompt_goes_to_the_stdin_that_stays_open() {
+    let mut s = claude::ready(&json!({}));
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "ls"}});
+    s.steps(&json!([{ "ask": tool }]));
+    s.prompt("again");
+    let process = &s.processes()[0];
+    let log = s.finish().log;
+    let want = [
+        "argv",
+        "initialize",
+        "user",
+        "control_response",
+        "user",
+        "eof",
+    ];
+    assert_eq!(life(&log, process), want);
+}
+
+#[test]
+fn the_summary_holds_what_the_clis_result_tells() {
+    let mut s = claude::ready(&json!({}));
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "ls"}});
+    let result = json!({"total_cost_usd": 0.25, "num_turns": 2});
+    let turn =
+        s.steps(&json!([{"say": "one "}, { "ask": tool }, {"say": "two"}, { "result": result }]));
+    let summary = &turn.summary;
+    assert_eq!(summary["text"], json!(turn.text()));
+    assert!(turn.text().starts_with("one ") && turn.text().ends_with("two"));
+    assert_eq!(summary["toolsUsed"], json!(["Bash"]));
+    assert_eq!(
+        summary["toolCalls"][0]["arguments"],
+        json!({"command": "ls"})
+    );
+    assert_eq!(summary["cost"], 0.25);
+    assert_eq!(summary["numTurns"], 2);
+    assert_eq!(summary["sessionId"], "default");
+    let own = s.call("session/get", &json!({}))["agentSessionId"].clone();
+    assert_eq!(
+        json!(args(&s.processes()[0], "--session-id=")),
+        json!([own])
+    );
+}
+
+#[test]
+fn the_text_of_a_summary_is_that_of_the_text_parts() {
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "QUJD"});
+    let steps = [
+        think("hm"),
+        say("a"),
+        json!({"update": {"sessionUpdate": "agent_message_chunk", "content": image}}),
+        tool(
+            "t",
+            &json!({"name": "x", "title": "no text", "rawInput": {}}),
+        ),
+        tool_change(
+            "t",
+            &json!({"status": "completed", "rawOutput": "nor this"}),
+        ),
+        say("b"),
+        end("end_turn"),
+    ];
+    let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["text"], "ab");
+    assert_eq!(turn.of("file").len(), 1);
+    assert_eq!(turn.summary["toolResults"][0]["result"], "nor this");
+}
+
+#[test]
+fn a_turn_fails_exactly_where_it_has_errors() {
+    let error = json!({"error": {"code": -32603, "message": "no"}});
+    // (what ends the turn, the kind of its error)
+    let cases = [
+        (end("end_turn"), None),
+        (end("max_tokens"), None),
+        (end("max_turn_requests"), Some("maxTurns")),
+        (error, Some("session")),
+        (json!({"exit": 3}), Some("agentExited")),
+    ];
+    for (step, kind) in cases {
+        let mut s = Server::ready(&json!({"session/prompt": [[say("x"), step]]}));
+        s.waive("agent/state");
+        let summary = s.prompt("go").summary;
+        assert_eq!(summary["text"], "x", "{step}");
+        assert_eq!(summary["isError"], kind.is_some(), "{step}");
+        let errors = summary["errors"].as_array().unwrap();
+        assert_eq!(errors.len(), usize::from(kind.is_some()), "{step}");
+        if let (Some(kind), [error]) = (kind, &errors[..]) {
+            assert_eq!(error["kind"], kind, "{step}");
+            assert_ne!(error["message"], "", "{step}");
+        }
+        assert!(summary["metadata"].is_object(), "{step}");
+    }
+}
+
+#[test]
+fn usage_and_time_are_told_on_every_way_out() {
+    let failed = json!({"is_error": true, "result": "API Error: 400 no", "api_error_status": 400,
+        "stop_reason": "stop_sequence", "terminal_reason": "api_error"});
+    let limit = json!({"subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns",
+        "errors": ["Reached maximum number of turns (1)"]});
+    // (the last step, stopReason, whether there is usage)
+    let cases = [
+        (json!({"result": {}}), "end_turn", true),
+        (json!({ "result": failed }), "error", true),
+        (json!({ "result": limit }), "max_turn_requests", true),
+        (json!({"interrupted": true}), "cancelled", true),
+        // Nothing is invented where the agent told nothing.
+        (json!({"exit": 1}), "error", false),
+    ];
+    for (step, stop, told) in cases {
+        let mut s = claude::ready(&json!({}));
+        let prompt = s.send_steps("default", &json!([{"delta": "x"}, step]));
+        s.await_chunk("default", |chunk| chunk["delta"] == "x");
+        if stop == "cancelled" {
+            s.call("session/cancel", &json!({}));
+        }
+        let summary = s.turn(&prompt).summary;
+        assert_eq!(summary["stopReason"], stop, "{step}");
+        let usage = &summary["usage"];
+        if told {
+            assert_eq!(usage["inputTokens"], 3, "{step}: {usage}");
+            assert_eq!(usage["outputTokens"], 4, "{step}: {usage}");
+        } else {
+            assert_eq!(usage, &Value::Null, "{step}");
+        }
+        assert!(summary["durationMs"].is_u64(), "{step}");
+    }
+    let [wait, stop] = until_cancelled();
+    let mut s = Server::ready(&json!({"session/prompt": [[say("x"), wait, stop]]}));
+    let prompt = s.send_prompt("default", "go");
+    s.await_chunk("default", |chunk| chunk["delta"] == "x");
+    s.call("session/cancel", &json!({}));
+    assert_eq!(s.turn(&prompt).summary["usage"], Value::Null);
+}

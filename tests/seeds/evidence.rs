@@ -1,0 +1,152 @@
+//! Checks that the evidence of a verdict in `docs/seeds.md` and `docs/pains.md` is a test.
+//!
+//! Every path in a verdict is evidence: `tests/bridge/queue.rs (some_test)` names one test, `tests/bridge/queue.rs`
+//! stands for all tests of a test file. Production code, helpers and ignored tests are not evidence.
+
+use std::path::Path;
+
+/// The places that a verdict names: path, and the test in it where one is named.
+pub fn places(verdict: &str) -> Vec<(&str, Option<&str>)> {
+    let mut places = Vec::new();
+    let mut rest = verdict;
+    while let Some(at) = begin_of_path(rest) {
+        let length = rest[at..].find([' ', ',', ';', ')', '`']);
+        let end = length.map_or(rest.len(), |length| at + length);
+        let path = &rest[at..end];
+        rest = &rest[end..];
+        let test = rest
+            .strip_prefix(" (")
+            .and_then(|inside| inside.split_once(')'))
+            .map(|(test, _)| test)
+            .filter(|test| !test.is_empty() && test.bytes().all(is_of_name));
+        places.push((path, test));
+    }
+    places
+}
+
+fn begin_of_path(text: &str) -> Option<usize> {
+    let begins = ["src/", "tests/"].iter();
+    let found = begins.filter_map(|begin| text.find(begin)).min()?;
+    Some(found)
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Fails unless the place is a test, or a file of tests.
+pub fn check_place(path: &str, test: Option<&str>) -> Result<(), String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let source = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
+    match test {
+        Some(test) => is_test(&source, test).map_err(|why| format!("{path}: {test} {why}")),
+        None if !is_test_file(path) => Err(format!("{path} is not a test file: name a test")),
+        None if !source.lines().any(|line| line.trim() == "#[test]") => {
+            Err(format!("{path} has no tests"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a file holds nothing but tests.
+fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    path.starts_with("tests/")
+        || path.contains("/tests/")
+        || name == "tests.rs"
+        || name.starts_with("tests_")
+}
+
+/// The text of a test that runs by default.
+pub fn body(path: &str, test: &str) -> Result<String, String> {
+    check_place(path, Some(test))?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let source = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
+    let function = format!("fn {test}(");
+    let begin = source.find(&function).ok_or("is not there")?;
+    let line = source[..begin].rfind('\n').map_or(0, |end| end + 1);
+    let close = format!("\n{}}}\n", " ".repeat(begin - line));
+    let length = source[begin..].find(&close).ok_or("does not end")?;
+    Ok(source[begin..begin + length].to_owned())
+}
+
+/// Fails unless the source has a function of this name with the attribute of a test that runs by default.
+fn is_test(source: &str, name: &str) -> Result<(), &'static str> {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let function = format!("fn {name}(");
+    let at = lines
+        .iter()
+        .position(|line| line.contains(&function))
+        .ok_or("is not there")?;
+    let above = lines[..at].iter().rev();
+    let attributes: Vec<&str> = above
+        .take_while(|line| line.starts_with("#[") || line.starts_with("//"))
+        .copied()
+        .collect();
+    let has = |begin: &str| attributes.iter().any(|line| line.starts_with(begin));
+    if !has("#[test]") && !has("#[tokio::test") {
+        return Err("is not a test");
+    }
+    if has("#[ignore") {
+        return Err("is ignored");
+    }
+    Ok(())
+}
+
+#[test]
+fn production_code_helpers_and_ignored_tests_are_no_evidence() {
+    let cases = [
+        ("tests/seeds/evidence.rs", None, ""),
+        ("tests/bridge/queue.rs", None, ""),
+        ("src/core/bridge/tests_idle.rs", None, ""),
+        (
+            "src/core/claude/launch.rs",
+            Some("options_become_the_launch_of_a_session"),
+            "",
+        ),
+        (
+            "src/core/claude/launch.rs",
+            Some("environment"),
+            "is not a test",
+        ),
+        ("src/core/claude/launch.rs", None, "is not a test file"),
+        ("src/core/claude/launch.rs", Some("no_such"), "is not there"),
+        ("src/core/dialect.rs", None, "is not a test file"),
+        ("tests/seeds/cli.rs", Some("prompted"), "is not a test"),
+        ("tests/seeds/cli.rs", None, "has no tests"),
+        (
+            "tests/bridge/kills.rs",
+            Some("acpipe_may_be_killed_anywhere"),
+            "",
+        ),
+        ("tests/ai-sdk/main.rs", Some("show_a_seed"), "is ignored"),
+        ("tests/no/such.rs", None, "No such file"),
+    ];
+    for (path, test, why) in cases {
+        match check_place(path, test) {
+            Ok(()) => assert_eq!(why, "", "{path} {test:?}"),
+            Err(said) => assert!(!why.is_empty() && said.contains(why), "{path}: {said}"),
+        }
+    }
+}
+
+#[test]
+fn a_body_is_that_of_one_test() {
+    let lines = body("tests/bridge/framing.rs", "blank_lines_are_nothing").unwrap();
+    assert!(lines.starts_with("fn blank_lines_are_nothing() {"));
+    assert!(lines.ends_with("s.lives();"), "{lines}");
+    assert!(body("tests/seeds/evidence.rs", "check_place").is_err());
+}
+
+#[test]
+fn each_path_of_a_verdict_is_a_place() {
+    let verdict = "differs: a, held by tests/a.rs (one), src/b/tests.rs; its queue by tests/c.rs (two), since `tests/d.rs`";
+    let places = places(verdict);
+    let want = [
+        ("tests/a.rs", Some("one")),
+        ("src/b/tests.rs", None),
+        ("tests/c.rs", Some("two")),
+        ("tests/d.rs", None),
+    ];
+    assert_eq!(places, want);
+}
