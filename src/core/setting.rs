@@ -360,7 +360,14 @@ mod tests {
             let error = word.resolve(&state).unwrap_err();
             assert!(error.message.contains(why), "{}", error.message);
             assert_eq!(error.kind, ErrorKind::InvalidParams);
-            assert!(error.data["choices"].is_array());
+            let choices = error.data["choices"].as_array().unwrap();
+            assert_eq!(choices.is_empty(), error.message.contains("offers none"));
+            // The sentence and the data name the same choices.
+            for choice in choices {
+                let id = choice.get("id").unwrap_or(choice).to_string();
+                let id = id.trim_matches('"');
+                assert!(error.message.contains(id), "{id}: {}", error.message);
+            }
         }
         assert!(switch("Fast", true).resolve(&with_options()).is_ok());
     }

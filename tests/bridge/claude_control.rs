@@ -217,7 +217,10 @@ fn what_cannot_be_set_is_told() {
     );
     // It was not launched for it.
     let error = s.call_error("session/setMode", &json!({"mode": "bypassPermissions"}));
-    assert!(error["data"]["choices"].is_array(), "{error}");
+    let offered = error["data"]["choices"].as_array().unwrap().iter();
+    let offered: Vec<&Value> = offered.map(|choice| &choice["id"]).collect();
+    assert!(offered.contains(&&json!("plan")), "{error}");
+    assert!(!offered.contains(&&json!("bypassPermissions")), "{error}");
     assert_eq!(s.prompt("hi").summary["text"], "hi");
 }
 

@@ -55,7 +55,10 @@ fn the_agent_gets_exactly_what_is_served() {
         status["agentInfo"],
         json!({"name": "fake-agent", "version": "1.0.0"})
     );
-    assert!(status["pid"].is_u64());
+    let alive = s.world.alive();
+    let agent = alive.iter().find(|(pid, _)| status["pid"] == *pid);
+    let (_, command) = agent.expect("the process that the status names");
+    assert!(command.starts_with(FAKE_AGENT), "{command}");
     let log = s.finish().log;
     let initialize = &calls(&log, "initialize")[0]["params"];
     assert_eq!(initialize["protocolVersion"], 1);

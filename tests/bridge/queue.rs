@@ -239,6 +239,11 @@ fn a_prompt_that_the_agent_does_not_take_makes_room_for_the_next() {
     s.await_queue("default", &["image", "after"]);
     s.call("session/cancel", &json!({}));
     s.turn(&first);
-    assert!(s.error(&image)["message"].is_string());
+    let error = s.error(&image);
+    assert_eq!(error["data"]["kind"], "invalidParams", "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("image"),
+        "{error}"
+    );
     assert_eq!(s.turn(&after).summary["text"], "after");
 }

@@ -128,42 +128,49 @@ fn what_cannot_be_set_is_told_with_what_can() {
         "session/set_model": [[{"error": {"code": -32602, "message": "model is gone"}}]],
     }));
     s.ensure("bare");
-    for (method, params, field, why) in [
+    for (method, params, field, why, choices) in [
         (
             "setMode",
             json!({"mode": "x"}),
             "mode",
             "take one of these: build (Build), plan (Plan)",
+            json!(["build", "plan"]),
         ),
         (
             "setModel",
             json!({"model": "x"}),
             "model",
             "take one of these: m1 (One), m2 (Two)",
+            json!(["m1", "m2"]),
         ),
         (
             "setOption",
             json!({"option": "x", "value": "y"}),
             "option",
             "effort (Effort), m (Mode), fast (Fast)",
+            json!(["effort", "m", "fast"]),
         ),
         (
             "setOption",
             json!({"option": "fast", "value": "y"}),
             "value",
             "true or false",
+            json!([true, false]),
         ),
         (
             "setMode",
             json!({"sessionId": "bare", "mode": "plan"}),
             "mode",
             "offers none",
+            json!([]),
         ),
     ] {
         let error = s.call_error(&format!("session/{method}"), &params);
         assert_eq!(error["data"]["kind"], "invalidParams", "{error}");
         assert_eq!(error["data"]["field"], field, "{error}");
-        assert!(error["data"]["choices"].is_array(), "{error}");
+        let offered = error["data"]["choices"].as_array().unwrap().iter();
+        let offered = offered.map(|choice| choice.get("id").unwrap_or(choice).clone());
+        assert_eq!(offered.collect::<Value>(), choices, "{error}");
         assert!(error["message"].as_str().unwrap().contains(why), "{error}");
     }
     let error = s.call_error("session/setOption", &json!({"option": "fast", "value": 1}));

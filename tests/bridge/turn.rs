@@ -508,26 +508,30 @@ fn what_an_agent_says_unasked_is_a_message_of_its_own() {
     assert_eq!(message.last().unwrap()["finishReason"], "other");
 }
 
+/// The id of the session's first answer.
+fn first_answer(s: &mut Server) -> Value {
+    let messages = s.call("message/list", &json!({}))["messages"].clone();
+    assert_eq!(messages[1]["role"], "assistant");
+    messages[1]["id"].clone()
+}
+
 #[test]
 fn late_news_name_the_message_that_they_go_on_with() {
-    let (s, message) = unasked(&[
+    let (mut s, message) = unasked(&[
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
     ]);
-    let first = s.finish();
-    assert!(first.stderr.is_empty(), "{}", first.stderr);
-    assert!(
-        message[0]["messageMetadata"]["acp"]["continues"]
-            .as_str()
-            .unwrap()
-            .starts_with("msg-")
-    );
+    let answer = first_answer(&mut s);
+    let end = s.finish();
+    assert!(end.stderr.is_empty(), "{}", end.stderr);
+    assert_eq!(message[0]["messageMetadata"]["acp"]["continues"], answer);
     let shown = message
         .iter()
         .find(|c| c["type"] == "tool-input-available")
         .unwrap();
     assert_eq!(shown["toolName"], "Bash");
-    let (_, message) = unasked(&[said("more", "m1")["update"].clone()]);
-    assert!(message[0]["messageMetadata"]["acp"]["continues"].is_string());
+    let (mut s, message) = unasked(&[said("more", "m1")["update"].clone()]);
+    let answer = first_answer(&mut s);
+    assert_eq!(message[0]["messageMetadata"]["acp"]["continues"], answer);
 }
 
 #[test]
@@ -541,12 +545,15 @@ fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
         [say("b"), late, own, end("end_turn")],
         [again, end("end_turn")],
     ]}));
-    s.prompt("1");
+    let first = s.prompt("1");
     let second = s.prompt("2");
     assert_eq!(second.summary["toolsUsed"], json!(["Read"]));
     let third = s.send_prompt("default", "3");
     let late = s.unprompted("default");
-    assert!(late[0]["messageMetadata"]["acp"]["continues"].is_string());
+    assert_eq!(
+        late[0]["messageMetadata"]["acp"]["continues"],
+        first.summary["messageId"]
+    );
     let shown = |kind: &str| late.iter().find(|c| c["type"] == kind).unwrap();
     assert_eq!(shown("tool-input-available")["toolName"], "Bash");
     assert_eq!(

@@ -129,7 +129,9 @@ fn stored_chunks_are_adapted_as_live_ones() {
         let play = |profile| play(&name, &recording, profile).turns;
         let stored = play(Profile::V7);
         for profile in [Profile::V6, Profile::V5] {
-            for (stored, live) in stored.iter().zip(play(profile)) {
+            let live = play(profile);
+            assert_eq!(stored.len(), live.len(), "{name}, {profile:?}");
+            for (stored, live) in stored.iter().zip(live) {
                 let mut adapted = Vec::new();
                 for chunk in stored.chunks.clone() {
                     profile.adapt_stored(chunk, |chunk| adapted.push(chunk));
@@ -152,7 +154,9 @@ fn what_is_merged_folds_to_the_same_message() {
         let recording = std::fs::read_to_string(path).unwrap();
         let play = |seen| replay::replay_to(seen, &recording, policy(&name)).turns;
         let seen = play(Seen::new(Profile::V7));
-        for (seen, slow) in seen.iter().zip(play(Seen::slow(Profile::V7))) {
+        let slow = play(Seen::slow(Profile::V7));
+        assert_eq!(seen.len(), slow.len(), "{name}");
+        for (seen, slow) in seen.iter().zip(slow) {
             let [one, other] = [&seen.chunks, &slow.chunks].map(|chunks| {
                 let mut fold = Fold::default();
                 for chunk in chunks {
@@ -183,7 +187,9 @@ fn a_client_that_answers_as_the_policy_does_gets_the_same() {
             let play = |seen, mode| replay::replay_to(seen, &recording, mode).turns;
             let decided = play(Seen::new(Profile::V7), mode);
             let seen = Seen::answering(Profile::V7, 0, kinds);
-            for (decided, asked_for) in decided.iter().zip(play(seen, Mode::Ask)) {
+            let asked_for = play(seen, Mode::Ask);
+            assert_eq!(decided.len(), asked_for.len(), "{name}, {mode:?}");
+            for (decided, asked_for) in decided.iter().zip(asked_for) {
                 asked += asked_for
                     .chunks
                     .iter()
@@ -251,6 +257,7 @@ fn the_adapter_and_the_cli_make_the_same_messages() {
     for (adapter, cli, names) in twins::TWINS {
         let theirs = read(&format!("claude-agent-acp-{adapter}"));
         let ours = read(&format!("claude-cli-{cli}"));
+        assert!(!theirs.turns.is_empty() && !ours.turns.is_empty(), "{cli}");
         // What the recordings have beyond the turns of both is another scenario.
         for (theirs, ours) in theirs.turns.iter().zip(&ours.turns) {
             let theirs = twins::facts(&theirs.chunks, names);

@@ -271,7 +271,8 @@ fn an_idle_session_is_let_go_and_then_the_agent_and_both_come_back() {
         (AgentState::Disconnected, true),
     ];
     assert_eq!(p.heard.states, stopped);
-    assert!(p.bridge.status(p.now).reason.is_some());
+    let reason = p.bridge.status(p.now).reason.unwrap();
+    assert!(reason.contains("nobody used it"), "{reason}");
     let again = p.prompt("a");
     assert_eq!(p.done(), ["initialize", "session/resume", "session/prompt"]);
     p.end_turn();
