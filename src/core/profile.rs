@@ -1,8 +1,12 @@
 //! Chunk profiles: what older majors of the AI SDK accept in place of what they do not know.
 //!
-//! The translator speaks `ai` 7. Majors 6 and 5 refuse a whole stream because of one unknown type, so their
-//! clients get substitutes: approvals are told by `data-permission` alone, a refusal is an error of the
-//! tool, and what 5 has no field for stands in `data-tool-call`.
+//! The translator emits the chunks of `ai` 7. Majors 6 and 5 reject a whole stream because of one unknown type, so
+//! their clients get substitutes:
+//!
+//! - Major 6 has `tool-approval-request`, but no chunk for the answer: its client sets the answer itself. So it gets
+//!   the requests that the client answers, and `tool-output-denied` after those. A decision of the policy is in
+//!   `data-permission` alone, and a refusal by it is an error of the tool: the stored message would not be valid else.
+//! - Major 5 has neither. Fields that it does not have are in `data-tool-call`.
 
 mod stored;
 
@@ -49,8 +53,20 @@ impl Profile {
             return;
         }
         match chunk {
+            Chunk::ToolApprovalRequest {
+                approval_id,
+                tool_call_id,
+                approval_descriptor,
+                is_automatic: Some(false),
+            } if self == Self::V6 => emit(&Chunk::ToolApprovalRequest {
+                approval_id,
+                tool_call_id,
+                approval_descriptor: *approval_descriptor,
+                is_automatic: None,
+            }),
             Chunk::ToolApprovalRequest { .. } | Chunk::ToolApprovalResponse { .. } => {}
-            Chunk::ToolOutputDenied { tool_call_id } => emit(&Chunk::ToolOutputError {
+            Chunk::ToolOutputDenied { asked: true, .. } if self == Self::V6 => emit(chunk),
+            Chunk::ToolOutputDenied { tool_call_id, .. } => emit(&Chunk::ToolOutputError {
                 tool_call_id,
                 error_text: "Permission refused",
                 dynamic: true,

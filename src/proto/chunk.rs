@@ -176,6 +176,9 @@ pub enum Chunk<'a> {
     ToolOutputDenied {
         /// Id of the call.
         tool_call_id: &'a str,
+        /// Whether the client was asked for the permission. Not sent: profile 6 depends on it.
+        #[serde(skip)]
+        asked: bool,
     },
     /// The agent asked whether it may run a tool.
     ToolApprovalRequest {
@@ -185,8 +188,10 @@ pub enum Chunk<'a> {
         tool_call_id: &'a str,
         /// `{options}` as the agent offered them.
         approval_descriptor: Raw<'a>,
-        /// True when a policy answers, not a person.
-        is_automatic: bool,
+        /// True when a policy answers, not a person; absent in profile 6, which only has requests to the client.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "bool")]
+        is_automatic: Option<bool>,
     },
     /// The answer to a permission question.
     ToolApprovalResponse {

@@ -149,7 +149,8 @@ function tool(chunk, major, state, tell) {
     call = { step: state.step, name: chunk.toolName };
     state.tools.set(chunk.toolCallId, call);
   }
-  const refused = call.asked && call.answer !== true;
+  // In 6 no chunk holds the answer: what follows says what it was.
+  const refused = call.asked && major > 6 && call.answer !== true;
   if (opening || type === 'tool-output-available' || type === 'tool-output-error') {
     if (chunk.dynamic !== true || chunk.providerExecuted !== true) tell('dynamic and providerExecuted are missing');
   }
@@ -170,7 +171,6 @@ function tool(chunk, major, state, tell) {
       call.settled = 'error';
       break;
     case 'tool-approval-request':
-      if (major < 7) tell('no answer can be told, so stored messages are invalid');
       if (!call.input || call.output || call.settled) tell('a question needs an input and no output');
       if (call.asked) tell('asked twice');
       call.asked = true;
@@ -186,7 +186,7 @@ function tool(chunk, major, state, tell) {
       call.settled = chunk.preliminary ? undefined : type === 'tool-output-error' ? 'error' : 'output';
       break;
     case 'tool-output-denied':
-      if (call.answer !== false) tell('nothing was refused');
+      if (major > 6 ? call.answer !== false : !call.asked || call.output) tell('nothing was refused');
       call.settled = 'denied';
       break;
   }

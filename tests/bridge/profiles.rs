@@ -111,3 +111,78 @@ fn runs_have_profiles_too() {
     assert!(chunks.iter().all(|c| c.get("toolMetadata").is_none()));
     assert!(chunks.iter().any(|c| c["type"] == "data-tool-call"));
 }
+
+/// Asks for the permission of the call `t`, and runs it where it has it.
+fn asked_script() -> Value {
+    let options = [("y", "allow_once"), ("n", "reject_once")];
+    let call = json!({"toolCallId": "t", "kind": "execute", "rawInput": {"command": "ls"}});
+    json!({"session/prompt": [[
+        ask(&call, &options),
+        tool_change("t", &json!({"status": "completed", "rawOutput": "out"})),
+        end("end_turn"),
+    ]]})
+}
+
+/// A client of this major that is asked.
+fn asked_client(major: u32) -> Server {
+    let mut s = Server::start(&["--permissions", "ask"]);
+    let capabilities = json!({"permissions": true});
+    let wish = json!({"protocolVersion": 1, "chunkProfile": major, "capabilities": capabilities});
+    s.call("initialize", &wish);
+    s.connect(&asked_script());
+    s.ensure("default");
+    s.allow_gaps("default");
+    s
+}
+
+fn answer(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+#[test]
+fn a_client_that_is_asked_gets_the_request_where_its_major_has_it() {
+    for major in [7, 6, 5] {
+        let mut s = asked_client(major);
+        let prompt = s.send_prompt("default", "go");
+        let (id, asked) = s.asked("permission/request");
+        // A client that joins while the question is open sees it too.
+        let replayed = s.call("session/replay", &json!({"afterSeq": 0}));
+        let replayed: Vec<&Value> = replayed["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| &entry["chunk"])
+            .filter(|chunk| chunk["type"] == "tool-approval-request")
+            .collect();
+        s.reply(&id, &answer("y"));
+        let turn = s.turn(&prompt);
+        let requests = turn.of("tool-approval-request");
+        assert_eq!(requests.len(), usize::from(major > 5), "{major}");
+        assert_eq!(replayed, requests, "{major}");
+        for request in requests {
+            assert_eq!(request["approvalId"], asked["questionId"]);
+            let automatic = (major == 7).then_some(&json!(false)).cloned();
+            assert_eq!(request.get("isAutomatic"), automatic.as_ref(), "{major}");
+        }
+        let responses = turn.of("tool-approval-response");
+        assert_eq!(responses.len(), usize::from(major == 7), "{major}");
+        assert_eq!(
+            turn.one("tool-output-available")["output"]["rawOutput"],
+            "out"
+        );
+
+        let prompt = s.send_prompt("default", "again");
+        let (id, _) = s.asked("permission/request");
+        s.reply(&id, &answer("n"));
+        let turn = s.turn(&prompt);
+        let denied = turn.of("tool-output-denied");
+        assert_eq!(denied.len(), usize::from(major > 5), "{major}");
+        let failed = turn.of("tool-output-error");
+        assert_eq!(failed.len(), usize::from(major == 5), "{major}");
+        // What is decided is replayed without the request in 6, since no chunk says how.
+        let replayed = s.call("session/replay", &json!({"afterSeq": 0}));
+        let replayed = replayed["entries"].as_array().unwrap().iter();
+        let replayed = replayed.filter(|entry| entry["chunk"]["type"] == "tool-approval-request");
+        assert_eq!(replayed.count(), if major == 7 { 2 } else { 0 }, "{major}");
+    }
+}

@@ -5,7 +5,7 @@ use super::commands::invalid;
 use crate::core::client::{History, Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Record;
-use crate::core::session::Session;
+use crate::core::session::{Ask, Session};
 use crate::proto::json::value;
 use crate::proto::wire::{self, DEFAULT_SESSION};
 use serde_json::{Map, Value};
@@ -84,8 +84,12 @@ impl Bridge {
             .filter(|_| page.more)
             .map(|last| last.seq);
         let mut entries = Vec::with_capacity(page.chunks.len());
+        let is_open = |id: &str| {
+            let open = |ask: &Ask| ask.about.question().id == id;
+            session.asks.iter().any(open)
+        };
         for stored in page.chunks {
-            profile.adapt_stored(value(&stored.chunk), |chunk| {
+            profile.adapt_replayed(value(&stored.chunk), is_open, |chunk| {
                 entries.push(wire::ReplayEntry {
                     seq: stored.seq,
                     turn_id: stored.turn_id.clone(),

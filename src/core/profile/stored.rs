@@ -17,7 +17,29 @@ impl Profile {
         self.adapt_stored(value(raw), |chunk| emit(chunk.to_string().as_bytes()));
     }
 
+    /// Like [`Profile::adapt_stored`], for a client that reads the live stream next: in major 6 it also gets the
+    /// requests that are open, since it is the one that answers them.
+    pub fn adapt_replayed(
+        self,
+        mut chunk: Value,
+        is_open: impl Fn(&str) -> bool,
+        mut emit: impl FnMut(Value),
+    ) {
+        let open = self == Self::V6
+            && chunk["type"] == "tool-approval-request"
+            && chunk["approvalId"].as_str().is_some_and(is_open);
+        match &mut chunk {
+            Value::Object(request) if open => {
+                request.remove("isAutomatic");
+                emit(chunk);
+            }
+            _ => self.adapt_stored(chunk, emit),
+        }
+    }
+
     /// Hands the chunks that stand for a stored one to `emit`, in order; there may be none.
+    ///
+    /// The requests of major 6 are left out: nothing in a stored stream of that major says how they were answered.
     pub fn adapt_stored(self, chunk: Value, mut emit: impl FnMut(Value)) {
         if self == Self::V7 {
             emit(chunk);

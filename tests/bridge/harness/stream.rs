@@ -304,7 +304,11 @@ impl Message {
                 )?;
                 let first = self.approvals.insert(id.clone(), None).is_none();
                 holds("a second question", first)?;
-                self.asked.insert(need(chunk, "approvalId")?, id);
+                let approval = need(chunk, "approvalId")?;
+                // In profile 6 the client sets the answer itself: no chunk follows.
+                if chunk.get("isAutomatic").is_some() {
+                    self.asked.insert(approval, id);
+                }
                 return Ok(());
             }
             "tool-output-available" => {
@@ -350,7 +354,9 @@ impl Message {
                 Tool::Failed
             }
             "tool-output-denied" => {
-                holds("denied without a refusal", refused)?;
+                let by_client = self.approvals.get(&id) == Some(&None)
+                    && !self.asked.values().any(|tool| *tool == id);
+                holds("denied without a refusal", refused || by_client)?;
                 holds("denied out of order", now == Some(Tool::Available))?;
                 Tool::Denied
             }
@@ -387,7 +393,7 @@ fn the_check_finds_what_is_wrong() {
     };
     let good = format!(
         "start messageId=m; start-step; text-start id=a; text-delta id=a delta=x; text-end id=a; \
-         tool-input-available toolName=n input=1 {T}; tool-approval-request approvalId=q toolCallId=t; \
+         tool-input-available toolName=n input=1 {T}; tool-approval-request approvalId=q toolCallId=t isAutomatic=true; \
          tool-approval-response approvalId=q approved=true reason=r; tool-output-available output=2 {T}; \
          finish-step; finish finishReason=stop"
     );

@@ -66,6 +66,8 @@ pub struct Call {
     reach: Reach,
     /// The question about it that is open: nothing of it is shown meanwhile.
     asking: Option<String>,
+    /// Whether the client was asked that question.
+    asked_client: bool,
     /// Why the agent refused to run it by its own rules.
     refused: Option<String>,
     settled: Option<&'static str>,
@@ -99,6 +101,7 @@ impl Call {
             stale: false,
             reach: Reach::Input,
             asking: None,
+            asked_client: false,
             refused: None,
             settled: None,
         }

@@ -85,7 +85,7 @@ impl Tools {
             options: Vec::new(),
             id,
         };
-        if call.begin_question(&question.id) {
+        if call.begin_question(&question.id, !automatic) {
             let options = to_raw(&permission.raw_options.map(Raw));
             request(call, &question.id, &options, automatic, sink);
         }
@@ -136,7 +136,7 @@ impl Tools {
         let id = self.next_question();
         let call = &mut self.calls[at];
         call.show_asked(None, sink);
-        if call.begin_question(&id) {
+        if call.begin_question(&id, false) {
             request(call, &id, &to_raw(&json!([])), true, sink);
             respond(&id, false, reason, sink);
             call.end_question(false, sink);
@@ -185,7 +185,7 @@ fn request(
         approval_id: approval,
         tool_call_id: call.id(),
         approval_descriptor: Raw(&descriptor),
-        is_automatic,
+        is_automatic: Some(is_automatic),
     });
 }
 

@@ -302,11 +302,12 @@ impl Call {
     }
 
     /// Whether the call can show a question: one at most, and before any output.
-    pub fn begin_question(&mut self, question: &str) -> bool {
+    pub fn begin_question(&mut self, question: &str, to_client: bool) -> bool {
         let can = self.stage == Stage::Available && self.reach != Reach::Output;
         if can {
             self.reach = Reach::Output;
             self.asking = Some(question.to_owned());
+            self.asked_client = to_client;
         }
         can
     }
@@ -342,6 +343,7 @@ impl Call {
             self.stage = Stage::Denied;
             sink.chunk(&Chunk::ToolOutputDenied {
                 tool_call_id: &self.id,
+                asked: self.asked_client,
             });
         } else if self.stale {
             self.refresh(sink);
