@@ -78,9 +78,12 @@ function apply(parts, chunk) {
 
 try {
   const [command, ...args] = process.argv.slice(2);
-  await call('initialize', { protocolVersion: 1, clientInfo: { name: 'chat.mjs' } });
-  await call('agent/connect', command ? { command, args } : {});
-  await call('session/ensure');
+  // Calls need not wait for each other: acpipe opens the session when the agent is ready.
+  await Promise.all([
+    call('initialize', { protocolVersion: 1, clientInfo: { name: 'chat.mjs' } }),
+    call('agent/connect', command ? { command, args } : {}),
+    call('session/ensure'),
+  ]);
   for (const question of ['hello', 'list the files here']) {
     console.log(`\n> ${question}\n`);
     const parts = new Map();

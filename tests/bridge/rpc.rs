@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 toward the client: nothing that it sends ends the daemon or loses a session.
 
-use crate::harness::World;
 use crate::harness::server::{Framing, Id, Server};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
 /// A server with a session, and the proof that both have survived.
@@ -433,5 +433,67 @@ fn the_document_is_discovered_before_anything_else() {
             let id = s.send(method, &json!([]));
             assert_ne!(s.answer(&id)["error"]["code"], -32601, "{method}");
         }
+    }
+}
+
+/// Writes these calls at once; the ids are their places.
+fn write_at_once(s: &mut Server, framing: Framing, calls: &[(&str, Value)]) {
+    let mut bytes = Vec::new();
+    for (n, (method, params)) in calls.iter().enumerate() {
+        s.expect(&Id(n.to_string()));
+        let call = json!({"jsonrpc": "2.0", "id": n, "method": method, "params": params});
+        let call = call.to_string();
+        if framing == Framing::ContentLength {
+            bytes.extend(format!("Content-Length: {}\r\n\r\n", call.len()).into_bytes());
+        }
+        bytes.extend(call.into_bytes());
+        if framing == Framing::Lines {
+            bytes.push(b'\n');
+        }
+    }
+    s.write(&bytes);
+}
+
+#[test]
+fn a_whole_conversation_can_be_written_at_once() {
+    for framing in [Framing::Lines, Framing::ContentLength] {
+        let mut s = Server::framed(framing);
+        let script = s.world.script(&json!({}));
+        s.waive("agent/state");
+        let calls = [
+            ("initialize", json!({"protocolVersion": 1})),
+            (
+                "agent/connect",
+                json!({"command": FAKE_AGENT, "args": [script]}),
+            ),
+            ("session/ensure", json!({})),
+            ("session/prompt", json!({"message": "first"})),
+            ("session/prompt", json!({"message": "second"})),
+        ];
+        write_at_once(&mut s, framing, &calls);
+        let id = |n: usize| Id(n.to_string());
+        assert_eq!(s.result(&id(0))["protocolVersion"], 1);
+        assert_eq!(s.result(&id(1))["state"], "ready");
+        assert_eq!(s.result(&id(2))["recovery"]["rung"], "new");
+        assert_eq!(s.turn(&id(3)).summary["text"], "first");
+        assert_eq!(s.turn(&id(4)).summary["text"], "second");
+    }
+}
+
+#[test]
+fn calls_that_wait_for_one_that_fails_fail_with_its_error() {
+    let mut s = Server::start(&[]);
+    s.waive("agent/state");
+    let calls = [
+        ("initialize", json!({"protocolVersion": 1})),
+        ("agent/connect", json!({"command": "/no/such/agent"})),
+        ("session/ensure", json!({})),
+        ("session/prompt", json!({"message": "x"})),
+    ];
+    write_at_once(&mut s, Framing::Lines, &calls);
+    s.result(&Id("0".to_owned()));
+    for n in ["1", "2", "3"] {
+        let error = s.error(&Id(n.to_owned()));
+        assert_eq!(error["data"]["kind"], "agentNotFound", "{n}: {error}");
     }
 }
