@@ -1,15 +1,25 @@
 #!/usr/bin/env node
-// The chat endpoint of an AI SDK app, with any agent behind it: `useChat` in the browser, `acpipe run` here.
+// The chat endpoints of an AI SDK app, with any agent behind them: `useChat` in the browser, `acpipe serve` here.
 // Node 20+, no dependencies. In the app, let /api/chat (the default of useChat) lead to the address it prints.
 //
-//   node examples/server.mjs                                    the built-in demo agent answers
-//   PORT=3001 node examples/server.mjs --chunk-profile 6 -- opencode acp
+//   node examples/server.mjs                                              the built-in demo agent answers
+//   PORT=3001 node examples/server.mjs --permissions ask -- opencode acp  the user approves its tools
+//   node examples/server.mjs --chunk-profile 6                            for ai@6; 5 for ai@5
 //
-// Arguments are those of `acpipe run`. Every message is a session of its own; an agent that is to remember
-// the one before is driven by `acpipe serve`, see chat.mjs.
-import { spawn } from 'node:child_process';
+// Arguments are those of `acpipe serve`. Every chat is a session of its own, stored under the chat's id.
+//
+//   POST /api/chat                {id, messages, trigger}             prompts the agent, streams its answer
+//   GET  /api/chat/ID/stream                                          the answer that runs, from its beginning; or 204
+//   GET  /api/chat/ID/messages                                        the stored messages, for a chat that is opened again
+//   POST /api/chat/ID/stop                                            cancels the answer that runs
+//   POST /api/chat/ID/approval    {approvalId, approved, reason?}     answers a tool-approval-request or data-permission
+//
+// A browser that leaves stops nothing: it can come back (`useChat({ resume: true })`). Its stop button calls `stop()`
+// and posts to /stop. docs/chunks.md#approvals-in-a-client has the component that posts to /approval.
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { Acpipe } from './acpipe.mjs';
 
 const HEADERS = {
   'content-type': 'text/event-stream',
@@ -18,27 +28,176 @@ const HEADERS = {
   'x-vercel-ai-ui-message-stream': 'v1',
   'x-accel-buffering': 'no', // nginx would hold the stream back
 };
+const MOST_UNREAD = 16 * 1024 * 1024; // bytes that wait for one browser
+const STATUS = { invalidParams: 400, sessionNotFound: 404, busy: 409, sessionLocked: 409, overloaded: 503 };
 
-async function promptOf(request) {
-  const { messages } = await json(request);
-  const texts = messages.at(-1).parts.filter(({ type }) => type === 'text');
-  return texts.map(({ text }) => text).join('\n').trim();
+const turns = new Map(); // chat → its turn that runs: { turnId, before, readers }
+const questions = new Map(); // question → the request of acpipe that asks it
+
+const acpipe = new Acpipe(process.argv.slice(2));
+acpipe.on('end', ({ message }) => {
+  console.error(message);
+  process.exit(1);
+});
+acpipe.on('session/chunk', ({ sessionId, turnId, seq, chunk }) => {
+  const turn = turns.get(sessionId);
+  if (turn?.turnId !== turnId) return; // what the agent does unasked is in /messages
+  turn.before ??= seq - 1;
+  for (const reader of turn.readers) reader.chunk(seq, chunk);
+});
+acpipe.on('permission/request', (params, id) => questions.set(params.questionId, { id, ...params }));
+acpipe.on('$/cancelRequest', ({ id }) => {
+  for (const [questionId, asked] of questions) if (asked.id === id) questions.delete(questionId);
+});
+
+/** A browser that reads an answer as server-sent events. */
+class Reader {
+  #response;
+  #held; // live chunks that wait until the stored chunks before them are sent
+  #end; // how the turn ended meanwhile
+
+  constructor(response, { catchesUp = false } = {}) {
+    this.#response = response;
+    this.#held = catchesUp ? [] : undefined;
+    const pulse = setInterval(() => response.headersSent && response.write(': keep-alive\n\n'), 15_000);
+    response.on('close', () => clearInterval(pulse));
+  }
+
+  chunk(seq, chunk) {
+    if (this.#held) this.#held.push({ seq, chunk });
+    else this.#send(chunk);
+  }
+
+  end(error) {
+    if (this.#held) this.#end = { error };
+    else if (error && !this.#response.headersSent) refuse(this.#response, error);
+    else {
+      if (error) this.#send({ type: 'error', errorText: error.message });
+      this.#response.end('data: [DONE]\n\n');
+    }
+  }
+
+  /** Sends the stored chunks of a turn, then the live ones that came meanwhile. */
+  async catchUp(sessionId, { turnId, before }) {
+    let last = before;
+    for (let afterSeq = before; afterSeq !== null; ) {
+      const { entries, next } = await acpipe.call('session/replay', { sessionId, afterSeq });
+      for (const entry of entries) {
+        last = entry.seq;
+        if (entry.turnId === turnId) this.#send(entry.chunk);
+      }
+      afterSeq = next;
+    }
+    for (const { seq, chunk } of this.#held) if (seq > last) this.#send(chunk);
+    this.#held = undefined;
+    if (this.#end) this.end(this.#end.error);
+  }
+
+  #send(chunk) {
+    if (!this.#response.headersSent) this.#response.writeHead(200, HEADERS);
+    this.#response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    if (this.#response.writableLength > MOST_UNREAD) this.#response.destroy(); // the browser can resume
+  }
 }
 
-const server = createServer(async (request, response) => {
-  // Any page in the browser can send us text, but JSON only if we allowed it: the agent acts on what it reads.
-  const isJson = request.headers['content-type']?.startsWith('application/json');
-  const prompt = isJson && (await promptOf(request).catch(() => ''));
-  if (!prompt) return response.writeHead(400).end('no message with a text, as JSON');
+function refuse(response, { kind, message }) {
+  response.writeHead(STATUS[kind] ?? 502, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
+}
 
-  // The prompt goes through stdin: as an argument it could be taken for an option.
-  const acpipe = spawn('acpipe', ['run', '-o', 'sse', ...process.argv.slice(2)], { stdio: ['pipe', 'pipe', 'inherit'] });
-  acpipe.on('error', (why) => response.writeHead(500).end(why.message));
-  acpipe.stdin.on('error', () => {}).end(prompt);
-  acpipe.on('spawn', () => acpipe.stdout.pipe(response.writeHead(200, HEADERS)));
-  response.on('close', () => {
-    acpipe.kill('SIGINT'); // the browser left or pressed stop: this cancels the turn; after its end it does nothing
-    acpipe.stdout.unpipe().resume(); // and what it still says about that goes nowhere, but it goes
-  });
+const refusal = (kind, message) => Object.assign(new Error(message), { kind });
+
+async function prompt({ id: sessionId, messages, trigger }, response) {
+  if (typeof sessionId !== 'string' || !messages?.length) throw refusal('invalidParams', 'id and messages are needed');
+  if (turns.has(sessionId)) throw refusal('busy', 'this chat already has an answer that runs');
+  const message = messages.at(-1);
+  // With the message's own id a request that is sent twice prompts the agent once, and gets the same answer.
+  const turnId = trigger === 'submit-message' ? message.id : randomUUID();
+  const turn = { turnId, before: undefined, readers: new Set([new Reader(response)]) };
+  turns.set(sessionId, turn);
+  let failure;
+  try {
+    await acpipe.call('agent/connect'); // answered at once where the agent runs
+    await acpipe.call('session/ensure', { sessionId });
+    await acpipe.call('session/prompt', { sessionId, turnId, message });
+  } catch (error) {
+    failure = error;
+  }
+  turns.delete(sessionId);
+  for (const reader of turn.readers) reader.end(failure);
+}
+
+async function resume(sessionId, response) {
+  const turn = turns.get(sessionId);
+  if (!turn) return response.writeHead(204).end();
+  const reader = new Reader(response, { catchesUp: turn.before !== undefined });
+  turn.readers.add(reader);
+  if (turn.before !== undefined) await reader.catchUp(sessionId, turn);
+}
+
+async function stop(sessionId) {
+  const turnId = turns.get(sessionId)?.turnId;
+  return turnId ? acpipe.call('session/cancel', { sessionId, turnId }) : { cancelled: false };
+}
+
+function answer(sessionId, { approvalId, approved, reason }) {
+  const asked = questions.get(approvalId);
+  if (asked?.sessionId !== sessionId) throw refusal('sessionNotFound', 'this question is not open');
+  questions.delete(approvalId);
+  const kind = approved === true ? 'allow' : 'reject';
+  const option =
+    asked.options.find((option) => option.kind === `${kind}_once`) ??
+    asked.options.find((option) => option.kind.startsWith(kind));
+  const chosen = { outcome: 'selected', optionId: option?.optionId, message: reason };
+  acpipe.answer(asked.id, { outcome: option ? chosen : { outcome: 'cancelled' } });
+  return { approved: approved === true && option !== undefined };
+}
+
+async function messages(sessionId) {
+  const all = [];
+  try {
+    for (let page = { more: true }; page.more; all.push(...page.messages)) {
+      page = await acpipe.call('message/list', { sessionId, after: all.at(-1)?.id });
+    }
+  } catch (error) {
+    if (error.kind !== 'sessionNotFound') throw error; // nothing was said in this chat
+  }
+  // The answer that runs comes whole with /stream.
+  if (turns.has(sessionId) && all.at(-1)?.role === 'assistant') all.pop();
+  return all;
+}
+
+async function serve(request, response) {
+  const { pathname } = new URL(request.url, 'http://localhost');
+  const [, chat, action = 'prompt'] = pathname.match(/^\/api\/chat(?:\/([^/]+)\/([a-z]+))?$/) ?? [];
+  const sessionId = chat && decodeURIComponent(chat);
+  const reply = (value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+  // A page of another site can post text, but JSON only if this server allowed it: the agent acts on what it reads.
+  const isJson = request.headers['content-type']?.startsWith('application/json');
+  switch (`${request.method} ${action}`) {
+    case 'GET stream':
+      return resume(sessionId, response);
+    case 'GET messages':
+      return reply(await messages(sessionId));
+    case 'POST stop':
+      if (isJson) return reply(await stop(sessionId));
+      break;
+    case 'POST approval':
+      if (isJson) return reply(answer(sessionId, await json(request)));
+      break;
+    case 'POST prompt':
+      if (isJson) return prompt(await json(request), response);
+  }
+  throw refusal(isJson ? 'sessionNotFound' : 'invalidParams', 'no such endpoint, or the body is not JSON');
+}
+
+const server = createServer((request, response) => {
+  serve(request, response).catch((error) => (response.headersSent ? response.destroy() : refuse(response, error)));
 });
-server.listen(process.env.PORT ?? 3000, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}`));
+await acpipe.call('initialize', {
+  protocolVersion: 1,
+  clientInfo: { name: 'server.mjs' },
+  capabilities: { permissions: true },
+});
+server.listen(process.env.PORT ?? 3000, '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${server.address().port}/api/chat`);
+});

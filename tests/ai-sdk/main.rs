@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::disallowed_methods, reason = "the judge is a process")]
 
+mod chats;
 #[path = "../transcripts/claude.rs"]
 mod claude;
 mod generate;
@@ -226,6 +227,7 @@ fn the_judge_finds_what_is_wrong() {
     let open = json!({ "type": "text-start", "id": "b" });
     let ask = json!({ "type": "tool-approval-request", "approvalId": "a", "toolCallId": "t" });
     let refusal = json!({ "type": "tool-approval-response", "approvalId": "a", "approved": false });
+    let denied = json!({ "type": "tool-output-denied", "toolCallId": "t" });
     let error = json!({ "type": "error", "errorText": "e" });
     let file = json!({ "type": "file", "url": "a/b", "mediaType": "text/plain" });
     let proto: Value = serde_json::from_str(r#"{"__proto__":{}}"#).unwrap();
@@ -247,11 +249,10 @@ fn the_judge_finds_what_is_wrong() {
             vec![&start, &call, &ask, &refusal, &output, &finish],
             "permission was not given",
         ),
-        (
-            6,
-            vec![&start, &call, &ask, &output, &finish],
-            "no answer can be told",
-        ),
+        (6, vec![&start, &call, &ask, &output, &finish], ""),
+        (6, vec![&start, &call, &ask, &denied, &finish], ""),
+        (6, vec![&start, &call, &denied, &finish], "nothing was"),
+        (5, vec![&start, &call, &ask, &output, &finish], "5 does not"),
         (5, vec![&start, &error], "did not fail"),
         (7, vec![&start, &error, &finish], "nothing follows error"),
         (7, vec![&start, &file, &finish], "not absolute"),

@@ -1,8 +1,9 @@
 // Reads streams with the AI SDK's own DefaultChatTransport and compares their bytes with what the SDK would send.
 //
 // stdin: one JSON object a line, {"name", "profile": 7 | 6 | 5} and either {"sse": what came from a run}
-// or {"api": address of a server, "prompt", "leave"?: true to go away in the middle of the answer}.
+// or {"api": address of a server, "prompt"}.
 // stdout: one line each, {"name", "problems", "text": [a text part each], "tools": [a state each], "errors"}.
+import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 
 const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
@@ -81,11 +82,10 @@ async function show(sdk, chunks) {
   };
 }
 
-async function judge({ name, profile, sse, api, prompt = 'hello', leave }) {
+async function judge({ name, profile, sse, api, prompt = 'hello' }) {
   const sdk = SDKS[profile];
   const problems = [];
   const chunks = [];
-  const leaver = new AbortController();
   let bytes;
   const request = async (url, init) => {
     const answer = sse === undefined ? await fetch(url, init) : new Response(streamOf(pieces(sse)));
@@ -104,20 +104,17 @@ async function judge({ name, profile, sse, api, prompt = 'hello', leave }) {
     const transport = new sdk.DefaultChatTransport({ api, fetch: request });
     const stream = await transport.sendMessages({
       trigger: 'submit-message',
-      chatId: 'chat',
+      chatId: randomUUID(),
       messageId: undefined,
-      messages: [{ id: 'question', role: 'user', parts: [{ type: 'text', text: prompt }] }],
-      abortSignal: AbortSignal.any([leaver.signal, AbortSignal.timeout(LIMIT)]),
+      messages: [{ id: randomUUID(), role: 'user', parts: [{ type: 'text', text: prompt }] }],
+      abortSignal: AbortSignal.timeout(LIMIT),
     });
-    for await (const chunk of stream) {
-      chunks.push(chunk);
-      if (leave && chunk.type === 'text-delta') leaver.abort();
-    }
+    for await (const chunk of stream) chunks.push(chunk);
   } catch (error) {
-    if (!leaver.signal.aborted) problems.push(`transport: ${words(error)}`);
+    problems.push(`transport: ${words(error)}`);
   }
   const came = await bytes;
-  if (came !== undefined && problems.length === 0 && !leave) await compare(sdk, came, chunks, problems);
+  if (came !== undefined && problems.length === 0) await compare(sdk, came, chunks, problems);
   return { name, problems, ...(await show(sdk, chunks)) };
 }
 

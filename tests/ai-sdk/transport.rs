@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 
-const MAJORS: [u32; 3] = [7, 6, 5];
+pub const MAJORS: [u32; 3] = [7, 6, 5];
 
 /// A turn of `acpipe run` and what has to come of it.
 struct Case {
@@ -72,7 +72,7 @@ fn to_agent(command: &[&str]) -> Vec<String> {
     all.map(|&word| word.to_owned()).collect()
 }
 
-fn say(text: &str) -> Value {
+pub fn say(text: &str) -> Value {
     let content = json!({ "type": "text", "text": text });
     json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": content } })
 }
@@ -239,15 +239,14 @@ fn the_transport_finds_what_is_wrong() {
     }
 }
 
-/// `examples/server.mjs` with these arguments of `acpipe run`.
-struct Server {
+/// `examples/server.mjs` with these arguments of `acpipe serve`.
+pub struct Server {
     process: Child,
-    api: String,
-    stderr: Receiver<String>,
+    pub api: String,
 }
 
 impl Server {
-    fn start(args: &[String]) -> Self {
+    pub fn start(args: &[String], env: &[(&str, &str)]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut path = vec![Path::new(ACPIPE).parent().unwrap().to_owned()];
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
@@ -258,19 +257,15 @@ impl Server {
             .args(args)
             .env("PATH", std::env::join_paths(path).unwrap())
             .env("PORT", "0")
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let stdout = lines(process.stdout.take().unwrap());
-        let stderr = lines(process.stderr.take().unwrap());
         let api = stdout.recv_timeout(LIMIT).expect("it does not listen");
-        Self {
-            process,
-            api,
-            stderr,
-        }
+        Self { process, api }
     }
 }
 
@@ -296,22 +291,22 @@ fn the_example_serves_the_transport() {
     let mut cases = cases();
     // The others look the same from here.
     cases.truncate(2);
-    if !judge::is_here(|| MAJORS.len() * cases.len() + 2) {
+    if !judge::is_here(|| MAJORS.len() * cases.len() + 1) {
         return;
     }
     let ask = |server: &Server, major: u32, prompt: &str| json!({ "name": prompt, "profile": major, "api": server.api, "prompt": prompt });
     let mut asked = Vec::new();
     let servers = MAJORS.map(|major| {
-        let server = Server::start(&["--chunk-profile".to_owned(), major.to_string()]);
+        let server = Server::start(&["--chunk-profile".to_owned(), major.to_string()], &[]);
         let prompts = cases.iter().map(|case| case.args[0].as_str());
         asked.extend(prompts.map(|prompt| ask(&server, major, prompt)));
         server
     });
-    let agentless = Server::start(&["--".to_owned(), "/no/such/agent".to_owned()]);
+    let agentless = Server::start(&["--".to_owned(), "/no/such/agent".to_owned()], &[]);
     asked.push(ask(&agentless, 7, "go"));
-    asked.push(ask(&servers[0], 7, " "));
     let verdicts = read(&asked);
-    let [runs @ .., missing, empty] = &verdicts[..] else {
+    drop((servers, agentless));
+    let [runs @ .., missing] = &verdicts[..] else {
         panic!("{verdicts:?}");
     };
     for (nth, case) in cases.iter().enumerate() {
@@ -322,30 +317,5 @@ fn the_example_serves_the_transport() {
             assert_eq!(verdict["tools"], json!(case.tools), "{verdict}");
         }
     }
-    assert_eq!(problems(missing), "", "{missing}");
-    let error = missing["errors"][0].as_str().unwrap();
-    assert!(error.contains("/no/such/agent"), "{missing}");
-    assert!(problems(empty).contains("no message"), "{empty}");
-}
-
-#[test]
-fn who_leaves_the_example_cancels_the_turn() {
-    if !judge::is_here(|| 1) {
-        return;
-    }
-    // More than all buffers on the way hold: what was under way must not keep the run from ending.
-    let much = json!({ "repeat": { "times": 3000, "steps": [say(&"x".repeat(1000))] } });
-    let steps = [
-        much,
-        json!({ "wait": "session/cancel" }),
-        json!({ "reply": { "stopReason": "cancelled" } }),
-    ];
-    let agent = Case::scripted("leaving", &steps).args.split_off(1);
-    let server = Server::start(&agent);
-    let verdicts =
-        read(&[json!({ "name": "leaving", "profile": 7, "api": server.api, "leave": true })]);
-    assert_eq!(problems(&verdicts[0]), "", "{verdicts:?}");
-    assert_ne!(verdicts[0]["text"], json!([]));
-    let said = server.stderr.recv_timeout(LIMIT);
-    assert_eq!(said.as_deref(), Ok("acpipe: the turn was cancelled"));
+    assert!(problems(missing).contains("/no/such/agent"), "{missing}");
 }

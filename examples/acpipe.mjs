@@ -1,0 +1,60 @@
+// A client of `acpipe serve` as a module: calls, notifications, and the requests of acpipe. Node 20+, no dependencies.
+//
+//   const acpipe = new Acpipe(['--permissions', 'ask']);
+//   acpipe.on('session/chunk', ({ sessionId, turnId, seq, chunk }) => …);
+//   acpipe.on('permission/request', (params, id) => acpipe.answer(id, { outcome: { outcome: 'cancelled' } }));
+//   await acpipe.call('initialize', { protocolVersion: 1, capabilities: { permissions: true } });
+import { spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+
+export class Acpipe extends EventEmitter {
+  #calls = new Map(); // id of a call → its promise
+  #lastId = 0;
+  #rest = '';
+
+  /** Starts acpipe with these arguments of `acpipe serve`. It ends when this process ends: its stdin closes then. */
+  constructor(args = []) {
+    super();
+    // A process group of its own (detached), so that Ctrl-C in a terminal reaches this process alone.
+    this.child = spawn('acpipe', ['serve', ...args], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+    this.child.on('error', (error) => this.#end(error)).on('close', () => this.#end(new Error('acpipe has exited')));
+    this.child.stdin.on('error', () => {}); // 'close' follows
+    this.child.stdout.setEncoding('utf8').on('data', (text) => {
+      // Not node:readline, which also splits at U+2028 since Node 24: JSON may contain it.
+      const lines = (this.#rest + text).split('\n');
+      this.#rest = lines.pop();
+      for (const line of lines) this.#receive(JSON.parse(line));
+    });
+  }
+
+  /** Calls a method. Calls need not wait for each other. An error has a `kind` (docs/errors.md). */
+  call(method, params = {}) {
+    return new Promise((resolve, reject) => {
+      this.#calls.set(++this.#lastId, { resolve, reject });
+      this.#send({ id: this.#lastId, method, params });
+    });
+  }
+
+  /** Answers a request of acpipe. */
+  answer(id, result) {
+    this.#send({ id, result });
+  }
+
+  #send(message) {
+    this.child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  }
+
+  #receive({ id, method, params, result, error }) {
+    if (method) return void this.emit(method, params, id);
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    if (error) call?.reject(Object.assign(new Error(error.message), error.data));
+    else call?.resolve(result);
+  }
+
+  #end(error) {
+    for (const { reject } of this.#calls.values()) reject(error);
+    this.#calls.clear();
+    this.emit('end', error);
+  }
+}

@@ -1,0 +1,160 @@
+// Uses a chat server as an app does, by the AI SDK's own AbstractChat.
+//
+// stdin: one JSON object a line, {"scenario", "profile": 7 | 6 | 5, "api": address of the server}.
+// stdout: one line each, what the scenario returned.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+
+const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
+
+/** A wait that takes longer has hung. */
+const LIMIT = 30_000;
+
+/** What a UI framework keeps of a chat. */
+class State {
+  #status = 'ready';
+  #messages = [];
+  error;
+  changed = () => {};
+  get status() { return this.#status; }
+  set status(status) { this.#status = status; this.changed(); }
+  get messages() { return this.#messages; }
+  set messages(messages) { this.#messages = messages; this.changed(); }
+  pushMessage = message => { this.messages = [...this.#messages, message]; };
+  popMessage = () => { this.messages = this.#messages.slice(0, -1); };
+  replaceMessage = (at, message) => { this.messages = this.#messages.with(at, message); };
+  snapshot = value => structuredClone(value);
+}
+
+/** One browser tab with a chat. */
+function open({ profile, api }, id) {
+  const sdk = SDKS[profile];
+  class Chat extends sdk.AbstractChat {}
+  const state = new State();
+  const chat = new Chat({ id, state, transport: new sdk.DefaultChatTransport({ api }), generateId: randomUUID });
+  chat.until = async test => {
+    const limit = AbortSignal.timeout(LIMIT);
+    await new Promise((resolve, reject) => {
+      limit.addEventListener('abort', () => reject(new Error(`hung: ${JSON.stringify(state.messages)}`)));
+      state.changed = () => test(state) && resolve();
+      state.changed();
+    });
+    state.changed = () => {};
+  };
+  chat.post = (action, body = {}) => fetch(`${api}/${id}/${action}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  chat.stored = async () => (await fetch(`${api}/${id}/messages`)).json();
+  return chat;
+}
+
+const textOf = message => message.parts.filter(part => part.type === 'text').map(part => part.text).join('');
+const said = messages => messages.map(message => `${message.role}: ${textOf(message)}`);
+const shows = words => state => state.messages.length > 0 && textOf(state.messages.at(-1)) === words;
+
+const SCENARIOS = {
+  /** Two chats, one of them opened again. */
+  async conversation(server) {
+    const [one, two] = [open(server, randomUUID()), open(server, randomUUID())];
+    await one.sendMessage({ text: 'a' });
+    await two.sendMessage({ text: 'b' });
+    await one.sendMessage({ text: 'c' });
+    const nobody = open(server, randomUUID());
+    return {
+      one: said(one.messages),
+      two: said(two.messages),
+      stored: said(await one.stored()),
+      nobody: await nobody.stored(),
+      refused: await Promise.all([
+        ['application/json', { id: 'x', messages: [] }],
+        ['application/json', { messages: one.messages }],
+        // What any page in the browser can send.
+        ['text/plain', { id: 'x', messages: one.messages }],
+      ].map(async ([type, body]) => {
+        const headers = { 'content-type': type };
+        return (await fetch(server.api, { method: 'POST', headers, body: JSON.stringify(body) })).status;
+      })),
+    };
+  },
+
+  /** A tab is closed while the answer runs, and another one goes on reading it. */
+  async resume(server) {
+    const id = randomUUID();
+    const first = open(server, id);
+    const sent = first.sendMessage({ text: 'go' });
+    await first.until(shows('a'));
+    const busy = await fetch(server.api, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id, messages: first.messages, trigger: 'submit-message' }),
+    });
+    const second = open(server, id);
+    second.messages = await second.stored();
+    const before = said(second.messages);
+    const resumed = second.resumeStream();
+    await second.until(shows('a'));
+    await first.stop();
+    await sent;
+    // The agent goes on when it gets another session.
+    await open(server, randomUUID()).sendMessage({ text: 'other' });
+    await resumed;
+    const third = open(server, id);
+    await third.resumeStream();
+    return {
+      busy: busy.status,
+      before,
+      after: said(second.messages),
+      stored: said(await second.stored()),
+      status: second.status,
+      third: third.messages,
+    };
+  },
+
+  /** The stop button. */
+  async stop(server) {
+    const chat = open(server, randomUUID());
+    const sent = chat.sendMessage({ text: 'go' });
+    await chat.until(shows('a'));
+    const stopped = await (await chat.post('stop')).json();
+    await sent;
+    const late = await (await chat.post('stop')).json();
+    await chat.sendMessage({ text: 'again' });
+    return { stopped, late, said: said(chat.messages), status: chat.status };
+  },
+
+  /** A tool is approved, then refused, by buttons. */
+  async approval(server) {
+    const sdk = SDKS[server.profile];
+    const chat = open(server, randomUUID());
+    const states = [];
+    const statuses = [];
+    for (const approved of [true, false]) {
+      const sent = chat.sendMessage({ text: 'go' });
+      let approvalId;
+      await chat.until(state => {
+        const parts = state.messages.at(-1)?.parts ?? [];
+        // Majors 7 and 6 have a state for it; in 5 the data part tells.
+        const tool = parts.find(part => part.state === 'approval-requested');
+        const data = parts.find(part => part.type === 'data-permission' && part.data.approved === undefined);
+        approvalId = server.profile > 5 ? tool?.approval.id : data?.id;
+        return approvalId !== undefined;
+      });
+      if (server.profile === 6) await chat.addToolApprovalResponse({ id: approvalId, approved });
+      statuses.push((await chat.post('approval', { approvalId, approved })).status);
+      statuses.push((await chat.post('approval', { approvalId, approved })).status);
+      await sent;
+      states.push(chat.messages.at(-1).parts.find(part => part.type === 'dynamic-tool').state);
+    }
+    const checked = await sdk.safeValidateUIMessages({ messages: chat.messages });
+    return { states, statuses, valid: checked.success };
+  },
+};
+
+for (const line of (await text(process.stdin)).split('\n').filter(Boolean)) {
+  const server = JSON.parse(line);
+  assert(SCENARIOS[server.scenario], line);
+  process.stdout.write(`${JSON.stringify(await SCENARIOS[server.scenario](server))}\n`);
+}
