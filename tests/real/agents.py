@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The real agents: pinned packages, command lines, and what each needs to talk to the mock model.
 
-    agents.py [NAME...]     installs them (default: all) with npm under ACPIPE_AGENTS_DIR
+    agents.py [NAME...]     installs them (default: all) with npm and pip under ACPIPE_AGENTS_DIR
+
+An install that fails is named, and stops no other; the exit status is 1 then.
 """
 import json
 import os
@@ -49,6 +51,42 @@ class Package:
         print(f"{self.name} {self.version}: installed in {self.folder}")
 
 
+class PythonPackage(Package):
+    """One pinned package of PyPI in a virtual environment of its own."""
+
+    def __init__(self, name, version, extra="", sources=()):
+        super().__init__(name, version)
+        self.extra = extra
+        self.sources = sources          # dependencies that have no wheel
+
+    def installed(self):
+        try:
+            found = next(self.folder.glob(f"lib/python3*/site-packages/{self.name.replace('-', '_')}-*.dist-info"))
+        except StopIteration:
+            return None
+        return found.name.removesuffix(".dist-info").rsplit("-", 1)[1]
+
+    def install(self):
+        if self.installed() == self.version:
+            return print(f"{self.name} {self.version}: already there")
+        subprocess.run([newer_python(), "-m", "venv", self.folder], check=True)
+        wheels = ["--only-binary", ":all:", *(word for name in self.sources for word in ("--no-binary", name))]
+        subprocess.run([self.folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *wheels,
+                        f"{self.name}{self.extra}=={self.version}"], check=True)
+        print(f"{self.name} {self.version}: installed in {self.folder}")
+
+
+def newer_python():
+    """A Python 3.12 or 3.13: agents ask for one of them."""
+    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[23].*/bin/python3"), reverse=True)
+    found = [*map(shutil.which, ("python3.13", "python3.12")), *pyenv]
+    for python in filter(None, (sys.executable, *found)):
+        asked = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+        if asked.stdout.split() in (["3", "12"], ["3", "13"]):
+            return python
+    raise OSError("no Python 3.12 or 3.13 found")
+
+
 NODE = Package(f"node-{PLATFORM}", "22.23.3")
 NODE_BIN = NODE.modules / NODE.name / "bin"
 
@@ -59,6 +97,8 @@ class Agent:
     files = {}          # configuration under HOME: path -> text, {url} filled in
     memory = ()         # where under HOME it keeps its sessions
     base = {}           # of acpipe's own environment: how it finds the agent
+    asks = True         # before it runs a command
+    fails = (401, 529)  # of the model, which it does not try again for minutes
 
     def packages(self):
         return (self.package, *self.needs)
@@ -82,6 +122,9 @@ class Agent:
         for path, text in self.files.items():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text.replace("{url}", url))
+
+    def wire_model(self, chosen):
+        """The name by which it asks the model that was chosen of its list; None where that is its secret."""
 
     def ripen(self):
         """Waits until a session that was just made can be brought back: at once, with most."""
@@ -137,6 +180,8 @@ name = "mock"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
+request_max_retries = 1
+stream_max_retries = 1
 """}
 
     def command(self):
@@ -144,6 +189,7 @@ env_key = "OPENAI_API_KEY"
 
 
 class OpenCode(Agent):
+    fails = (401,)
     package = Package("opencode-ai", "1.18.33")
     memory = (".local/share/opencode",)
     files = {".config/opencode/opencode.json": json.dumps({
@@ -159,6 +205,7 @@ class OpenCode(Agent):
 
 
 class Gemini(Agent):
+    fails = (401,)
     package = Package("@google/gemini-cli", "0.61.0")
     needs = (NODE,)
     env = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "fake"}
@@ -178,16 +225,199 @@ class Gemini(Agent):
         time.sleep(60 - time.time() % 60)
 
 
-AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": Codex(), "opencode": OpenCode(), "gemini": Gemini()}
+class CodexAcp(Codex):
+    """The adapter of the protocol's own project, which starts `codex app-server`."""
+    package = Package("@agentclientprotocol/codex-acp", "2.6.0")
+    needs = (NODE,)
+    env = {**Codex.env, "MODEL_PROVIDER": "mock", "NO_BROWSER": "1", "INITIAL_AGENT_MODE": "read-only"}
+    files = {path: text.replace('approval_policy = "untrusted"\n', "") for path, text in Codex.files.items()}
+
+    def wire_model(self, chosen):
+        return chosen.split("[")[0]         # gpt-5.5[high]
+
+    def command(self):
+        return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "index.js"]
+
+
+class Kimi(Agent):
+    package = PythonPackage("kimi-cli", "1.49.0", sources=("ripgrepy",))
+    env = {"KIMI_CLI_NO_AUTO_UPDATE": "1"}
+    memory = (".kimi/sessions",)
+    files = {".kimi/credentials/kimi-code.json": json.dumps({"access_token": "fake", "refresh_token": "fake"}),
+             ".kimi/config.toml": """\
+default_model = "mock-1"
+telemetry = false
+
+[providers.mock]
+type = "openai_legacy"
+base_url = "{url}/v1"
+api_key = "fake"
+
+[models.mock-1]
+provider = "mock"
+model = "mock-1"
+max_context_size = 100000
+
+[models.mock-2]
+provider = "mock"
+model = "mock-2"
+max_context_size = 100000
+"""}
+
+    def wire_model(self, chosen):
+        return chosen
+
+    def command(self):
+        return [self.package.folder / "bin" / "kimi", "acp"]
+
+
+class Vibe(Agent):
+    package = PythonPackage("mistral-vibe", "3.0.2")
+    fails = (401,)
+    env = {"MOCK_KEY": "fake"}
+    memory = (".vibe/logs/session",)
+    files = {".vibe/config.toml": """\
+active_model = "mock-1"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+
+[[providers]]
+name = "mock"
+api_base = "{url}/v1"
+api_key_env_var = "MOCK_KEY"
+api_style = "openai"
+backend = "generic"
+
+[[models]]
+name = "mock-1"
+provider = "mock"
+alias = "mock-1"
+
+[[models]]
+name = "mock-2"
+provider = "mock"
+alias = "mock-2"
+"""}
+
+    def wire_model(self, chosen):
+        return chosen
+
+    def command(self):
+        return [self.package.folder / "bin" / "vibe-acp"]
+
+
+class Pi(Agent):
+    """The adapter and the agent are two packages."""
+    asks = False
+    package = Package("pi-acp", "0.0.34")
+    agent = Package("@earendil-works/pi-coding-agent", "0.87.1")
+    needs = (NODE, agent)
+    env = {"PI_OFFLINE": "1", "PI_ACP_PI_COMMAND": str(agent.modules / ".bin" / "pi")}
+    memory = (".pi/agent/sessions",)
+    files = {
+        ".pi/agent/models.json": json.dumps({"providers": {"mock": {
+            "baseUrl": "{url}/v1", "api": "openai-completions", "apiKey": "fake",
+            "models": [{"id": "mock-1", "reasoning": True}, {"id": "mock-2", "reasoning": True}]}}}, indent=2),
+        ".pi/agent/settings.json": json.dumps({
+            "defaultProvider": "mock", "defaultModel": "mock-1", "quietStartup": True, "enableInstallTelemetry": False,
+            "retry": {"enabled": False}}, indent=2),
+    }
+
+    def wire_model(self, chosen):
+        return chosen.split("/")[-1]        # mock/mock-2
+
+    def command(self):
+        return [NODE_BIN / "node", self.package.modules / "pi-acp" / "dist" / "index.js"]
+
+
+class Qwen(Agent):
+    package = Package("@qwen-code/qwen-code", "0.24.4")
+    needs = (NODE,)
+    env = {"OPENAI_API_KEY": "fake", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "mock-1"}
+    memory = (".qwen/projects", ".qwen/tmp")
+    files = {".qwen/settings.json": json.dumps({
+        "general": {"enableAutoUpdate": False, "disableAutoUpdate": True, "disableUpdateNag": True},
+        "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
+        "modelProviders": {"openai": [
+            {"id": "mock-1", "name": "Mock 1", "baseUrl": "{url}/v1", "envKey": "OPENAI_API_KEY"},
+            {"id": "mock-2", "name": "Mock 2", "baseUrl": "{url}/v1", "envKey": "OPENAI_API_KEY"}]},
+        "model": {"name": "mock-1"}, "tools": {"approvalMode": "default"},
+        "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+    }, indent=2)}
+
+    def wire_model(self, chosen):
+        return chosen.split("(")[0]         # mock-2(openai)
+
+    def command(self):
+        return [NODE_BIN / "node", self.package.modules / self.package.name / "cli.js", "--acp"]
+
+
+class Copilot(Agent):
+    """With a provider of one's own it wants no login."""
+    package = Package("@github/copilot", "1.0.102")
+    env = {"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_API_KEY": "fake", "COPILOT_MODEL": "mock-1",
+           "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
+    memory = (".copilot/session-state", ".copilot/*.db*")
+
+    def command(self):
+        return [self.package.modules / "@github" / f"copilot-{PLATFORM}" / "copilot", "--acp", "--no-auto-update"]
+
+
+class Cline(Agent):
+    package = Package("cline", "3.0.65")
+    env = {"CLINE_API_KEY": "fake", "CLINE_PROVIDER": "openai-compatible", "CLINE_MODEL": "mock-1",
+           "CLINE_TELEMETRY_DISABLED": "1"}
+    memory = (".cline/data/sessions", ".cline/data/db")
+    files = {".cline/data/settings/providers.json": json.dumps({
+        "version": 1, "lastUsedProvider": "openai-compatible", "modes": {},
+        "providers": {"openai-compatible": {
+            "settings": {"provider": "openai-compatible", "apiKey": "fake", "model": "mock-1", "baseUrl": "{url}/v1"},
+            "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}, indent=2)}
+
+    def command(self):
+        return [self.package.modules / "@cline" / f"cli-{PLATFORM}" / "bin" / "cline", "--acp", "--auto-approve", "false"]
+
+
+class Hermes(Agent):
+    package = PythonPackage("hermes-agent", "0.19.0", extra="[acp]")
+    env = {"HERMES_HOME": "{home}/.hermes", "OPENAI_API_KEY": "fake"}
+    memory = (".hermes/state.db*", ".hermes/sessions")
+    files = {".hermes/config.yaml": """\
+model:
+  default: mock-1
+  provider: custom
+  base_url: "{url}/v1"
+  api_key: fake
+"""}
+
+    def command(self):
+        return [self.package.folder / "bin" / "hermes-acp"]
+
+
+AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": CodexAcp(), "codex-zed": Codex(),
+          "opencode": OpenCode(), "gemini": Gemini(), "kimi": Kimi(), "vibe": Vibe(), "pi": Pi(), "qwen": Qwen(),
+          "copilot": Copilot(), "cline": Cline(), "hermes": Hermes()}
 
 
 def missing(names):
     return [name for name in names if any(p.installed() != p.version for p in AGENTS[name].packages())]
 
 
+def install(names):
+    """Installs what these agents need; returns what failed, which stops nothing else."""
+    failed = []
+    for package in dict.fromkeys(p for name in names for p in AGENTS[name].packages()):
+        try:
+            package.install()
+        except (OSError, subprocess.CalledProcessError) as wrong:
+            failed.append(package.name)
+            print(f"{package.name} {package.version}: NOT INSTALLED: {wrong}", file=sys.stderr)
+    return failed
+
+
 if __name__ == "__main__":
     unknown = set(sys.argv[1:]) - set(AGENTS)
     if unknown:
         sys.exit(f"{__doc__.strip()}\n\nNAME is one of {', '.join(AGENTS)}, not {', '.join(sorted(unknown))}")
-    for package in dict.fromkeys(p for name in sys.argv[1:] or AGENTS for p in AGENTS[name].packages()):
-        package.install()
+    sys.exit(1 if install(sys.argv[1:] or AGENTS) else 0)

@@ -2,7 +2,7 @@
 import json
 import time
 
-from cases import GRACE
+from cases import GRACE, NEVER_ASKS
 from mock_model import DONE, PROOF, QUESTION
 from recovery import Life, Recovery, lasted
 
@@ -162,6 +162,9 @@ def question(trial):
 
 
 class Case(Recovery):
+    def not_offered(self, agent):
+        return None if agent.asks else NEVER_ASKS
+
     def outcome(self, trial):
         return f"ok ({', '.join((*trial.words, lasted(trial.seconds)))})"
 
@@ -173,4 +176,9 @@ ASKING = (
     Case("denied by rule", by_rule),
     Case("withdrawn", withdrawn),
 )
-QUESTIONS = (Case("question answered", question),)
+class Question(Case):
+    def not_offered(self, agent):
+        return None
+
+
+QUESTIONS = (Question("question answered", question),)

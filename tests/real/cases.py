@@ -1,6 +1,7 @@
 """What is asked of every agent, and what has to come of it, whichever way acpipe is used."""
 from mock_model import DONE, HELLO
 
+NEVER_ASKS = "it asks for no permission"
 GRACE = 10      # seconds: acpipe gives an agent 2 to leave by itself, 3 more after TERM, then kills it
 
 
@@ -11,6 +12,7 @@ class Turn:
         self.chunks = []            # AI SDK UIMessageChunks in order
         self.summary = None         # of the turn, where this way gives one
         self.notes = []             # what broke the contract on the way
+        self.asks = True            # the agent asks before it runs a command
         self.proof = False          # the shell command really ran: its file is there
         self.ended = None           # seconds from the start of acpipe to the last chunk
         self.cancelled = None       # ... to the cancel, or to the abrupt end
@@ -98,10 +100,10 @@ def ran_the_tool(turn):
     yield from answered(turn)
     if not turn.proof:
         yield "the command did not run"
-    if not turn.of("tool-approval-request"):
+    if turn.asks and not turn.of("tool-approval-request"):
         yield "no permission asked"
-    if [chunk["approved"] for chunk in turn.of("tool-approval-response")] != [True]:
-        yield "not approved once"
+    if [chunk["approved"] for chunk in turn.of("tool-approval-response")] != [True] * turn.asks:
+        yield "not approved once" if turn.asks else "it asks, against its entry in agents.py"
     if not any(not chunk.get("preliminary") for chunk in turn.of("tool-output-available")):
         yield "no tool output"
     if not turn.text.endswith(DONE):
@@ -151,6 +153,10 @@ class Case:
         self.abrupt = abrupt                # then not a cancel but the end: SIGINT twice, or end of input
         self.verdict = verdict
         self.seconds = seconds              # which duration the table shows
+
+    def not_offered(self, agent):
+        """Why the case makes no sense with this agent, or None."""
+        return NEVER_ASKS if self.permissions == "deny" and not agent.asks else None
 
     def faults(self, turn):
         return [*self.verdict(turn), *(() if self.abrupt else sound(turn)), *clean(turn)]

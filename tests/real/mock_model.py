@@ -34,8 +34,10 @@ THOUGHT, ASIDE = "Two and two, is that four?", "The background is done. "
 SIGNATURE = "c2lnbmVk"
 QUESTION = {"question": "Which colour?", "header": "Colour", "multiSelect": False,
             "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]}
+ASKERS = ("AskUserQuestion", "ask_user_question")
 KINDS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
-SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command")
+SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command", "Shell", "terminal", "execute",
+          "execute_bash", "run_commands", "execute_command")
 MARK = re.compile(r"zebra-(\d)")
 KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow|think|delegate|run aside|ask me|fail \d+|big \d+)\W*$", re.M)
 
@@ -103,7 +105,8 @@ def script(ask):
             "description": "greet", "subagent_type": "general-purpose", "prompt": "say hello",
             "run_in_background": False})]
     if keyword == "ask me":
-        return [Call("AskUserQuestion", {"questions": [QUESTION]})]
+        name = next((name for name in ASKERS if name in ask.tools), None)
+        return [Call(name, {"questions": [QUESTION]}) if name else Text("No tool that asks.")]
     if keyword == "run aside":
         return [Call("Bash", {"command": "sleep 1; echo out", "description": "work aside", "run_in_background": True})]
     if "<task-notification>" in ask.text:
@@ -123,10 +126,15 @@ def shell(tools, command):
     if not name:
         return Text(f"No shell tool among {sorted(tools)}.")
     known = tools[name].get("properties", {})
-    key = "cmd" if "cmd" in known else "command"
-    listed = str(known.get(key, {}).get("type")).lower() == "array"
+    key = next((key for key in ("cmd", "commands") if key in known), "command")
+    if key == "commands":
+        command = [command]
+    elif str(known.get(key, {}).get("type")).lower() == "array":
+        command = ["bash", "-lc", command]
     others = {other: example(known.get(other, {})) for other in tools[name].get("required", []) if other != key}
-    return Call(name, {**others, key: ["bash", "-lc", command] if listed else command})
+    if "sandbox_permissions" in known:      # Codex asks for what is to run outside its own sandbox
+        others |= {"sandbox_permissions": "require_escalated", "justification": "to write a file"}
+    return Call(name, {**others, key: command})
 
 
 def example(schema):
@@ -207,6 +215,12 @@ class ChatCompletions:
         tools = {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in body.get("tools", [])}
         user = last(messages, lambda message: message["role"] == "user")
         return Ask(text_of(user.get("content")), tools, messages[-1]["role"] == "tool")
+
+    def whole(self, number, body, blocks):
+        message = {"role": "assistant", "content": "".join(b.whole for b in blocks if isinstance(b, Text))}
+        return {"id": f"chatcmpl-{number}", "object": "chat.completion", "created": 0, "model": body["model"],
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}}
 
     def events(self, number, body, blocks):
         def chunk(delta, finish=None, **more):
@@ -317,7 +331,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply({"error": {"type": "not_found_error", "message": path}}, 404)
         ask = dialect.read(body)
         blocks = script(ask)
-        self.server.record(path, ask, blocks, {int(number) for number in MARK.findall(raw.decode())})
+        marks = {int(number) for number in MARK.findall(raw.decode())}
+        self.server.record(path, ask, blocks, marks, body.get("model"))
         if isinstance(blocks[0], Failure):
             return self.reply(blocks[0].error, blocks[0].status)
         streamed = body.get("stream") or ":stream" in path
@@ -347,18 +362,19 @@ class MockModel(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.requests, self.log, self.lock = 0, log, threading.Lock()
+        self.asked = None           # the model's name in it
         self.heard = set()          # the marks in the last request that was no side business
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
-    def record(self, path, ask, blocks, marks):
+    def record(self, path, ask, blocks, marks, name):
         """Keyword, marks and tool names only: what else the agent sent is its vendor's prompt and stays out of logs."""
         with self.lock:
             self.requests += 1
             if ask.tools and not ask.schema:
-                self.heard = marks
+                self.heard, self.asked = marks, name
             if self.log:
                 answer = [block.whole[:60] if isinstance(block, Text) else vars(block) for block in blocks]
                 print(json.dumps({"path": path, "keyword": ask.keyword(), "answered": ask.answered,

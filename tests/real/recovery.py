@@ -23,11 +23,16 @@ class Trial(Turn):
         super().__init__()
         self.job, self.start = job, time.monotonic()
         self.record = open(f"{job.log}.ndjson", "w") if job.log else None
-        self.errors = open(f"{job.log}.stderr", "wb") if job.log else subprocess.DEVNULL
+        self.stderr = Path(f"{job.log}.stderr") if job.log else job.home / "stderr"
+        self.errors = open(self.stderr, "wb")
         self.receipt, self.seconds = None, 0
         self.missing = None             # what the agent does not offer, by agent/status
         self.words = []                 # further ones for the cell
         self.orphans = set()            # agents whose acpipe was killed
+
+    def said(self):
+        """What acpipe wrote to stderr so far."""
+        return self.stderr.read_text(errors="replace")
 
     def expect(self, what, found, wanted):
         if found != wanted:
@@ -74,6 +79,7 @@ class Life(drive.Acpipe):
         super().__init__(*self.words, program=job.acpipe, env=job.base, cwd=job.home,
                          stderr=trial.errors)
         self.trial, self.chunks, self.seq = trial, [], None
+        self.answers = {}               # every answer, by the number of what was asked
         self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # a session may have to ripen
         self.watchdog.start()
         trial.groups.add(self.child.pid)
@@ -97,6 +103,8 @@ class Life(drive.Acpipe):
     def read(self):
         message = super().read()
         self.trial.write_down("out", message)
+        if message and "method" not in message:
+            self.answers[message["id"]] = message
         if message and message.get("method") == "session/chunk":
             params = message["params"]
             if self.seq is not None and params["seq"] != self.seq + 1:
@@ -251,37 +259,44 @@ def environment(trial):
     life.end()
 
 
+def run_once(trial, prompt, *options, output="chunks"):
+    """`acpipe run` to its end: the lines of stdout, and the exit code."""
+    job = trial.job
+    variables = [word for name, value in job.variables.items() for word in ("--env", f"{name}={value}")]
+    sandbox.refuse_network()
+    start = time.monotonic()
+    child = subprocess.Popen([job.acpipe, "run", "-o", output, *options, "--cwd", job.cwd, *variables, prompt,
+                              *job.agent.words()], env=job.base, cwd=job.home, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=trial.errors, start_new_session=True)
+    trial.groups.add(child.pid)
+    watchdog = threading.Timer(LIMIT, child.kill)
+    watchdog.start()
+    lines = []
+    for line in child.stdout:
+        lines.append(json.loads(line))
+        trial.write_down("out", lines[-1])
+        trial.groups |= {p.group for p in sandbox.processes() if p.parent == child.pid}
+    code = child.wait(GRACE)
+    watchdog.cancel()
+    trial.seconds = time.monotonic() - start
+    trial.count_left()
+    return lines, code
+
+
 def run_on(trial):
     """Two `acpipe run`, the second one with --continue."""
     job = trial.job
-    variables = [word for name, value in job.variables.items() for word in ("--env", f"{name}={value}")]
     for number, more, marks in ((1, [], [1]), (2, ["--continue"], [1, 2])):
         if more:
             job.agent.ripen()
         job.model.heard = set()
-        sandbox.refuse_network()
-        start = time.monotonic()
-        child = subprocess.Popen([job.acpipe, "run", "-o", "chunks", *more, "--cwd", job.cwd, *variables,
-                                  f"say hello\nzebra-{number}", *job.agent.words()], env=job.base, cwd=job.home,
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=trial.errors,
-                                 start_new_session=True)
-        trial.groups.add(child.pid)
-        watchdog = threading.Timer(LIMIT, child.kill)
-        watchdog.start()
-        chunks = []
-        for line in child.stdout:
-            chunks.append(json.loads(line))
-            trial.write_down("out", chunks[-1])
-            trial.groups |= {p.group for p in sandbox.processes() if p.parent == child.pid}
-        trial.expect(f"exit code {number}", child.wait(GRACE), 0)
-        watchdog.cancel()
-        trial.seconds = time.monotonic() - start
+        chunks, code = run_once(trial, f"say hello\nzebra-{number}", *more)
+        trial.expect(f"exit code {number}", code, 0)
         text = "".join(chunk["delta"] for chunk in chunks if chunk["type"] == "text-delta")
         trial.expect(f"text {number}", text, HELLO)
         trial.expect(f"marks in the request of run {number}", sorted(job.model.heard), marks)
         recoveries = [chunk["data"] for chunk in chunks if chunk["type"] == "data-recovery"]
         trial.expect(f"receipts in run {number}", len(recoveries), number - 1)
-        trial.count_left()
     for trial.receipt in recoveries:
         if {failed["message"] for failed in trial.receipt["failed"]} - {NOT_OFFERED}:
             trial.notes.append(f"failed: {trial.receipt['failed']}")
@@ -290,6 +305,9 @@ def run_on(trial):
 class Recovery:
     def __init__(self, name, steps):
         self.name, self.steps = name, steps
+
+    def not_offered(self, agent):
+        """Why the case makes no sense with this agent, or None."""
 
     def faults(self, trial):
         ours = trial.ours()

@@ -14,6 +14,7 @@ import agents
 import sandbox
 from asking import ASKING, QUESTIONS
 from cases import CASES
+from differences import DIFFERENCES
 from faces import Job, run, serve
 from mock_model import MockModel
 from native import NATIVE
@@ -23,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 TABLES = (("acpipe run", CASES, run, agents.AGENTS), ("acpipe serve", CASES, serve, agents.AGENTS),
           ("Sessions that come back", RECOVERIES, recover, agents.AGENTS),
           ("What an agent may do", ASKING, recover, agents.AGENTS),
-          ("Questions to the user", QUESTIONS, recover, ("claude", "claude-acp")),
+          ("Where agents differ", DIFFERENCES, recover, agents.AGENTS),
+          ("Questions to the user", QUESTIONS, recover, ("claude", "claude-acp", "qwen")),
           ("Claude Code in its own protocol", NATIVE, recover, ("claude",)))
 NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
 
@@ -40,9 +42,10 @@ def options():
     chosen.acpipe = chosen.acpipe.resolve()
     if not os.access(chosen.acpipe, os.X_OK):
         parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
-    missing = agents.missing(chosen.only or agents.AGENTS)
-    if missing:
-        parser.error(f"not installed: {', '.join(missing)}; run {HERE / 'agents.py'} {' '.join(missing)}")
+    chosen.missing = agents.missing(chosen.only or agents.AGENTS)
+    if chosen.missing:
+        print(f"not installed: {', '.join(chosen.missing)}; run {HERE / 'agents.py'} {' '.join(chosen.missing)}",
+              file=sys.stderr)
     return chosen
 
 
@@ -64,7 +67,12 @@ def left_behind(case, turn):
 def row(name, face, cases, chosen, model):
     """The table's row of one agent, and whether all was well."""
     agent, cells, left, good = agents.AGENTS[name], [], [], True
+    if name in chosen.missing:
+        return f"| {name} | not installed |{' – |' * (len(cases) + 1)}", False
     for case in cases:
+        if reason := case.not_offered(agent):
+            cells.append(f"not offered ({reason})")
+            continue
         log = None
         if chosen.keep_logs:
             log = chosen.keep_logs / "-".join((name, face.__name__, *case.name.split()))
