@@ -333,6 +333,7 @@ class Pi(Agent):
 
 class Qwen(Agent):
     package = Package("@qwen-code/qwen-code", "0.24.4")
+    fails = (401,)
     needs = (NODE,)
     env = {"OPENAI_API_KEY": "fake", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "mock-1"}
     memory = (".qwen/projects", ".qwen/tmp")
@@ -379,25 +380,9 @@ class Cline(Agent):
         return [self.package.modules / "@cline" / f"cli-{PLATFORM}" / "bin" / "cline", "--acp", "--auto-approve", "false"]
 
 
-class Hermes(Agent):
-    package = PythonPackage("hermes-agent", "0.19.0", extra="[acp]")
-    env = {"HERMES_HOME": "{home}/.hermes", "OPENAI_API_KEY": "fake"}
-    memory = (".hermes/state.db*", ".hermes/sessions")
-    files = {".hermes/config.yaml": """\
-model:
-  default: mock-1
-  provider: custom
-  base_url: "{url}/v1"
-  api_key: fake
-"""}
-
-    def command(self):
-        return [self.package.folder / "bin" / "hermes-acp"]
-
-
 AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": CodexAcp(), "codex-zed": Codex(),
           "opencode": OpenCode(), "gemini": Gemini(), "kimi": Kimi(), "vibe": Vibe(), "pi": Pi(), "qwen": Qwen(),
-          "copilot": Copilot(), "cline": Cline(), "hermes": Hermes()}
+          "copilot": Copilot(), "cline": Cline()}
 
 
 def missing(names):

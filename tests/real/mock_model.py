@@ -249,7 +249,9 @@ class Responses:
         items = body["input"]
         tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools", []) if tool.get("name")}
         user = last(items, lambda item: item.get("role") == "user")
-        return Ask(text_of(user.get("content")), tools, items[-1].get("type", "").endswith("_output"))
+        # What the client notes for the model may stand after a tool's result.
+        end = last(items, lambda item: item.get("role") not in ("developer", "system"))
+        return Ask(text_of(user.get("content")), tools, end.get("type", "").endswith("_output"))
 
     def events(self, number, body, blocks):
         def event(kind, **fields):
