@@ -1,5 +1,7 @@
 """Where agents differ: rules against questions that hide the command, failures that look like success, settings, and a
 session that is closed and opened again at once."""
+import subprocess
+
 from mock_model import PROOF
 from recovery import Life, Recovery, lasted, run_once
 
@@ -43,7 +45,15 @@ def by_rule(trial):
             trial.expect(f"{rule}: the command ran", ran, True)
             if COMMAND not in trial.said()[len(said):]:
                 trial.notes.append(f"{rule}: the command ran without a question, and stderr does not name it")
-            trial.words.append("ran unasked, named on stderr")
+            if COMMAND not in ledger(trial):
+                trial.notes.append(f"{rule}: the command ran without a question, and the ledger does not have it")
+            trial.words.append("ran unasked, reported")
+
+
+def ledger(trial):
+    """The stored decisions of all sessions."""
+    show = [trial.job.acpipe, "permissions", "show", "--json"]
+    return subprocess.run(show, env=trial.job.base, cwd=trial.job.home, capture_output=True, text=True).stdout
 
 
 # ---- silent failure

@@ -16,7 +16,7 @@ from mock_model import PROOF
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 import drive        # the client for newcomers is the one that is put to the proof here
 
-LIMIT = 90      # seconds for one acpipe process
+LIMIT = 180      # seconds for one acpipe process
 
 
 class Job:

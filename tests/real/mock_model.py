@@ -218,8 +218,12 @@ class ChatCompletions:
 
     def whole(self, number, body, blocks):
         message = {"role": "assistant", "content": "".join(b.whole for b in blocks if isinstance(b, Text))}
+        calls = [{"id": f"call_{number}", "type": "function", "function": {"name": b.name, "arguments": b.json}}
+                 for b in blocks if isinstance(b, Call)]
+        choice = {"index": 0, "message": {**message, **({"tool_calls": calls} if calls else {})},
+                  "finish_reason": "tool_calls" if calls else "stop"}
         return {"id": f"chatcmpl-{number}", "object": "chat.completion", "created": 0, "model": body["model"],
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "choices": [choice],
                 "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}}
 
     def events(self, number, body, blocks):

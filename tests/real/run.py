@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Real agents through acpipe, offline: every agent in every case, by `acpipe run` and by `acpipe serve`."""
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True      # this folder stays as it is
@@ -37,6 +39,8 @@ def options():
                         help=f"one of {', '.join(agents.AGENTS)}; may be repeated; leaves RESULTS.md as it is")
     parser.add_argument("--case", action="append", choices=NAMES, metavar="CASE",
                         help=f"one of {', '.join(NAMES)}; likewise")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="agents at a time; more than 1 makes times longer")
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # of one agent, for --jobs
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="frames and stderr of every case")
     chosen = parser.parse_args()
     chosen.acpipe = chosen.acpipe.resolve()
@@ -87,29 +91,63 @@ def row(name, face, cases, chosen, model):
     return "| " + " | ".join(words) + " |", good
 
 
-def main():
-    chosen = options()
-    sandbox.enter()
+def play_rows(chosen, names):
+    """The rows of these agents, one case after the other: table -> agent -> row; and whether all was well."""
     if chosen.keep_logs:
         chosen.keep_logs.mkdir(parents=True, exist_ok=True)
-    version = subprocess.run([chosen.acpipe, "--version"], capture_output=True, text=True).stdout.strip()
-    log = open(chosen.keep_logs / "model.ndjson", "w") if chosen.keep_logs else None
-    model, good = MockModel(log=log).start(), True
-    date, load = time.strftime("%-d %B %Y", time.gmtime()), os.getloadavg()[0]
-    lines = ["# Real agents through acpipe", "",
-             f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start. "
-             "Written by `run.py`; README.md says what the columns mean."]
+    log = open(chosen.keep_logs / "model.ndjson", "a") if chosen.keep_logs else None
+    model, good, rows = MockModel(log=log).start(), True, {}
     for title, cases, face, whose in TABLES:
         cases = [case for case in cases if case.name in (chosen.case or NAMES)]
-        names = [name for name in whose if name in (chosen.only or whose)]
-        if not cases or not names:
-            continue
-        titles = ("agent", "version", *(case.name for case in cases), "left behind")
-        lines += ["", f"## {title}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
-        for name in names:
-            line, well = row(name, face, cases, chosen, model)
-            lines.append(line)
+        for name in (name for name in names if cases and name in whose):
+            rows.setdefault(title, {})[name], well = row(name, face, cases, chosen, model)
             good = good and well
+    return rows, good
+
+
+def play_jobs(chosen, names):
+    """The same, several agents at a time: each in a process and a sandbox of its own."""
+    rows, good = {}, True
+    with tempfile.TemporaryDirectory(prefix="acpipe-rows-") as folder, ThreadPoolExecutor(chosen.jobs) as pool:
+        def play_agent(name):
+            path = Path(folder) / name
+            subprocess.run([sys.executable, *sys.argv, "--only", name, "--rows", path], stdout=subprocess.DEVNULL)
+            return json.loads(path.read_text()) if path.exists() else None
+
+        for name, found in zip(names, pool.map(play_agent, names)):
+            if found is None:
+                print(f"{name}: its process ended without a result", file=sys.stderr)
+            good = good and found is not None and found[1]
+            for title, lines in (found or [{}])[0].items():
+                rows.setdefault(title, {}).update(lines)
+    return rows, good
+
+
+def main():
+    chosen = options()
+    names = [name for name in agents.AGENTS if name in (chosen.only or agents.AGENTS)]
+    date, load = time.strftime("%-d %B %Y", time.gmtime()), os.getloadavg()[0]
+    version = subprocess.run([chosen.acpipe, "--version"], capture_output=True, text=True).stdout.strip()
+    if chosen.rows:
+        sandbox.enter()
+        rows, good = play_rows(chosen, [chosen.only[-1]])
+        chosen.rows.write_text(json.dumps([rows, good]))
+        return 0 if good else 1
+    if chosen.jobs > 1:
+        rows, good = play_jobs(chosen, names)
+    else:
+        sandbox.enter()
+        rows, good = play_rows(chosen, names)
+    at_once = f", {chosen.jobs} agents at a time" if chosen.jobs > 1 else ""
+    lines = ["# Real agents through acpipe", "",
+             f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start{at_once}. "
+             "Written by `run.py`; README.md says what the columns mean."]
+    for title, cases, *_ in TABLES:
+        cases = [case for case in cases if case.name in (chosen.case or NAMES)]
+        if title in rows:
+            titles = ("agent", "version", *(case.name for case in cases), "left behind")
+            lines += ["", f"## {title}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+            lines += rows[title].values()
     table = "\n".join(lines) + "\n"
     if not chosen.only and not chosen.case:
         (HERE / "RESULTS.md").write_text(table)
