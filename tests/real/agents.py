@@ -367,6 +367,7 @@ class Copilot(Agent):
 
 class Cline(Agent):
     package = Package("cline", "3.0.65")
+    fails = (401,)
     env = {"CLINE_API_KEY": "fake", "CLINE_PROVIDER": "openai-compatible", "CLINE_MODEL": "mock-1",
            "CLINE_TELEMETRY_DISABLED": "1"}
     memory = (".cline/data/sessions", ".cline/data/db")

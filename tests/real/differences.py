@@ -1,6 +1,7 @@
 """Where agents differ: rules against questions that hide the command, failures that look like success, settings, and a
 session that is closed and opened again at once."""
 import subprocess
+import time
 
 from mock_model import PROOF
 from recovery import Life, Recovery, lasted, run_once
@@ -11,10 +12,6 @@ ROUNDS = 3
 
 
 class Case(Recovery):
-    def __init__(self, name, steps, not_offered=None):
-        super().__init__(name, steps)
-        self.not_offered = not_offered or (lambda agent: None)
-
     def outcome(self, trial):
         if trial.missing:
             return f"not offered ({trial.missing})"
@@ -93,16 +90,19 @@ def settings(state, what):
 
 
 def set_one(trial, life, state, what):
-    """Sets another choice than the present one, if there is one; afterwards every place that has it agrees."""
+    """Sets another choice than the present one, if there is one; afterwards every place that has it agrees. Returns the
+    state after it, and the choice."""
     before = settings(state, what)
     if not before:
-        return trial.words.append(f"no {what}s"), None
-    place, (current, choices) = next(((p, b) for p, b in before.items() if p == f"{what}s"), list(before.items())[-1])
+        trial.words.append(f"no {what}s")
+        return state, None
+    # The list of the agent comes first; of several options the last one is it (a provider stands before the model).
+    current, choices = before.get(f"{what}s") or list(before.values())[-1]
     wanted = next((choice for choice in choices if choice != current), choices[0])
     state = life.call(f"session/set{what.capitalize()}", {what: wanted})["state"]
-    for name, (now, choices) in settings(state, what).items():
+    for place, (now, choices) in settings(state, what).items():
         if wanted in choices:
-            trial.expect(f"{what}: {name}", now, wanted)
+            trial.expect(f"{what}: {place}", now, wanted)
     trial.expect(f"session/get.{what}", life.call("session/get", {"sessionId": "default"})[what], wanted)
     trial.words.append(f"{what} {wanted.rsplit('#')[-1]}")
     return state, wanted
@@ -113,9 +113,10 @@ def mode_and_model(trial):
     state = life.call("session/ensure", {})["state"]
     if not settings(state, "mode") and not settings(state, "model"):
         trial.missing = "no modes and no models in state"
+    start = time.monotonic()
     state, _ = set_one(trial, life, state, "mode")
-    state = state or life.call("session/get", {"sessionId": "default"}) and life.call("session/ensure", {})["state"]
-    _, model = set_one(trial, life, state, "model")
+    state, model = set_one(trial, life, state, "model")
+    trial.seconds = time.monotonic() - start
     life.say(1)
     named = trial.job.agent.wire_model(model) if model else None
     if named:

@@ -127,7 +127,8 @@ class Life(drive.Acpipe):
         """A prompt of its own mark. The agent shall tell the model the marks it remembers with it."""
         self.trial.job.model.heard = set()
         before = len(self.chunks)
-        for _ in self.prompt(f"say hello\nzebra-{number}"):
+        # In a mode of its own an agent may write something before or after the prompt: the keyword has its own line.
+        for _ in self.prompt(f"zebra-{number}\nsay hello\nzebra-{number}"):
             pass
         summary, ours = self.summary, {self.summary["turnId"]}
         if summary["text"] != HELLO or summary["stopReason"] != "end_turn" or summary["isError"]:
