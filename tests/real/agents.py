@@ -57,7 +57,7 @@ class PythonPackage(Package):
     def __init__(self, name, version, extra="", sources=()):
         super().__init__(name, version)
         self.extra = extra
-        self.sources = sources          # dependencies that have no wheel
+        self.sources = sources          # dependencies without a wheel
 
     def installed(self):
         try:
@@ -77,12 +77,12 @@ class PythonPackage(Package):
 
 
 def newer_python():
-    """A Python 3.12 or 3.13: agents ask for one of them."""
+    """Path of a Python 3.12 or 3.13: one that all agents of PyPI support."""
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[23].*/bin/python3"), reverse=True)
     found = [*map(shutil.which, ("python3.13", "python3.12")), *pyenv]
     for python in filter(None, (sys.executable, *found)):
-        asked = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
-        if asked.stdout.split() in (["3", "12"], ["3", "13"]):
+        version = [python, "-c", "import sys; print(*sys.version_info[:2])"]
+        if subprocess.run(version, capture_output=True, text=True).stdout.split() in (["3", "12"], ["3", "13"]):
             return python
     raise OSError("no Python 3.12 or 3.13 found")
 
@@ -97,8 +97,8 @@ class Agent:
     files = {}          # configuration under HOME: path -> text, {url} filled in
     memory = ()         # where under HOME it keeps its sessions
     base = {}           # of acpipe's own environment: how it finds the agent
-    asks = True         # before it runs a command
-    fails = (401, 529)  # of the model, which it does not try again for minutes
+    asks = True         # requests permission before it runs a command
+    fails = (401, 529)  # statuses of the model that it does not retry for minutes
 
     def packages(self):
         return (self.package, *self.needs)
@@ -124,7 +124,7 @@ class Agent:
             (home / path).write_text(text.replace("{url}", url))
 
     def wire_model(self, chosen):
-        """The name by which it asks the model that was chosen of its list; None where that is its secret."""
+        """The model's name in a request after the choice of a list entry, or None when the agent does not show it."""
 
     def ripen(self):
         """Waits until a session that was just made can be brought back: at once, with most."""
@@ -308,7 +308,7 @@ alias = "mock-2"
 
 
 class Pi(Agent):
-    """The adapter and the agent are two packages."""
+    """The adapter is a package of its own."""
     asks = False
     package = Package("pi-acp", "0.0.34")
     agent = Package("@earendil-works/pi-coding-agent", "0.87.1")
@@ -355,7 +355,7 @@ class Qwen(Agent):
 
 
 class Copilot(Agent):
-    """With a provider of one's own it wants no login."""
+    """Needs no login when a provider is configured."""
     package = Package("@github/copilot", "1.0.102")
     env = {"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_API_KEY": "fake", "COPILOT_MODEL": "mock-1",
            "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
@@ -378,7 +378,8 @@ class Cline(Agent):
             "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}, indent=2)}
 
     def command(self):
-        return [self.package.modules / "@cline" / f"cli-{PLATFORM}" / "bin" / "cline", "--acp", "--auto-approve", "false"]
+        binary = self.package.modules / "@cline" / f"cli-{PLATFORM}" / "bin" / "cline"
+        return [binary, "--acp", "--auto-approve", "false"]
 
 
 AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": CodexAcp(), "codex-zed": Codex(),
@@ -391,7 +392,7 @@ def missing(names):
 
 
 def install(names):
-    """Installs what these agents need; returns what failed, which stops nothing else."""
+    """Installs the packages of these agents. Returns the names of those that failed; the others are installed."""
     failed = []
     for package in dict.fromkeys(p for name in names for p in AGENTS[name].packages()):
         try:

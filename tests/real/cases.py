@@ -12,7 +12,7 @@ class Turn:
         self.chunks = []            # AI SDK UIMessageChunks in order
         self.summary = None         # of the turn, where this way gives one
         self.notes = []             # what broke the contract on the way
-        self.asks = True            # the agent asks before it runs a command
+        self.asks = True            # the agent requests permission before it runs a command
         self.proof = False          # the shell command really ran: its file is there
         self.ended = None           # seconds from the start of acpipe to the last chunk
         self.cancelled = None       # ... to the cancel, or to the abrupt end
@@ -155,7 +155,7 @@ class Case:
         self.seconds = seconds              # which duration the table shows
 
     def not_offered(self, agent):
-        """Why the case makes no sense with this agent, or None."""
+        """Returns why the case does not apply to this agent, or None."""
         return NEVER_ASKS if self.permissions == "deny" and not agent.asks else None
 
     def faults(self, turn):

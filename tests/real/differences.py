@@ -1,5 +1,5 @@
-"""Where agents differ: rules against questions that hide the command, failures that look like success, settings, and a
-session that is closed and opened again at once."""
+"""Where agents differ: permission requests that hide the command, failures that look like success, modes and models, and
+sessions that are closed and opened again at once."""
 import subprocess
 import time
 
@@ -7,7 +7,7 @@ from mock_model import PROOF
 from recovery import Life, Recovery, lasted, run_once
 
 RULES = ("Bash", "Bash(touch:*)")
-COMMAND = "touch"       # what the rules are about, as people are told of it
+COMMAND = "touch"       # part of the command that the rules deny
 ROUNDS = 3
 
 
@@ -21,8 +21,8 @@ class Case(Recovery):
 # ---- deny by rule
 
 def by_rule(trial):
-    """Whatever the agent's question shows of the command: what a rule denies does not run. Where the agent does not
-    ask, the command runs, and acpipe says so."""
+    """A denied command does not run, whatever the permission request shows of it. If the agent does not request
+    permission, the command runs, and acpipe reports it."""
     for rule in RULES:
         said = trial.said()
         lines, code = run_once(trial, "run bash", "--permissions", "approve", "--disallow-tool", rule)
@@ -48,7 +48,7 @@ def by_rule(trial):
 
 
 def ledger(trial):
-    """The stored decisions of all sessions."""
+    """Returns the stored decisions of all sessions."""
     show = [trial.job.acpipe, "permissions", "show", "--json"]
     return subprocess.run(show, env=trial.job.base, cwd=trial.job.home, capture_output=True, text=True).stdout
 
@@ -56,7 +56,7 @@ def ledger(trial):
 # ---- silent failure
 
 def silent(trial):
-    """The model refuses. However the agent shows it, `acpipe run` fails and says why."""
+    """The model answers with an error. `acpipe run` fails and reports it, however the agent ends its turn."""
     for status in trial.job.agent.fails:
         said = trial.said()
         lines, code = run_once(trial, f"fail {status}", output="json")
@@ -76,12 +76,13 @@ def silent(trial):
 # ---- mode and model
 
 def settings(state, what):
-    """What `state` shows of modes or models: name of the place -> (current, choices)."""
+    """Modes or models in `state`: name of the place -> (current, choices)."""
     found = {}
     listed = state.get(f"{what}s") or {}
     choices = listed.get(f"available{what.capitalize()}s") or []
     if choices:
-        found[f"{what}s"] = (listed.get(f"current{what.capitalize()}Id"), [c.get(f"{what}Id") or c.get("id") for c in choices])
+        ids = [choice.get(f"{what}Id") or choice.get("id") for choice in choices]
+        found[f"{what}s"] = (listed.get(f"current{what.capitalize()}Id"), ids)
     for option in state.get("configOptions") or []:
         if option.get("category") == what and isinstance(option.get("options"), list):
             flat = [one for group in option["options"] for one in group.get("options", [group])]
@@ -90,13 +91,13 @@ def settings(state, what):
 
 
 def set_one(trial, life, state, what):
-    """Sets another choice than the present one, if there is one; afterwards every place that has it agrees. Returns the
-    state after it, and the choice."""
+    """Sets a choice that is not the current one, if there is one, and compares every place that lists it. Returns the
+    new state and the choice."""
     before = settings(state, what)
     if not before:
         trial.words.append(f"no {what}s")
         return state, None
-    # The list of the agent comes first; of several options the last one is it (a provider stands before the model).
+    # The agent's list, else the last option of the category: a provider may stand before the model.
     current, choices = before.get(f"{what}s") or list(before.values())[-1]
     wanted = next((choice for choice in choices if choice != current), choices[0])
     state = life.call(f"session/set{what.capitalize()}", {what: wanted})["state"]
@@ -127,7 +128,7 @@ def mode_and_model(trial):
 # ---- close and prompt
 
 def closed(trial):
-    """Close, ensure and prompt are sent in one go. What the agent can bring back is brought back."""
+    """Sends close, ensure and a prompt without waiting. The session is restored as well as the agent offers."""
     life = Life(trial)
     life.ensure()
     life.say(1)

@@ -132,7 +132,7 @@ def shell(tools, command):
     elif str(known.get(key, {}).get("type")).lower() == "array":
         command = ["bash", "-lc", command]
     others = {other: example(known.get(other, {})) for other in tools[name].get("required", []) if other != key}
-    if "sandbox_permissions" in known:      # Codex asks for what is to run outside its own sandbox
+    if "sandbox_permissions" in known:      # Codex requests permission for commands outside its own sandbox
         others |= {"sandbox_permissions": "require_escalated", "justification": "to write a file"}
     return Call(name, {**others, key: command})
 
@@ -253,7 +253,7 @@ class Responses:
         items = body["input"]
         tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools", []) if tool.get("name")}
         user = last(items, lambda item: item.get("role") == "user")
-        # What the client notes for the model may stand after a tool's result.
+        # Codex may put a note for the model after a tool's result.
         end = last(items, lambda item: item.get("role") not in ("developer", "system"))
         return Ask(text_of(user.get("content")), tools, end.get("type", "").endswith("_output"))
 

@@ -31,7 +31,7 @@ class Trial(Turn):
         self.orphans = set()            # agents whose acpipe was killed
 
     def said(self):
-        """What acpipe wrote to stderr so far."""
+        """Returns all that acpipe wrote to stderr so far."""
         return self.stderr.read_text(errors="replace")
 
     def expect(self, what, found, wanted):
@@ -79,7 +79,7 @@ class Life(drive.Acpipe):
         super().__init__(*self.words, program=job.acpipe, env=job.base, cwd=job.home,
                          stderr=trial.errors)
         self.trial, self.chunks, self.seq = trial, [], None
-        self.answers = {}               # every answer, by the number of what was asked
+        self.answers = {}               # request id -> response
         self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # a session may have to ripen
         self.watchdog.start()
         trial.groups.add(self.child.pid)
@@ -127,7 +127,7 @@ class Life(drive.Acpipe):
         """A prompt of its own mark. The agent shall tell the model the marks it remembers with it."""
         self.trial.job.model.heard = set()
         before = len(self.chunks)
-        # In a mode of its own an agent may write something before or after the prompt: the keyword has its own line.
+        # Some agents add a prefix to prompts in some modes, so the keyword has a line of its own.
         for _ in self.prompt(f"zebra-{number}\nsay hello\nzebra-{number}"):
             pass
         summary, ours = self.summary, {self.summary["turnId"]}
@@ -261,7 +261,7 @@ def environment(trial):
 
 
 def run_once(trial, prompt, *options, output="chunks"):
-    """`acpipe run` to its end: the lines of stdout, and the exit code."""
+    """Runs `acpipe run` to its end. Returns the lines of stdout and the exit code."""
     job = trial.job
     variables = [word for name, value in job.variables.items() for word in ("--env", f"{name}={value}")]
     sandbox.refuse_network()
@@ -308,7 +308,7 @@ class Recovery:
         self.name, self.steps = name, steps
 
     def not_offered(self, agent):
-        """Why the case makes no sense with this agent, or None."""
+        """Returns why the case does not apply to this agent, or None."""
 
     def faults(self, trial):
         ours = trial.ours()

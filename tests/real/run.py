@@ -39,8 +39,9 @@ def options():
                         help=f"one of {', '.join(agents.AGENTS)}; may be repeated; leaves RESULTS.md as it is")
     parser.add_argument("--case", action="append", choices=NAMES, metavar="CASE",
                         help=f"one of {', '.join(NAMES)}; likewise")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="agents at a time; more than 1 makes times longer")
-    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # of one agent, for --jobs
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="agents at a time; more than 1 makes the times in the cells longer")
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # where a job writes the rows of its agent
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="frames and stderr of every case")
     chosen = parser.parse_args()
     chosen.acpipe = chosen.acpipe.resolve()
@@ -92,7 +93,7 @@ def row(name, face, cases, chosen, model):
 
 
 def play_rows(chosen, names):
-    """The rows of these agents, one case after the other: table -> agent -> row; and whether all was well."""
+    """Plays all cases of these agents in turn. Returns table -> agent -> row, and whether every cell is good."""
     if chosen.keep_logs:
         chosen.keep_logs.mkdir(parents=True, exist_ok=True)
     log = open(chosen.keep_logs / "model.ndjson", "a") if chosen.keep_logs else None
@@ -106,7 +107,7 @@ def play_rows(chosen, names):
 
 
 def play_jobs(chosen, names):
-    """The same, several agents at a time: each in a process and a sandbox of its own."""
+    """Like `play_rows`, with several agents at a time, each in a process and a sandbox of its own."""
     rows, good = {}, True
     with tempfile.TemporaryDirectory(prefix="acpipe-rows-") as folder, ThreadPoolExecutor(chosen.jobs) as pool:
         def play_agent(name):
