@@ -169,8 +169,8 @@ class Codex(Agent):
     files = {".codex/config.toml": """\
 model = "gpt-5.5"
 model_provider = "mock"
-approval_policy = "untrusted"
-sandbox_mode = "danger-full-access"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
 check_for_update_on_startup = false
 analytics.enabled = false
 feedback.enabled = false
@@ -230,7 +230,6 @@ class CodexAcp(Codex):
     package = Package("@agentclientprotocol/codex-acp", "2.6.0")
     needs = (NODE,)
     env = {**Codex.env, "MODEL_PROVIDER": "mock", "NO_BROWSER": "1", "INITIAL_AGENT_MODE": "read-only"}
-    files = {path: text.replace('approval_policy = "untrusted"\n', "") for path, text in Codex.files.items()}
 
     def wire_model(self, chosen):
         return chosen.split("[")[0]         # gpt-5.5[high]
