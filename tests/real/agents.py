@@ -197,8 +197,12 @@ class OpenCode(Agent):
         "permission": {"bash": "ask", "edit": "ask"},
         "provider": {"mock": {
             "npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "{url}/v1", "apiKey": "fake"},
-            "models": {"mock": {"tool_call": True, "limit": {"context": 100000, "output": 8000}}}}},
+            "models": {name: {"tool_call": True, "limit": {"context": 100000, "output": 8000}}
+                       for name in ("mock", "mock-2")}}},
     }, indent=2)}
+
+    def wire_model(self, chosen):
+        return chosen.split("/")[-1]        # mock/mock-2
 
     def command(self):
         return [self.package.modules / f"opencode-{PLATFORM}" / "bin" / "opencode", "acp"]

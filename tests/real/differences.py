@@ -99,7 +99,8 @@ def set_one(trial, life, state, what):
         return state, None
     # The agent's list, else the last option of the category: a provider may stand before the model.
     current, choices = before.get(f"{what}s") or list(before.values())[-1]
-    wanted = next((choice for choice in choices if choice != current), choices[0])
+    others = [choice for choice in choices if choice != current]
+    wanted = next((choice for choice in others if "mock" in choice), (others or choices)[0])
     state = life.call(f"session/set{what.capitalize()}", {what: wanted})["state"]
     for place, (now, choices) in settings(state, what).items():
         if wanted in choices:

@@ -136,6 +136,9 @@ class Life(drive.Acpipe):
                                     f"errors {summary['errors']}")
         self.trial.expect(f"marks in the request of prompt {number}", sorted(self.trial.job.model.heard),
                           sorted({number, *remembers}))
+        # A background turn may end with this prompt: Gemini reports a new mode as text.
+        starts = [p for p in self.chunks[:before] if p["chunk"]["type"] == "start"]
+        ours |= {p["turnId"] for p in starts if '"unprompted": true' in json.dumps(p)}
         foreign = [params["chunk"]["type"] for params in self.chunks[before:] if params["turnId"] not in (None, *ours)]
         if foreign:
             self.trial.notes.append(f"chunks of another turn: {foreign}")
