@@ -98,6 +98,7 @@ class Agent:
     memory = ()         # where under HOME it keeps its sessions
     base = {}           # of acpipe's own environment: how it finds the agent
     asks = True         # requests permission before it runs a command
+    outputs = True      # reports what a command wrote
     fails = (401, 529)  # statuses of the model that it does not retry for minutes
 
     def packages(self):
@@ -210,6 +211,7 @@ class OpenCode(Agent):
 
 class Gemini(Agent):
     fails = (401,)
+    outputs = False
     package = Package("@google/gemini-cli", "0.61.0")
     needs = (NODE,)
     env = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "fake"}

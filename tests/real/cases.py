@@ -1,5 +1,7 @@
 """What is asked of every agent, and what has to come of it, whichever way acpipe is used."""
-from mock_model import DONE, HELLO
+import re
+
+from mock_model import DONE, HELLO, OUTPUT
 
 NEVER_ASKS = "it asks for no permission"
 GRACE = 10      # seconds: acpipe gives an agent 2 to leave by itself, 3 more after TERM, then kills it
@@ -12,6 +14,7 @@ class Turn:
         self.chunks = []            # AI SDK UIMessageChunks in order
         self.summary = None         # of the turn, where this way gives one
         self.notes = []             # what broke the contract on the way
+        self.outputs = True         # the agent reports what a command wrote
         self.asks = True            # the agent requests permission before it runs a command
         self.proof = False          # the shell command really ran: its file is there
         self.ended = None           # seconds from the start of acpipe to the last chunk
@@ -106,6 +109,9 @@ def ran_the_tool(turn):
         yield "not approved once" if turn.asks else "it asks, against its entry in agents.py"
     if not any(not chunk.get("preliminary") for chunk in turn.of("tool-output-available")):
         yield "no tool output"
+    results = [str(call["result"]) for call in (turn.summary or {}).get("toolResults", [])]
+    if turn.summary and turn.outputs and not any(re.search(rf"\b{OUTPUT}\b", result) for result in results):
+        yield f"toolResults {results} without the command's output"
     if not turn.text.endswith(DONE):
         yield f"text ends {turn.text[-40:]!r}"
 

@@ -41,7 +41,7 @@ class Watch:
 
     def __init__(self, job):
         self.job, self.turn, self.start = job, Turn(), time.monotonic()
-        self.turn.asks = job.agent.asks
+        self.turn.asks, self.turn.outputs = job.agent.asks, job.agent.outputs
         self.record = open(f"{job.log}.ndjson", "w") if job.log else None
         self.place = {"env": job.base, "cwd": job.home,
                       "stderr": open(f"{job.log}.stderr", "wb") if job.log else subprocess.DEVNULL}

@@ -29,7 +29,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 HELLO = "Hello, world! ✓"
 DONE = "The tool is done."
 PROOF = "ran.txt"       # the file a shell command leaves in the agent's working directory
-COMMANDS = {"run bash": f"echo out && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
+OUTPUT = "42"           # what it writes; the command does not contain it
+COMMANDS = {"run bash": f"expr 40 + 2 && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
 THOUGHT, ASIDE = "Two and two, is that four?", "The background is done. "
 SIGNATURE = "c2lnbmVk"
 QUESTION = {"question": "Which colour?", "header": "Colour", "multiSelect": False,
