@@ -108,8 +108,8 @@ def drive(options, command):
         where = {"cwd": os.path.abspath(options.cwd)}
         agent = {"command": command[0], "args": command[1:]} if command else {}     # none: the default agent
         acpipe.call("agent/connect", {**agent, **where})
-        acpipe.call("session/ensure", where)
-        chunks = acpipe.prompt(options.prompt)
+        session = acpipe.call("session/ensure", where)["sessionId"]    # the default session of the directory
+        chunks = acpipe.prompt(options.prompt, session)
 
         def interrupted(*_):
             signal.signal(signal.SIGINT, signal.default_int_handler)    # the next one is a KeyboardInterrupt

@@ -26,6 +26,7 @@ pub use keeper::{KEEP, keep};
 pub use output::{FULL, Pressure, hand_over};
 pub use signals::Interrupt;
 pub use store::{
-    Durability, Events, Files, ReadOnly, archived, cards, read_only, state_dir, sweep,
+    Durability, Events, Files, Memory, ReadOnly, archived, cards, read_only, real_path, state_dir,
+    stored, sweep,
 };
-pub use terminal::Terminal;
+pub use terminal::{Terminal, stdout_width};

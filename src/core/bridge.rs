@@ -16,6 +16,7 @@ mod idle;
 mod listing;
 mod news;
 mod options;
+mod ownership;
 mod panics;
 mod permissions;
 mod processes;
@@ -52,7 +53,6 @@ mod waiting;
 mod waits;
 mod watches;
 
-use super::claude::CLAUDE;
 use super::client::{Outlet, Reply, Token};
 use super::dialect::{Dialect, Outgoing};
 use super::error::Error;
@@ -132,19 +132,6 @@ pub struct AgentSpec {
     pub child_per_session: bool,
     /// What its sessions get where they say nothing else.
     pub options: SessionOptions,
-}
-
-impl AgentSpec {
-    /// What tells whose a session is: the command line. The Claude Code CLI has the same sessions wherever it
-    /// stands and however it is started.
-    #[must_use]
-    pub fn key(&self) -> String {
-        if self.protocol == Protocol::Claude {
-            return CLAUDE.to_owned();
-        }
-        let words = std::iter::once(&self.command).chain(&self.args);
-        words.map(String::as_str).collect::<Vec<_>>().join(" ")
-    }
 }
 
 /// Names an agent's process; a later one gets another number.
@@ -285,6 +272,8 @@ pub struct Bridge {
     /// What the client wants and answers.
     client: ClientCapabilities,
     agent: Option<Agent>,
+    /// Whether the client ended the last agent: then only the client starts another one.
+    disconnected: bool,
     processes_started: u64,
     /// Why there is no agent any more, where nobody wished it.
     last_end: Option<String>,
@@ -301,6 +290,8 @@ pub struct Bridge {
     /// An agent on its way to another environment.
     renewal: Option<environment::Renewal>,
     sessions: Sessions,
+    /// The session that calls without an id mean, once the client ensured it: its id and its directory.
+    default_session: Option<(String, String)>,
     /// The agent's session ids → the client's. Looked up with every update: a tree, since there are few.
     routes: BTreeMap<String, String>,
     /// The agent's session ids of subagents → the client's of the sessions that they work for.
@@ -352,6 +343,7 @@ impl Bridge {
             client: ClientCapabilities::default(),
             settings,
             agent: None,
+            disconnected: false,
             processes_started: 0,
             last_end: None,
             crashed: None,
@@ -361,6 +353,7 @@ impl Bridge {
             restart_at: None,
             renewal: None,
             sessions: Sessions::default(),
+            default_session: None,
             routes: BTreeMap::new(),
             subagents: HashMap::new(),
             ended: Vec::new(),

@@ -5,29 +5,40 @@
 
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// A climb: the rungs that are left, and what failed on the way.
 #[derive(Debug, Default)]
 pub struct Ladder {
     /// In order, each with the reason why it cannot be tried, if there is one.
-    rungs: VecDeque<(Rung, Option<&'static str>)>,
+    rungs: VecDeque<(Rung, Option<Cow<'static, str>>)>,
     failed: Vec<Attempt>,
+}
+
+/// Why a way that was not tried could not have brought the session back.
+const NEVER: &str = "the agent never had this session";
+const NOT_OFFERED: &str = "the agent does not offer it";
+
+fn had_by(other: &str) -> Cow<'static, str> {
+    format!("another agent has its memory: {other}").into()
 }
 
 /// What is known of the session that is brought back.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Knowledge {
+pub struct Knowledge<'a> {
     /// The agent gave it an id once.
     pub id: bool,
     /// Its messages are known here: a load is not needed to have them.
     pub history: bool,
+    /// The command line of the agent that had it last, where that is another one and this one gave it no id.
+    pub other: Option<&'a str>,
 }
 
 impl Ladder {
     /// The rungs to try, in order.
     #[must_use]
-    pub fn plan(strategy: &Strategy, can: AgentCapabilities, knows: Knowledge) -> Self {
+    pub fn plan(strategy: &Strategy, can: AgentCapabilities, knows: Knowledge<'_>) -> Self {
         let wanted = match strategy {
             Strategy::Auto if knows.history => vec![Rung::Resume, Rung::Load, Rung::New],
             Strategy::Auto => vec![Rung::Load, Rung::Resume, Rung::New],
@@ -38,11 +49,14 @@ impl Ladder {
         for rung in wanted {
             let missing = match rung {
                 Rung::Live | Rung::New => None,
-                // Nothing was tried: nobody has to be told.
-                _ if !knows.id && *strategy == Strategy::Auto => continue,
-                _ if !knows.id => Some("the agent never had this session"),
-                Rung::Resume => (!can.resume).then_some("the agent does not offer it"),
-                Rung::Load => (!can.load).then_some("the agent does not offer it"),
+                // The reason is the same for each way: it is given once.
+                _ if !knows.id && *strategy == Strategy::Auto => match knows.other {
+                    Some(other) if ladder.rungs.is_empty() => Some(had_by(other)),
+                    _ => continue,
+                },
+                _ if !knows.id => Some(knows.other.map_or(NEVER.into(), had_by)),
+                Rung::Resume => (!can.resume).then_some(NOT_OFFERED.into()),
+                Rung::Load => (!can.load).then_some(NOT_OFFERED.into()),
             };
             ladder.rungs.push_back((rung, missing));
         }
@@ -105,7 +119,15 @@ mod tests {
             resume,
             ..AgentCapabilities::default()
         };
-        let mut ladder = Ladder::plan(strategy, can, Knowledge { id, history });
+        let mut ladder = Ladder::plan(
+            strategy,
+            can,
+            Knowledge {
+                id,
+                history,
+                other: None,
+            },
+        );
         let mut tried = Vec::new();
         loop {
             let next = ladder.peek();
@@ -153,6 +175,32 @@ mod tests {
         for (strategy, facts, tried, failed) in cases {
             let want = (tried.to_vec(), *failed);
             assert_eq!(climbed(strategy, *facts), want, "{strategy:?} {facts:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_is_given_where_another_agent_had_the_session() {
+        let can = AgentCapabilities {
+            load: true,
+            resume: true,
+            ..AgentCapabilities::default()
+        };
+        let knows = Knowledge {
+            id: false,
+            history: true,
+            other: Some("other acp"),
+        };
+        for (strategy, failed) in [
+            (Strategy::Auto, 1),
+            (
+                Strategy::Order(vec![Rung::Load, Rung::Resume, Rung::New]),
+                2,
+            ),
+        ] {
+            let mut ladder = Ladder::plan(&strategy, can, knows);
+            assert_eq!(ladder.next_rung(), Some(Rung::New));
+            assert_eq!(ladder.failed().len(), failed, "{strategy:?}");
+            assert!(ladder.failed()[0].message.contains("other acp"));
         }
     }
 

@@ -11,6 +11,14 @@ pub struct Launcher<'a> {
     package: Option<&'a str>,
 }
 
+impl<'a> Launcher<'a> {
+    /// The package or image that it runs, where the command line names it.
+    #[must_use]
+    pub fn package(&self) -> Option<&'a str> {
+        self.package
+    }
+}
+
 /// What a launcher may be doing while it says nothing.
 impl fmt::Display for Launcher<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,7 +136,7 @@ pub fn launcher<'a>(command: &'a str, args: &'a [String]) -> Option<Launcher<'a>
 }
 
 /// The words behind `env A=1` and `cmd /c`, which change nothing of what is started.
-fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
+pub(super) fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     match words {
         [first, rest @ ..] if program(first) == "env" => {
             let set = rest.iter().take_while(|word| word.contains('='));
@@ -142,7 +150,7 @@ fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
 }
 
 /// The name of a program without its directory and what Windows adds.
-fn program(file: &str) -> &str {
+pub(super) fn program(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let mut endings = [".cmd", ".exe", ".ps1", ".bat"].iter();
     let bare = endings.find_map(|end| name.strip_suffix(end));

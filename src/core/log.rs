@@ -327,6 +327,7 @@ impl Log {
             session_id: identity.session_id,
             agent: identity.agent,
             agent_session_id: identity.agent_session_id,
+            agent_command: identity.agent_command,
             cwd: identity.cwd,
             title: identity.title,
             mode: identity.mode,

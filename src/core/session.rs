@@ -3,6 +3,7 @@
 mod asks;
 mod due;
 mod granted;
+mod known;
 mod queue;
 mod settings;
 mod silence;
@@ -14,7 +15,7 @@ use super::client::{Notice, Outlet, Token};
 use super::error::Error;
 use super::event::{CallId, Update};
 use super::ladder::Ladder;
-use super::log::{Identity, Log};
+use super::log::Log;
 use super::replay::Replay;
 use super::retry::Attempts;
 use super::setting::{Wanted, merge_state};
@@ -26,6 +27,7 @@ use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::{self, McpServer, Recovery, Rung, SessionOptions, Strategy};
 pub use asks::{Ask, Asked, MOST_ASKS};
 pub use granted::Granted;
+pub use known::{Given, Known};
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
 pub use settings::{PendingSettings, Restoring};
@@ -48,8 +50,8 @@ pub struct Session {
     /// What was said and waits for a client that is behind.
     unsent: Unsent,
     pub view: View,
-    /// The agent's id of the session, as it was last given.
-    pub known: Option<Known>,
+    /// The agents that had the session, and their ids of it.
+    pub known: Known,
     /// Whether it begins from what the agent knows by that id, and is another one.
     pub forks: bool,
     /// How it was brought back, until the next turn tells it.
@@ -89,23 +91,6 @@ pub struct Session {
     pub silence: Option<Silence>,
     /// Whether a panic broke off what was being said in it.
     pub broken: bool,
-}
-
-/// The agent's id of a session.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// The command of the agent that gave it.
-    pub agent: String,
-    pub id: String,
-}
-
-impl Known {
-    /// The agent's id, as it is stored.
-    #[must_use]
-    pub fn of(identity: &Identity) -> Option<Self> {
-        let (agent, id) = (identity.agent.clone()?, identity.agent_session_id.clone()?);
-        Some(Self { agent, id })
-    }
 }
 
 /// The prompt of a turn that was given up.
@@ -238,7 +223,7 @@ impl Session {
             log,
             unsent: Unsent::default(),
             view,
-            known: None,
+            known: Known::default(),
             forks: false,
             receipt: None,
             reinject: None,

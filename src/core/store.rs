@@ -5,7 +5,9 @@
 
 mod volatile;
 
+use super::agent_command::AgentCommand;
 use super::error::Error;
+use super::session_id::{Holder, lexical};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::io;
@@ -19,6 +21,25 @@ pub trait Store: Debug {
     /// # Errors
     /// The id cannot be the name of a file.
     fn has(&self, id: &str) -> Result<bool, Error>;
+
+    /// Whether this id is in use, and by a session of which directory; the log is not opened, so that another
+    /// program may have it.
+    ///
+    /// # Errors
+    /// The id cannot be the name of a file.
+    fn holder(&self, id: &str) -> Result<Holder, Error> {
+        Ok(if self.has(id)? {
+            Holder::Unknown
+        } else {
+            Holder::Free
+        })
+    }
+
+    /// The path of a directory by which it is compared with others: normalised and, where the store is on a disk,
+    /// with links resolved.
+    fn real_path(&self, path: &str) -> String {
+        lexical(path)
+    }
 
     /// Opens the log of a session for this program alone; made where it is not there.
     ///
@@ -134,6 +155,9 @@ pub struct Card {
     /// The agent's id.
     #[serde(default)]
     pub agent_session_id: Option<String>,
+    /// How the agent is started again; absent where an earlier version stored the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_command: Option<AgentCommand>,
     /// Working directory.
     #[serde(default)]
     pub cwd: String,

@@ -156,6 +156,8 @@ pub enum AgentSource {
     Demo,
     /// The client, in `agent/connect`.
     Client,
+    /// The stored session that needs it: the agent that had it last.
+    Session,
 }
 
 /// `agent/connect`: starts an agent, the default one where no command is given.

@@ -8,18 +8,21 @@
 
 mod file;
 mod leftovers;
+mod memory;
 mod names;
 mod worker;
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
+use crate::core::session_id::{Holder, lexical};
 use crate::core::store::{Card, LogFile, Store};
 use anyhow::Context as _;
 use file::File;
 pub use file::ReadOnly;
 pub use leftovers::{archived, sweep};
+pub use memory::Memory;
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
@@ -93,6 +96,20 @@ impl Store for Files {
         Ok(names::log(&self.sessions, id)?.exists())
     }
 
+    fn holder(&self, id: &str) -> Result<Holder, Error> {
+        let log = names::log(&self.sessions, id)?;
+        Ok(match directory(&log) {
+            Ok(Some(cwd)) => Holder::Directory(cwd),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Holder::Free,
+            // Opening it shows what is wrong with it.
+            Ok(None) | Err(_) => Holder::Unknown,
+        })
+    }
+
+    fn real_path(&self, path: &str) -> String {
+        real_path(path)
+    }
+
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
         let path = names::log(&self.sessions, id)?;
         let durability = self.durability;
@@ -134,6 +151,44 @@ pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
             );
             return Error::new(ErrorKind::SessionNotFound, message);
         }
+        let message = format!("session {id:?} cannot be read from {}: {e}", log.display());
+        Error::new(ErrorKind::Storage, message)
+    })
+}
+
+/// The longest first line of a log that is read for its directory alone, in bytes.
+const FIRST_LINE: u64 = 256 << 10;
+
+/// The directory of a log's session, of which the first line tells.
+fn directory(log: &Path) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let mut file = io::BufReader::new(fs::File::open(log)?.take(FIRST_LINE));
+    file.read_until(b'\n', &mut line)?;
+    let first = serde_json::from_slice::<Card>(&line).map(|card| card.cwd);
+    match first {
+        Ok(cwd) if !cwd.is_empty() => Ok(Some(cwd)),
+        _ => Ok(card(log)?.map(|card| card.cwd)),
+    }
+}
+
+/// A path by which directories are compared: absolute, with links resolved as far as the path exists.
+#[must_use]
+pub fn real_path(path: &str) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let real = path.ancestors().find_map(|existing| {
+        let real = fs::canonicalize(existing).ok()?;
+        Some(real.join(path.strip_prefix(existing).ok()?))
+    });
+    lexical(&real.unwrap_or(path).to_string_lossy())
+}
+
+/// The card of one session, if it is stored.
+///
+/// # Errors
+/// The id cannot be the name of a file, or the log cannot be read.
+pub fn stored(state: &Path, id: &str) -> Result<Option<Card>, Error> {
+    let log = names::log(&state.join(SESSIONS), id)?;
+    card(&log).map_err(|e| {
         let message = format!("session {id:?} cannot be read from {}: {e}", log.display());
         Error::new(ErrorKind::Storage, message)
     })

@@ -26,6 +26,20 @@ const LINE: usize = 64 << 10;
 /// How wide a terminal is that does not tell.
 const USUAL_WIDTH: usize = 80;
 
+/// The width of the terminal that stdout is, in columns; `None` where stdout is not a terminal.
+#[must_use]
+pub fn stdout_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let columns = stdout
+        .is_terminal()
+        .then(|| tcgetwinsize(&stdout).map_or(0, |size| size.ws_col))?;
+    Some(if columns == 0 {
+        USUAL_WIDTH
+    } else {
+        columns.into()
+    })
+}
+
 /// Where a person is asked.
 #[derive(Debug)]
 pub struct Terminal {

@@ -20,7 +20,7 @@ fn ensure_gives_a_live_session() {
     assert_eq!(
         new["recovery"],
         json!({"rung": "new", "memory": "none", "failed": [], "replayed": null,
-            "messages": 0, "adopted": 0, "reinjected": 0, "notRestored": []})
+            "messages": 0, "adopted": 0, "reinjected": 0, "missed": 0, "notRestored": []})
     );
     assert_eq!(
         new["state"],
@@ -32,7 +32,7 @@ fn ensure_gives_a_live_session() {
     assert_eq!(
         live["recovery"],
         json!({"rung": "live", "memory": "kept", "failed": [], "replayed": null,
-            "messages": 0, "adopted": 0, "reinjected": 0, "notRestored": []})
+            "messages": 0, "adopted": 0, "reinjected": 0, "missed": 0, "notRestored": []})
     );
     assert_eq!(live["agentSessionId"], "given");
     assert_eq!(live["state"], new["state"]);

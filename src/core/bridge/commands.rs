@@ -11,7 +11,7 @@ use crate::core::session::{Known, Session, Stage};
 use crate::core::setting::Setting;
 use crate::core::silence::Silence;
 use crate::proto::wire::{
-    self, AgentSource, AgentState, DEFAULT_SESSION, Memory, Protocol, Recovery, Rung, Strategy,
+    self, AgentSource, AgentState, Memory, Protocol, Recovery, Rung, Strategy,
 };
 use std::time::Instant;
 
@@ -70,10 +70,10 @@ impl Bridge {
             Command::Logout => self.logout(token, now, outlet)?,
             Command::Ensure(p) => self.ensure(token, p, now, outlet)?,
             Command::Create(p) => {
-                if self.session(&p.session_id).is_ok() {
+                let (id, _) = self.ensured_id(Some(&p.session_id), p.cwd.as_deref())?;
+                if self.session(&id).is_ok() {
                     let message = format!(
-                        "there is a session {:?} already: take another id, or session/ensure",
-                        p.session_id
+                        "there is a session {id:?} already: take another id, or session/ensure"
                     );
                     return Err(Error::new(ErrorKind::SessionExists, message));
                 }
@@ -90,20 +90,23 @@ impl Bridge {
             }
             Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
             Command::Cancel(p) => {
-                let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-                let cancelled = self.cancel(id, p.turn_id.as_deref(), now, outlet);
+                let id = self.session_id(p.session_id.as_deref())?;
+                let cancelled = self.cancel(&id, p.turn_id.as_deref(), now, outlet);
                 outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::SetMode(p) => {
-                self.set(token, p.session_id, Setting::Mode(p.mode), now, outlet)?;
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Mode(p.mode), now, outlet)?;
             }
             Command::SetModel(p) => {
-                self.set(token, p.session_id, Setting::Model(p.model), now, outlet)?;
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Model(p.model), now, outlet)?;
             }
             Command::SetOption(p) => {
+                let session = self.session_id(p.session_id.as_deref())?;
                 let (id, value) = (p.option, p.value);
                 let setting = Setting::Option { id, value };
-                self.set(token, p.session_id, setting, now, outlet)?;
+                self.set(token, &session, setting, now, outlet)?;
             }
             Command::Subscribe(p) => {
                 self.subscribe(&p)?;
@@ -209,7 +212,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let spec = self.spec(p)?;
-        (self.crashed, self.crashes) = (None, 0);
+        (self.crashed, self.crashes, self.disconnected) = (None, 0, false);
         match &mut self.agent {
             None => self.start(spec, vec![token], now, outlet),
             Some(agent) => {
@@ -267,7 +270,7 @@ impl Bridge {
     }
 
     fn disconnect(&mut self, token: Token, now: Instant, outlet: &mut impl Outlet) {
-        self.crashed = None;
+        (self.crashed, self.disconnected) = (None, true);
         self.stop_agent(now, outlet);
         match self.agent.as_mut().map(|a| &mut a.phase) {
             Some(Phase::Stopping { waiters, next, .. }) => {
@@ -290,17 +293,8 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let id = &p.session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-        let cwd = p.cwd;
-        if id.is_empty() {
-            return Err(invalid("sessionId", "it is empty"));
-        }
-        if cwd
-            .as_ref()
-            .is_some_and(|c| !std::path::Path::new(c).is_absolute())
-        {
-            return Err(invalid("cwd", "it must be an absolute path"));
-        }
+        let (id, cwd) = self.ensured_id(p.session_id.as_deref(), p.cwd.as_deref())?;
+        let id = &id;
         let stopping = self.is_stopping();
         if stopping && !self.is_renewing() {
             return Err(out_of_order(STOPPING));
@@ -317,11 +311,9 @@ impl Bridge {
         if p.fork && !adopts {
             return Err(invalid("fork", "agentSessionId must say from what"));
         }
+        self.must_be_in(id, cwd.as_deref())?;
+        self.note_default(p.session_id.as_deref(), id, cwd.as_deref());
         if let Some(session) = self.sessions.get_mut(id) {
-            if cwd.as_ref().is_some_and(|c| *c != session.cwd) {
-                let message = format!("session {id:?} lives in {} already", session.cwd);
-                return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
-            }
             match session.stage {
                 Stage::Opening { .. } => {
                     session.must_have(&p.options)?;
@@ -341,6 +333,7 @@ impl Bridge {
                         messages: session.log.count(),
                         adopted: 0,
                         reinjected: 0,
+                        missed: 0,
                         not_restored: Vec::new(),
                     };
                     let result = session.result(recovery);
@@ -352,7 +345,7 @@ impl Bridge {
             }
         }
         self.make_room(id, now, outlet)?;
-        self.need_agent(now, outlet)?;
+        self.need_agent_for(id, now, outlet)?;
         let spec = self.spec_in_use();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
         if p.fork && protocol == Protocol::Acp {
@@ -363,7 +356,8 @@ impl Bridge {
             let log = self.open_log(id)?;
             let mut session = Session::new(id.clone(), cwd.unwrap_or(base), log, self.view);
             let agent = self.agent_key();
-            session.known = p.agent_session_id.map(|id| Known { agent, id });
+            let known = p.agent_session_id.map(|id| Known::told(agent, id));
+            session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
         }

@@ -7,8 +7,9 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Record;
 use crate::core::session::{Ask, Session};
 use crate::proto::json::value;
-use crate::proto::wire::{self, DEFAULT_SESSION};
+use crate::proto::wire;
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::time::Instant;
 
 /// How many chunks and messages a page has at most, and where nothing is said.
@@ -70,7 +71,8 @@ impl Bridge {
 
     /// The session that a call names.
     fn history(&mut self, id: Option<&str>) -> Result<&mut Session, Error> {
-        self.session(id.unwrap_or(DEFAULT_SESSION))
+        let id = self.session_id(id)?;
+        self.session(&id)
     }
 
     fn replay(&mut self, p: &wire::ReplayParams) -> Result<wire::ReplayResult, Error> {
@@ -201,7 +203,7 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         let at = self.time(now);
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let id = &self.session_id(p.session_id.as_deref())?;
         self.session(id)?.must_be_idle()?;
         self.end_unprompted(id, now, outlet);
         self.write(id, now, outlet)?;
@@ -253,17 +255,20 @@ impl Session {
         Err(Error::new(ErrorKind::Busy, text))
     }
 
-    /// The last `limit` characters of what was said in the first so many messages, as text; `None` where that
-    /// is nothing.
-    pub(super) fn transcript(&self, total: u64, limit: usize) -> Result<Option<String>, Error> {
+    /// The last `limit` characters of what was said in these messages, as text; `None` where that is nothing.
+    pub(super) fn transcript(
+        &self,
+        messages: Range<u64>,
+        limit: usize,
+    ) -> Result<Option<String>, Error> {
         let mut said: Vec<String> = Vec::new();
         let mut left = limit;
-        let total = usize::try_from(total).unwrap_or(usize::MAX);
-        for at in (0..total).rev() {
+        for at in messages.rev() {
             if left == 0 {
                 break;
             }
-            let Some(message) = self.log.message(at, self.view.profile)? else {
+            let place = usize::try_from(at).unwrap_or(usize::MAX);
+            let Some(message) = self.log.message(place, self.view.profile)? else {
                 continue;
             };
             let parts = message["parts"].as_array().into_iter().flatten();

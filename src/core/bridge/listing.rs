@@ -4,6 +4,7 @@ use super::history::limit;
 use super::sessions::stored;
 use super::storage::Awaited;
 use super::{Bridge, Call, Phase};
+use crate::core::agent_command::key_of_line;
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::Error;
 use crate::core::event::{CallId, ListedSession};
@@ -145,45 +146,77 @@ impl Bridge {
     }
 
     fn end_listing(&self, listing: Listing, outlet: &mut impl Outlet) {
-        let agent = self.agent_key();
-        let token = listing.token;
-        outlet.reply(token, Ok(Reply::Sessions(listing.page(&agent))));
+        let Listing {
+            token,
+            params,
+            own,
+            told,
+            ..
+        } = listing;
+        let line = self.agent_command().map(|command| command.line());
+        let infos = merged(own, told, &self.agent_key(), line.as_deref());
+        let infos = match &params.cwd {
+            Some(cwd) => self.in_directory(infos, cwd),
+            None => infos,
+        };
+        outlet.reply(token, Ok(Reply::Sessions(page(infos, &params))));
+    }
+
+    /// The sessions of this directory. Few directories have many sessions: each is looked up once.
+    fn in_directory(&self, mut infos: Vec<SessionInfo>, cwd: &str) -> Vec<SessionInfo> {
+        let mut same = BTreeMap::new();
+        infos.retain(|info| {
+            let known = same.get(&info.cwd).copied();
+            known.unwrap_or_else(|| {
+                let is_same = self.is_same_directory(&info.cwd, cwd);
+                same.insert(info.cwd.clone(), is_same);
+                is_same
+            })
+        });
+        infos
     }
 }
 
-impl Listing {
-    fn page(self, agent: &str) -> ListSessionsResult {
-        let p = self.params;
-        let mut infos = self.own;
-        let of_agent = |info: &&SessionInfo| info.agent.as_deref() == Some(agent);
-        let ids = infos.iter().filter(of_agent);
-        let known: BTreeSet<String> = ids.filter_map(|i| i.agent_session_id.clone()).collect();
-        let foreign = self.told.into_iter().filter(|s| !known.contains(&s.id));
-        infos.extend(foreign.map(|session| SessionInfo {
-            agent_session_id: Some(session.id),
-            agent: Some(agent.to_owned()),
-            state: SessionStage::Foreign,
-            cwd: session.cwd.unwrap_or_default(),
-            title: session.title,
-            updated_at: session.updated_at,
-            ..SessionInfo::default()
-        }));
-        infos.retain(|info| p.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd));
-        infos.sort_by(|a, b| order(b).cmp(&order(a)));
-        let after = p.cursor.as_deref().and_then(|c| c.split_once(' '));
-        if let Some(after) = after {
-            infos.retain(|info| order(info) < after);
-        }
-        let limit = limit(p.limit, LIMIT).unwrap_or(1);
-        let next_cursor = (infos.len() > limit).then(|| {
-            let (time, id) = order(&infos[limit - 1]);
-            format!("{time} {id}")
-        });
-        infos.truncate(limit);
-        ListSessionsResult {
-            sessions: infos,
-            next_cursor,
-        }
+/// The client's sessions, and those that only the agent has: the one with this key and command line.
+fn merged(
+    mut own: Vec<SessionInfo>,
+    told: Vec<ListedSession>,
+    key: &str,
+    line: Option<&str>,
+) -> Vec<SessionInfo> {
+    let of_agent =
+        |info: &&SessionInfo| info.agent.as_deref().map(key_of_line).as_deref() == Some(key);
+    let ids = own.iter().filter(of_agent);
+    let known: BTreeSet<String> = ids.filter_map(|i| i.agent_session_id.clone()).collect();
+    let foreign = told.into_iter().filter(|s| !known.contains(&s.id));
+    own.extend(foreign.map(|session| SessionInfo {
+        agent_session_id: Some(session.id),
+        agent: line.map(str::to_owned),
+        state: SessionStage::Foreign,
+        cwd: session.cwd.unwrap_or_default(),
+        title: session.title,
+        updated_at: session.updated_at,
+        ..SessionInfo::default()
+    }));
+    own
+}
+
+/// The page that a client asks for.
+fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResult {
+    infos.sort_by(|a, b| order(b).cmp(&order(a)));
+    let after = p.cursor.as_deref().and_then(|c| c.split_once(' '));
+    if let Some(after) = after {
+        infos.retain(|info| order(info) < after);
+    }
+    let limit = limit(p.limit, LIMIT).unwrap_or(1);
+    let next_cursor = (infos.len() > limit).then(|| {
+        let (time, id) = order(&infos[limit - 1]);
+        format!("{time} {id}")
+    });
+    infos.truncate(limit);
+    ListSessionsResult {
+        sessions: infos,
+        next_cursor,
     }
 }
 

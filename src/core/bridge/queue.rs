@@ -7,7 +7,7 @@ use super::turns::prompt_parts;
 use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::{Queued, Session, Stage};
-use crate::proto::wire::{self, DEFAULT_SESSION, Strategy};
+use crate::proto::wire::{self, Strategy};
 use std::time::Instant;
 
 impl Bridge {
@@ -21,8 +21,7 @@ impl Bridge {
     ) -> Result<(), Error> {
         // What is wrong with it is told now, not when its turn comes.
         prompt_parts(Some(&p.message.parts))?;
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
-        let id = &id.to_owned();
+        let id = &self.session_id(p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             self.session(id)?.must_not_have(given)?;
             if self.told_before(id, given, p.rerun, token)? {
@@ -65,7 +64,7 @@ impl Bridge {
         let resting = resting && !broke;
         if resting {
             self.make_room(id, now, outlet)?;
-            self.need_agent(now, outlet)?;
+            self.need_agent_for(id, now, outlet)?;
         }
         if let Some(session) = self.sessions.get_mut(id) {
             session.queue.push(queued);
@@ -90,7 +89,7 @@ impl Bridge {
         let lost = |s: &Session| matches!(s.stage, Stage::Resting) && !s.queue.is_empty();
         if self.sessions.get(id).is_some_and(lost) && !self.is_stopping() {
             let room = self.make_room(id, now, outlet);
-            if let Err(error) = room.and_then(|()| self.need_agent(now, outlet)) {
+            if let Err(error) = room.and_then(|()| self.need_agent_for(id, now, outlet)) {
                 self.fail_queue(id, &error, outlet);
             } else if let Some(session) = self.sessions.get_mut(id) {
                 session.begin_opening(Strategy::Auto, Vec::new());

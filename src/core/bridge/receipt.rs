@@ -9,10 +9,12 @@ use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
 impl Session {
-    /// What the receipt tells; what the agent repeated beyond the stored messages is taken down.
+    /// What the receipt tells; what the agent repeated beyond the stored messages is taken down. `agent` and `id`
+    /// are the key of the agent that has the session now and its id of it.
     pub(super) fn recovered(
         &mut self,
         rung: Rung,
+        (agent, id): (&str, &str),
         failed: Vec<Attempt>,
         replayed: Option<Vec<Value>>,
         on_lost: OnLost,
@@ -44,9 +46,17 @@ impl Session {
             Rung::New if before > 0 => Memory::Lost,
             Rung::New => Memory::None,
         };
-        self.reinject = None;
+        let missed = match rung {
+            Rung::New => 0,
+            Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(agent, before),
+        };
+        self.known.give(agent.to_owned(), id.to_owned(), before);
+        let unknown = match memory {
+            Memory::Lost => 0..before,
+            _ => before.saturating_sub(missed)..before,
+        };
+        self.reinject = self.transcript(unknown, on_lost.reinject)?;
         if memory == Memory::Lost {
-            self.reinject = self.transcript(before, on_lost.reinject)?;
             // A turn that runs is not cut in two.
             if on_lost.clear && self.running.is_none() {
                 self.log.clear(at, true)?;
@@ -64,6 +74,7 @@ impl Session {
             messages: self.log.count(),
             adopted,
             reinjected,
+            missed,
             not_restored: Vec::new(),
         })
     }

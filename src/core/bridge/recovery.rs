@@ -1,6 +1,6 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
-use super::{AgentSpec, Bridge, Call, Phase};
+use super::{Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
@@ -46,8 +46,8 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let known = session.known.as_ref().filter(|known| known.agent == key);
-        let known = known.map(|known| known.id.clone());
+        let known = session.known.id_of(&key).map(str::to_owned);
+        let other = session.known.other_than(&key).filter(|_| known.is_none());
         let stored = session.log.count();
         let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
@@ -55,6 +55,7 @@ impl Bridge {
         let knowledge = Knowledge {
             id: known.is_some(),
             history: stored > 0,
+            other,
         };
         let plan = || Ladder::plan(&climb.strategy, can, knowledge);
         let ladder = climb.ladder.get_or_insert_with(plan);
@@ -122,13 +123,6 @@ impl Bridge {
         if let (Some(agent), Some(call)) = (&mut self.agent, call) {
             agent.dialect.forget(call, &mut agent.out);
         }
-    }
-
-    /// The agent that a session's id belongs to, be it there or about to be: another one would not know it.
-    pub(super) fn agent_key(&self) -> String {
-        let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
-        let spec = self.agent.as_ref().map(|agent| &agent.spec).or(crashed);
-        spec.map_or_else(String::new, AgentSpec::key)
     }
 
     /// Takes an update of a session that is being opened; true when it was one.
@@ -240,7 +234,7 @@ impl Bridge {
 
     /// The agent has the session, or says so: what it remembers is told by what it did.
     fn arrived(&mut self, id: &str, agent_session: String, now: Instant, outlet: &mut impl Outlet) {
-        let (key, at) = (self.agent_key(), self.time(now));
+        let (key, command, at) = (self.agent_key(), self.agent_command(), self.time(now));
         let on_lost = self.settings.on_lost;
         let Some(session) = self.sessions.get_mut(id) else {
             return;
@@ -252,7 +246,7 @@ impl Bridge {
         let may_be_new = climb.strategy.allows(Rung::New);
         let replay = climb.replay.take().filter(|_| rung == Rung::Load);
         let mut replayed = replay.map(Replay::finish);
-        let known = session.known.as_ref().map(|known| known.id.as_str());
+        let known = session.known.id_of(&key);
         let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
         let forked = std::mem::take(&mut session.forks);
@@ -283,11 +277,9 @@ impl Bridge {
             // It was said in the session whose place this one takes.
             session.end_unprompted(None, outlet);
         }
-        let before = session.known.replace(Known {
-            agent: key,
-            id: agent_session.clone(),
-        });
-        match session.recovered(rung, failed, replayed, on_lost, &at) {
+        let before = session.known.clone();
+        let taken = (key.as_str(), agent_session.as_str());
+        match session.recovered(rung, taken, failed, replayed, on_lost, &at) {
             Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
             Err(error) => {
                 session.known = before;
@@ -296,6 +288,7 @@ impl Bridge {
                 return;
             }
         }
+        session.known.started_by(command);
         self.routes.retain(|_, routed| routed != id);
         self.routes.insert(agent_session, id.to_owned());
         self.restore(id, now, outlet);
@@ -333,7 +326,7 @@ impl Bridge {
         };
         if let Err(error) = stored {
             // Else the next try would take the agent's new session for the old one.
-            session.known = session.log.identity().and_then(Known::of);
+            session.known = session.log.identity().map(Known::of).unwrap_or_default();
             self.close_at_agent(&agent_session);
             self.opening_failed(id, &error, now, outlet);
             return;
@@ -428,10 +421,11 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
+        let key = self.agent_key();
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let known = session.known.as_ref().map(|known| known.id.clone());
+        let known = session.known.id_of(&key).map(str::to_owned);
         let Stage::Opening { climb, .. } = &mut session.stage else {
             return;
         };

@@ -23,12 +23,15 @@ pub(super) struct Crashed {
 }
 
 impl Bridge {
-    /// There is an agent or one is started, if the user named one: nobody gets the demo agent by mistake.
-    pub(super) fn need_agent(
+    /// There is an agent or one is started for this session, if the user named one or the session had one: nobody
+    /// gets the demo agent by mistake.
+    pub(super) fn need_agent_for(
         &mut self,
+        id: &str,
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
+        self.must_not_be_taken_by_demo(id)?;
         if self.agent.is_some() || self.restart_at.is_some() {
             return Ok(());
         }
@@ -51,6 +54,10 @@ impl Bridge {
         }
         let default = &self.settings.default_agent;
         if default.source == AgentSource::Demo {
+            if let Some(own) = self.own_agent(id) {
+                self.start(own, Vec::new(), now, outlet);
+                return Ok(());
+            }
             let why = match &self.last_end {
                 Some(end) => format!("no agent is connected any more ({end})"),
                 None => "no agent is connected".to_owned(),

@@ -230,6 +230,7 @@ impl Bridge {
             Some(Phase::Ready(info)) => info.capabilities,
             _ => return,
         };
+        let key = self.agent_key();
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -243,7 +244,7 @@ impl Bridge {
         if let Some(rung) = session.revived.take() {
             ladder.note(rung, &error);
         }
-        session.known = None;
+        session.known.forget(&key);
         session.begin_opening(new, Vec::new());
         if let Stage::Opening { climb, .. } = &mut session.stage {
             climb.ladder = Some(ladder);

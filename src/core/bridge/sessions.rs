@@ -8,8 +8,8 @@ use crate::core::session::{Session, Stage};
 use crate::core::store::Card;
 use crate::core::summary::Ending;
 use crate::proto::wire::{
-    ClearParams, DEFAULT_SESSION, Recovery, SessionInfo, SessionParams, SessionResult,
-    SessionStage, Strategy, SubscribeParams,
+    ClearParams, Recovery, SessionInfo, SessionParams, SessionResult, SessionStage, Strategy,
+    SubscribeParams,
 };
 use serde_json::Value;
 use std::time::Instant;
@@ -20,7 +20,7 @@ impl Bridge {
         p: &SessionParams,
         now: Instant,
     ) -> Result<SessionInfo, Error> {
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let id = &self.session_id(p.session_id.as_deref())?;
         let info = self.session(id)?.info();
         let waiting_for = self.session_waits(id, now);
         Ok(SessionInfo {
@@ -36,7 +36,11 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let id = self.session_id(p.session_id.as_deref())?;
+        self.close(&id, now, outlet)
+    }
+
+    fn close(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) -> Result<(), Error> {
         self.session(id)?.must_be_idle()?;
         self.end_unprompted(id, now, outlet);
         let session = self.session(id)?;
@@ -72,15 +76,12 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let id = p.session_id.as_deref().unwrap_or(DEFAULT_SESSION);
+        let id = &self.session_id(p.session_id.as_deref())?;
         self.session(id)?.must_be_idle()?;
         self.end_unprompted(id, now, outlet);
         self.write(id, now, outlet)?;
         self.session(id)?.log.remove(p.archive)?;
-        let closed = SessionParams {
-            session_id: Some(id.to_owned()),
-        };
-        self.close_session(&closed, now, outlet)
+        self.close(id, now, outlet)
     }
 
     pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {
@@ -94,6 +95,7 @@ impl Bridge {
             }
             return Ok(());
         };
+        let id = &self.session_id(Some(id))?;
         self.session(id)?.view.chunks = p.chunks;
         Ok(())
     }
@@ -150,9 +152,7 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if let Some(known) = &mut session.known {
-            known.id.clone_from(&to);
-        }
+        session.known.rename(to.clone());
         // What it counts from now on is not known to go on from before.
         session.cost = None;
         session.with_turn(outlet, |turn, sink| turn.moved(&to, sink));

@@ -9,7 +9,7 @@ use crate::core::limits::Wait;
 use crate::core::session::{Session, Stage};
 use crate::core::setting::Setting;
 use crate::proto::json::Members;
-use crate::proto::wire::{DEFAULT_SESSION, SettingResult, Strategy};
+use crate::proto::wire::{SettingResult, Strategy};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -26,13 +26,12 @@ impl Bridge {
     pub(super) fn set(
         &mut self,
         token: Token,
-        session_id: Option<String>,
+        id: &str,
         setting: Setting,
         now: Instant,
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
-        let id = session_id.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
-        let session = self.session(&id)?;
+        let session = self.session(id)?;
         let (resting, agent_session) = (
             matches!(session.stage, Stage::Resting),
             session.agent_session().map(str::to_owned),
@@ -47,22 +46,22 @@ impl Bridge {
         }
         if let (Some(agent_session), Some(setting)) = (agent_session, resolved) {
             let setting = setting?;
-            let call = self.ask_to_set(&id, &agent_session, &setting);
+            let call = self.ask_to_set(id, &agent_session, &setting);
             let until = self.settings.limits.until(Wait::Set, now);
-            if let Some(session) = self.sessions.get_mut(&id) {
+            if let Some(session) = self.sessions.get_mut(id) {
                 session.settings.wait(call, token, until);
             }
             return Ok(());
         }
         if resting {
-            self.make_room(&id, now, outlet)?;
-            self.need_agent(now, outlet)?;
+            self.make_room(id, now, outlet)?;
+            self.need_agent_for(id, now, outlet)?;
         }
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if let Some(session) = self.sessions.get_mut(id) {
             session.settings.queue(token, setting);
             if resting {
                 session.begin_opening(Strategy::Auto, Vec::new());
-                self.climb(&id, now, outlet);
+                self.climb(id, now, outlet);
             }
         }
         Ok(())
@@ -85,7 +84,7 @@ impl Bridge {
     pub(super) fn set_queued(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
         let queued = self.sessions.get_mut(id).map(|s| s.settings.take_queued());
         for (token, setting) in queued.into_iter().flatten() {
-            if let Err(error) = self.set(token, Some(id.to_owned()), setting, now, outlet) {
+            if let Err(error) = self.set(token, id, setting, now, outlet) {
                 outlet.reply(token, Err(error));
             }
         }

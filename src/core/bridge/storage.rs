@@ -295,8 +295,10 @@ impl Session {
             session_id: self.id.clone(),
             created_at: String::new(),
             cwd: self.cwd.clone(),
-            agent: self.known.as_ref().map(|known| known.agent.clone()),
-            agent_session_id: self.known.as_ref().map(|known| known.id.clone()),
+            agent: self.known.line.clone(),
+            agent_session_id: self.known.last_id().map(str::to_owned),
+            agent_command: self.known.command.clone(),
+            agents: self.known.given().to_vec(),
             title: match self.state.get("title") {
                 None => last.title,
                 title => text(title),

@@ -1,5 +1,7 @@
 //! The lines of a log: what each says, as it is written and read.
 
+use crate::core::agent_command::AgentCommand;
+use crate::core::session::Given;
 use crate::core::setting::Wanted;
 use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
@@ -66,6 +68,12 @@ pub struct Identity {
     /// The agent's id.
     #[serde(default)]
     pub agent_session_id: Option<String>,
+    /// How that agent is started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_command: Option<AgentCommand>,
+    /// The ids of all agents that had the session, the last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Given>,
     /// What it is about, as the agent told.
     #[serde(default)]
     pub title: Option<String>,

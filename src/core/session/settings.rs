@@ -120,7 +120,7 @@ impl Session {
     /// The agent's session was not live yet, and so is not stored: the next try is for the one that is.
     pub fn give_up_restoring(&mut self) {
         if self.restoring().is_some() {
-            self.known = self.log.identity().and_then(Known::of);
+            self.known = self.log.identity().map(Known::of).unwrap_or_default();
         }
     }
 

@@ -30,7 +30,7 @@ pub struct ClearParams {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsParams {
-    /// Only those of this working directory.
+    /// Only those of this working directory; links are resolved.
     #[serde(default)]
     pub cwd: Option<String>,
     /// `nextCursor` of the page before.

@@ -10,10 +10,12 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnsureParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Absent or `default`: the default session of the directory, whose id the answer
+    /// has.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Working directory, absolute; the agent's own where absent.
+    /// Working directory, absolute. Where absent, the session keeps its own; a new one gets the agent's. Another
+    /// directory than the session's own is an error.
     #[serde(default)]
     pub cwd: Option<String>,
     /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
@@ -115,7 +117,7 @@ impl JsonSchema for Strategy {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateParams {
-    /// The client's id of the session.
+    /// The client's id of the session; `default` is the default session of the directory, whose id the answer has.
     pub session_id: String,
     /// Working directory, absolute; the agent's own where absent.
     #[serde(default)]
@@ -132,11 +134,11 @@ pub struct CreateParams {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResult {
-    /// The client's id.
+    /// The client's id: chunks and notifications carry it.
     pub session_id: String,
     /// The agent's id.
     pub agent_session_id: String,
-    /// Working directory.
+    /// Working directory of the session.
     pub cwd: String,
     /// How the session came to be.
     pub recovery: Recovery,
@@ -162,6 +164,9 @@ pub struct Recovery {
     pub adopted: u64,
     /// How many characters of the stored messages the agent is given with its next prompt, since it lost them.
     pub reinjected: u64,
+    /// How many of the stored messages, the last ones, the agent has not seen, since another agent had the session
+    /// meanwhile.
+    pub missed: u64,
     /// What the client had set (mode, model, options) and could not be set again.
     pub not_restored: Vec<NotRestored>,
 }
