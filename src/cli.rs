@@ -11,12 +11,13 @@ mod schema;
 mod serve;
 mod sessions;
 
+use crate::core::agent_command::AgentCommand;
 use crate::core::bridge::{AgentSpec, OnLost, Settings};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::{Store, Volatile};
+use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
-use crate::shell::{Durability, Events, Files, KEEP, keep};
+use crate::shell::{Durability, Events, Files, KEEP, Memory, keep};
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
 use clap::Parser as _;
@@ -92,15 +93,34 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
         .block_on(task)
 }
 
-/// What the bridge is told, from the arguments and the environment.
-fn settings(agent: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Settings> {
+/// What a stored session says of the run that goes on with it.
+#[derive(Debug, Default)]
+struct Origin {
+    /// The directory of the session.
+    cwd: Option<String>,
+    /// The agent of the session, where the command line names none.
+    agent: Option<AgentCommand>,
+}
+
+/// The directory that `--cwd` names, absolute; else the working directory.
+fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     let here = std::env::current_dir().context("the working directory cannot be read")?;
     let cwd = match &agent.cwd {
         Some(cwd) => here.join(cwd),
         None => here,
     };
-    let cwd = cwd.to_string_lossy().into_owned();
-    let (command, source, protocol) = command_line(agent)?;
+    Ok(cwd.to_string_lossy().into_owned())
+}
+
+/// What the bridge is told, from the arguments, the environment and the session.
+fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
+    let cwd = match &origin.cwd {
+        Some(cwd) => cwd.clone(),
+        None => directory(agent)?,
+    };
+    let stored = origin.agent.as_ref();
+    let (command, source, protocol) = command_line(agent, stored)?;
+    let stored = stored.filter(|_| source == AgentSource::Session);
     let (command, args) = command
         .split_first()
         .context("the agent's command is empty")?;
@@ -110,11 +130,15 @@ fn settings(agent: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Settings> {
         default_agent: AgentSpec {
             command: command.clone(),
             args: args.to_vec(),
-            cwd: cwd.clone(),
+            cwd: match stored {
+                Some(stored) if !stored.cwd.is_empty() => stored.cwd.clone(),
+                _ => cwd.clone(),
+            },
             env: agent.variables(),
             source,
             protocol,
-            child_per_session: agent.child_per_session,
+            child_per_session: agent.child_per_session
+                || stored.is_some_and(|stored| stored.child_per_session),
             options: agent.options.to_wire()?,
         },
         policy: config::policy(&agent.permissions)?,
@@ -145,7 +169,7 @@ fn inherited() -> Variables {
 /// Where sessions are kept, and what it answers later.
 fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
     if !persists(args)? {
-        return Ok((Box::new(Volatile), Events::none()));
+        return Ok((Box::<Memory>::default(), Events::none()));
     }
     let dir = state_dir(&args.place)?;
     let durability = match args.durability {
@@ -182,8 +206,12 @@ fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The agent's command line and who named it: after `--`, else `ACPIPE_AGENT`, else the demo agent.
-fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource, Protocol)> {
+/// The agent's command line and who named it: after `--`, else the stored session, else `ACPIPE_AGENT`, else the demo
+/// agent.
+fn command_line(
+    agent: &AgentArgs,
+    stored: Option<&AgentCommand>,
+) -> anyhow::Result<(Vec<String>, AgentSource, Protocol)> {
     let spoken = |command: &[String]| {
         let by_name = || Protocol::of_command(command.first().map_or("", String::as_str));
         agent.agent.map_or_else(by_name, Protocol::from)
@@ -198,8 +226,24 @@ fn command_line(agent: &AgentArgs) -> anyhow::Result<(Vec<String>, AgentSource, 
         let protocol = spoken(&command);
         return Ok((command, AgentSource::CommandLine, protocol));
     }
+    if let Some(stored) = stored.filter(|stored| !stored.demo) {
+        if agent
+            .agent
+            .is_some_and(|kind| Protocol::from(kind) != stored.protocol)
+        {
+            let message = format!(
+                "--agent: the session's agent {:?} speaks another protocol: leave --agent out, or name an agent after --",
+                stored.line()
+            );
+            return Err(Mistake(message).into());
+        }
+        let words = std::iter::once(&stored.command).chain(&stored.args);
+        let words = words.cloned().collect();
+        return Ok((words, AgentSource::Session, stored.protocol));
+    }
     if let Ok(line) = std::env::var("ACPIPE_AGENT")
         && !line.trim().is_empty()
+        && stored.is_none()
     {
         let words = shlex::split(&line)
             .ok_or_else(|| Mistake(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod acp;
+pub mod agent_command;
 pub mod ask;
 pub mod bridge;
 pub mod claude;
@@ -30,6 +31,7 @@ pub mod profile;
 pub mod replay;
 pub mod retry;
 pub mod session;
+pub mod session_id;
 pub mod sessions;
 pub mod setting;
 pub mod silence;

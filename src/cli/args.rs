@@ -104,24 +104,28 @@ pub enum Verb {
         acpipe run \"what is this project?\" -- opencode acp     an agent of your own\n  \
         git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
         acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
-        acpipe run -c \"and now the tests\" -- opencode acp      go on where the last run here ended\n  \
+        acpipe run -c \"and now the tests\"                     go on where the last run here ended\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n  \
         acpipe run --config ci.toml \"test\" -- opencode acp     by rules: docs/permissions.md has whole files\n\n\
         Ctrl-C cancels the turn; a second one kills the agent.\n\n\
         Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
         126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct RunArgs {
     /// The prompt; several words are joined, piped stdin is added after an empty line
     pub prompt: Vec<String>,
     /// What goes to stdout
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub output: Format,
-    /// Go on with this stored session; it is made if it is not there
-    #[arg(long, value_name = "ID", conflicts_with = "continue")]
+    /// Continue this session of the directory, with its own agent where none is named; created if it does not exist
+    #[arg(long, value_name = "NAME", conflicts_with = "continue")]
     pub session: Option<String>,
-    /// Go on with the newest session of this directory and agent
+    /// Continue the newest session of the directory, with its own agent where none is named
     #[arg(short, long)]
     pub r#continue: bool,
+    /// Store nothing of this run, as --persist never
+    #[arg(long, conflicts_with_all = ["session", "continue", "persist"])]
+    pub ephemeral: bool,
     /// Say nothing on stderr but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -187,6 +191,11 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
+    /// Whether the command line names an agent.
+    pub fn names_agent(&self) -> bool {
+        !self.command.is_empty() || self.agent == Some(Kind::Claude)
+    }
+
     /// What is set and unset in the agent's environment.
     pub fn variables(&self) -> Variables {
         self.env.iter().cloned().collect()

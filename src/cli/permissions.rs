@@ -4,30 +4,27 @@
 pub mod args;
 
 use super::complain;
-use super::sessions::{aligned, cards, clip, exact, one_line, read, same_dir, to_stdout, visible};
+use super::sessions::{
+    Cut, Look, aligned, cards, clip, directory, exact, find, one_line, read, same_dir, to_stdout,
+    visible,
+};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Decided;
 use crate::proto::wire::LedgerEntry;
 use crate::shell;
-use anyhow::Context as _;
 use args::{PermissionsArgs, PermissionsVerb, ShowArgs};
 use serde::Serialize;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 
-/// How much is shown of what a decision was about, in characters.
+/// How much is shown of what a decision was about, in characters: at a terminal.
 const ABOUT: usize = 60;
 
+/// What is cut where the terminal is too narrow.
+const CUTS: [Cut; 3] = [Cut::end(6, 20), Cut::end(5, 10), Cut::end(1, 12)];
+
 const COLUMNS: usize = 7;
-const HEAD: [&str; COLUMNS] = [
-    "TIME (UTC)",
-    "SESSION",
-    "TOOL",
-    "DECISION",
-    "BY",
-    "RULE",
-    "ABOUT",
-];
+const HEAD: [&str; COLUMNS] = ["TIME", "SESSION", "TOOL", "DECISION", "BY", "RULE", "ABOUT"];
 
 /// Does what is asked for and gives the exit code.
 pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
@@ -68,9 +65,9 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     }
     to_stdout(|out| {
         if !args.json {
-            let head = io::stdout().is_terminal() && !rows.is_empty();
-            let rows: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
-            let text = aligned(head.then_some(HEAD), &rows, None);
+            let look = Look::of_stdout();
+            let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, &look)).collect();
+            let text = aligned(HEAD, &rows, None, &CUTS, &look);
             return Ok(out.write_all(text.as_bytes())?);
         }
         for row in &rows {
@@ -83,13 +80,14 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
 
 /// The sessions that were named, or all; of a directory where that is said.
 fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
+    let cwd = directory(args.cwd.as_deref())?;
     if !args.ids.is_empty() {
-        return Ok(args.ids.clone());
+        let ids = args.ids.iter().map(|id| find(state, id, &cwd));
+        return Ok(ids.collect::<Result<_, _>>()?);
     }
     let mut cards = cards(state)?;
-    if let Some(cwd) = &args.cwd {
-        let cwd = std::path::absolute(cwd).context("the working directory cannot be read")?;
-        cards.retain(|card| same_dir(&card.cwd, &cwd.to_string_lossy()));
+    if args.cwd.is_some() {
+        cards.retain(|card| same_dir(&card.cwd, &cwd));
     }
     Ok(cards.into_iter().map(|card| card.session_id).collect())
 }
@@ -117,7 +115,7 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
     Ok(())
 }
 
-fn cells(row: &Row) -> [String; COLUMNS] {
+fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
     let entry = &row.entry;
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
@@ -137,7 +135,10 @@ fn cells(row: &Row) -> [String; COLUMNS] {
         decision.to_owned(),
         one_line(&entry.by),
         one_line(entry.rule.as_deref().unwrap_or_default()),
-        clip(&one_line(&about(entry)), ABOUT),
+        match look.width {
+            Some(_) => clip(&one_line(&about(entry)), ABOUT),
+            None => one_line(&about(entry)),
+        },
     ]
 }
 
@@ -204,7 +205,7 @@ mod tests {
                 turn_id: "t".to_owned(),
                 entry,
             };
-            let cells = cells(&row);
+            let cells = cells(&row, &Look { width: Some(80) });
             let want = [
                 "2026-03-01 09:05:59",
                 "s",

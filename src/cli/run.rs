@@ -13,7 +13,7 @@ use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
-use crate::proto::wire::{self, AgentSource};
+use crate::proto::wire;
 use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
 use anyhow::Context as _;
 use asks::Asks;
@@ -25,16 +25,9 @@ use view::View;
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let prompt = prompt(&args.prompt)?;
-    let settings = super::settings(&args.agent, secrets)?;
     let mut view = View::new(args.output, args.quiet);
-    if settings.default_agent.source == AgentSource::Demo && !args.quiet {
-        view.note(
-            "no agent was named: the built-in demo agent answers. \
-             To use another: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND",
-        );
-    }
     let max_line = args.agent.max_line;
-    let (session, store, stored) = match place::find(&args, &settings, &mut view) {
+    let found = match place::find(&args, secrets, &mut view) {
         Ok(found) => found,
         Err(error) => {
             // In the format that was wished for, too.
@@ -47,6 +40,12 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
             return Ok(error.kind.exit_code());
         }
     };
+    let place::Found {
+        settings,
+        session,
+        store,
+        stored,
+    } = found;
     let turn = format!("turn-{}", settings.id_prefix);
     let retry = !args.no_retry;
     let (terminal, typed) = Terminal::open().unzip();
@@ -54,6 +53,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let mut client = RunClient::new(prompt, session, turn, retry, asks, view);
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
+    client.cwd.clone_from(&settings.cwd);
     let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
     drive(
         bridge,
@@ -106,6 +106,8 @@ enum Step {
 struct RunClient {
     prompt: String,
     session: String,
+    /// The directory of the session.
+    cwd: String,
     /// The id of the turn.
     turn: String,
     /// Whether the prompt is sent again after an error that may pass.
@@ -133,6 +135,7 @@ impl RunClient {
         let mut client = Self {
             prompt,
             session,
+            cwd: String::new(),
             turn,
             retry,
             options: Box::default(),
@@ -165,6 +168,7 @@ impl RunClient {
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
+                cwd: Some(self.cwd.clone()),
                 options: self.options.clone(),
                 ..wire::EnsureParams::default()
             }),

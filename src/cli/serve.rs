@@ -10,7 +10,7 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store(&args.agent.store)?;
-    let mut settings = super::settings(&args.agent, &secrets)?;
+    let mut settings = super::settings(&args.agent, &super::Origin::default(), &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());

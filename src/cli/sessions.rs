@@ -3,7 +3,7 @@
 mod age;
 pub mod args;
 mod export;
-mod newest;
+mod lookup;
 mod remove;
 mod show;
 mod table;
@@ -14,24 +14,25 @@ use crate::core::log::Log;
 use crate::core::store::Card;
 use crate::shell;
 pub use age::exact;
-use anyhow::Context as _;
 use args::{ListArgs, SessionsArgs, SessionsVerb};
-pub use newest::{newest, same_dir};
-use std::io::{self, IsTerminal as _, Write};
+pub use lookup::{directory, find, in_directory, newest, same_dir};
+use std::io::{self, Write};
 use std::path::Path;
-pub use table::{aligned, clip, one_line, visible};
+pub use table::{Cut, Look, aligned, clip, one_line, visible};
 
 /// Does what is asked for and gives the exit code.
 pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
         SessionsVerb::List(args) => list(&state, args)?,
-        SessionsVerb::Show { id } => {
-            let log = read(shell::read_only(&state, id)?)?;
+        SessionsVerb::Show(args) => {
+            let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
+            let log = read(shell::read_only(&state, &id)?)?;
             to_stdout(|out| show::show(&log, out))?;
         }
         SessionsVerb::Export(args) => {
-            let file = shell::read_only(&state, &args.id)?;
+            let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
+            let file = shell::read_only(&state, &id)?;
             let profile = args.chunk_profile.into();
             to_stdout(|out| export::export(file, args.output, profile, out))?;
         }
@@ -54,8 +55,8 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
 fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
     let mut cards = cards(state)?;
     if let Some(cwd) = &args.cwd {
-        let cwd = std::path::absolute(cwd).context("the working directory cannot be read")?;
-        cards.retain(|card| same_dir(&card.cwd, &cwd.to_string_lossy()));
+        let cwd = directory(Some(cwd))?;
+        cards.retain(|card| same_dir(&card.cwd, &cwd));
     }
     if cards.is_empty() {
         let whose = args
@@ -69,7 +70,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
     }
     to_stdout(|out| {
         if !args.json {
-            let text = table::table(&cards, io::stdout().is_terminal() && !cards.is_empty());
+            let text = table::table(&cards, args.all, &Look::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for card in &cards {

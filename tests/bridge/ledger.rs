@@ -82,8 +82,9 @@ fn decisions_of_all_sessions_are_listed_in_their_order() {
     assert_eq!(turns.len(), all.len(), "{turns:?}");
 
     let text = show(&world, &["a"]).expect(0).text();
-    assert_eq!(text.lines().count(), 1, "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
     for word in [
+        "TIME",
         "  a  ",
         "execute",
         "refused",
@@ -109,7 +110,11 @@ fn decisions_of_all_sessions_are_listed_in_their_order() {
         "{}",
         unknown.stderr
     );
-    show(&world, &["a", "--cwd", "."]).expect(2);
+    // A name is looked up in the directory.
+    assert_eq!(
+        rows(&show(&world, &["a", "--cwd", ".", "--json"]).expect(0)).len(),
+        1
+    );
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn a_decision_that_cannot_be_read_is_told() {
     text += "{\"record\":\"decision\",\"at\":\"2026-01-01T00:00:00Z\",\"turnId\":\"x\",\"decision\":{}}\n";
     fs::write(&log, text).unwrap();
     let shown = show(&world, &["a"]).expect(0);
-    assert_eq!(shown.text().lines().count(), 1);
+    assert_eq!(shown.text().lines().count(), 2);
     let told = "1 decisions of session \"a\" cannot be read";
     assert!(shown.stderr.contains(told), "{}", shown.stderr);
 }

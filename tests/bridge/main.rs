@@ -45,6 +45,7 @@ mod ledger;
 mod logs;
 mod matrix;
 mod mcp;
+mod ownership;
 mod per_session;
 mod permission;
 mod policy;

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Sessions that several runs share, and their agent.
-struct Home {
-    world: World,
+pub struct Home {
+    pub world: World,
     script: String,
 }
 
 impl Home {
     /// With an agent that resumes what it is asked for, and answers so.
-    fn new(prompts: &Value) -> Self {
+    pub fn new(prompts: &Value) -> Self {
         Self::with(&json!({
             "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
                 "sessionCapabilities": {"resume": {}}}}}]],
@@ -25,13 +25,13 @@ impl Home {
         }))
     }
 
-    fn with(script: &Value) -> Self {
+    pub fn with(script: &Value) -> Self {
         let world = World::new();
         let script = world.script(script);
         Self { world, script }
     }
 
-    fn answering() -> Self {
+    pub fn answering() -> Self {
         Self::new(&json!([[say("answer"), end("end_turn")]]))
     }
 
@@ -39,23 +39,24 @@ impl Home {
         self.world.dir.join("state")
     }
 
-    fn log(&self, id: &str) -> PathBuf {
+    pub fn log(&self, id: &str) -> PathBuf {
         self.state().join(format!("sessions/{id}.jsonl"))
     }
 
     /// acpipe with these arguments, and no agent.
-    fn acpipe(&self, args: &[&str]) -> Run {
+    pub fn acpipe(&self, args: &[&str]) -> Run {
         let state = self.state();
-        Run::new(args).env("ACPIPE_STATE_DIR", state.to_str().unwrap())
+        let run = Run::new(args).env("ACPIPE_STATE_DIR", state.to_str().unwrap());
+        run.env("TZ", "JST-9")
     }
 
-    fn sessions(&self, args: &[&str]) -> Outcome {
+    pub fn sessions(&self, args: &[&str]) -> Outcome {
         let args = [&["sessions"], args].concat();
         self.acpipe(&args).go()
     }
 
     /// A run with the agent.
-    fn run(&self, args: &[&str]) -> Run {
+    pub fn run(&self, args: &[&str]) -> Run {
         let args = [&["run"], args].concat();
         self.acpipe(&args).agent(&[FAKE_AGENT, &self.script])
     }
@@ -72,7 +73,7 @@ impl Home {
     }
 
     /// A stored session that last changed at this time.
-    fn store(&self, id: &str, at: &str) {
+    pub fn store(&self, id: &str, at: &str) {
         fs::create_dir_all(self.state().join("sessions")).unwrap();
         let first = json!({"record": "session", "at": at, "format": 1, "sessionId": id, "createdAt": at,
             "cwd": "/p", "agent": "agent acp", "title": "A title"});
@@ -81,7 +82,7 @@ impl Home {
         fs::write(self.log(id), format!("{first}\n{second}\n")).unwrap();
     }
 
-    fn ids(&self) -> Vec<String> {
+    pub fn ids(&self) -> Vec<String> {
         let listed = self.sessions(&["list", "--json"]).expect(0).text();
         let card = |line: &str| serde_json::from_str::<Value>(line).unwrap();
         let id = |line: &str| card(line)["sessionId"].as_str().unwrap().to_owned();
@@ -132,7 +133,7 @@ fn options_of_the_command_line_hold_for_a_stored_session_too() {
 }
 
 #[test]
-fn continue_takes_the_newest_session_of_directory_and_agent() {
+fn continue_takes_the_newest_session_of_the_directory() {
     let home = Home::answering();
     let none = home.run(&["-c", "go"]).go().expect(1);
     assert!(none.stderr.contains("begin one"), "{}", none.stderr);
@@ -149,9 +150,13 @@ fn continue_takes_the_newest_session_of_directory_and_agent() {
     assert_eq!(summary["sessionId"], "a");
     let there = home.run(&["--continue", "--cwd", dir, "-o", "json", "go"]);
     assert_eq!(there.go().expect(0).json()["sessionId"], "elsewhere");
-    let other = home.acpipe(&["run", "-c", "go"]).agent(&["another-agent"]);
-    let other = other.go().expect(1);
-    assert!(other.stderr.contains(r#""a", of "#), "{}", other.stderr);
+    // Whatever its agent: the one that had it, where none is named.
+    let own = home.acpipe(&["run", "-c", "-o", "json", "go"]).go();
+    let own = own.expect(0).json();
+    assert_eq!(
+        (&own["sessionId"], &own["text"]),
+        (&json!("a"), &json!("answer"))
+    );
 }
 
 #[test]
@@ -196,6 +201,9 @@ fn what_does_not_go_together_is_a_mistake() {
         &["--session", "a", "--persist", "never", "go"],
         &["--continue", "--persist", "never", "go"],
         &["--session", "", "go"],
+        &["--session", "a", "--ephemeral", "go"],
+        &["--continue", "--ephemeral", "go"],
+        &["--persist", "always", "--ephemeral", "go"],
     ];
     for args in cases {
         let outcome = home.run(args).go().expect(2);
@@ -243,19 +251,43 @@ fn sessions_are_listed_newest_first() {
     assert_eq!(listed.stderr, "");
     let text = listed.text();
     let old: Vec<&str> = text.lines().collect();
-    assert_eq!(old.len(), 3);
+    assert_eq!(old.len(), 4);
+    assert!(old[0].starts_with("SESSION  MESSAGES  CHANGED"), "{text}");
+    // In the time zone of the user, nine hours east.
     assert!(
-        old[2].starts_with("B     1  2020-01-01 10:00  agent acp "),
+        old[3].starts_with("B               1  2020-01-01 19:00  agent acp "),
         "{text}"
     );
-    assert!(old[2].ends_with("  A title"), "{text}");
+    assert!(old[3].ends_with("  A title"), "{text}");
     let here = home.sessions(&["list", "--cwd", "."]).expect(0).text();
     assert!(
-        here.lines().count() == 1 && here.starts_with("mine "),
+        here.lines().count() == 2 && here.contains("\nmine "),
         "{here}"
     );
     let nowhere = home.sessions(&["list", "--cwd", "/nowhere", "--json"]);
     assert_eq!(nowhere.expect(0).text(), "");
+}
+
+#[test]
+fn runs_without_a_name_are_one_line_of_the_list() {
+    let home = Home::answering();
+    for _ in 0..2 {
+        home.run(&["go"]).go().expect(0);
+    }
+    home.run(&["--ephemeral", "go"]).go().expect(0);
+    let text = home.sessions(&["list"]).expect(0).text();
+    assert!(text.starts_with("2 runs without a name, "), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let all = home.sessions(&["list", "--all"]).expect(0).text();
+    assert_eq!(all.lines().count(), 3, "{all}");
+    assert_eq!(home.ids().len(), 2);
+    // One that was continued is a conversation.
+    home.run(&["-c", "go"]).go().expect(0);
+    let text = home.sessions(&["list"]).expect(0).text();
+    assert!(
+        text.contains("\nrun-") && text.contains("\n1 run without"),
+        "{text}"
+    );
 }
 
 #[test]

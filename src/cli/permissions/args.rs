@@ -26,16 +26,16 @@ pub enum PermissionsVerb {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The columns: time (UTC), session, tool, decision, who decided (policy, client, timeout, agent, \
+    after_help = "The columns: time (local), session, tool, decision, who decided (policy, client, timeout, agent, \
     cancel, end), the rule, and what it was about: a command, paths, or a title. --json has more, the reason in a \
     sentence among it."
 )]
 pub struct ShowArgs {
-    /// Only these sessions
+    /// Only these sessions: their names, or their full ids
     #[arg(value_name = "SESSION")]
     pub ids: Vec<String>,
-    /// Only sessions of this working directory
-    #[arg(long, value_name = "DIR", conflicts_with = "ids")]
+    /// Only sessions of this directory; names of sessions are looked up there, else in the working directory
+    #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Only what was not allowed, or not answered
     #[arg(long)]

@@ -107,10 +107,22 @@ impl View {
         let (id, recovery) = (&session.session_id, &session.recovery);
         match recovery.memory {
             Memory::None => {}
-            Memory::Kept | Memory::Replayed => self.note(&format!(
-                "session {id:?} goes on in {}: {} messages so far",
-                session.cwd, recovery.messages
-            )),
+            Memory::Kept | Memory::Replayed => {
+                let missed = match (recovery.missed, recovery.reinjected) {
+                    (0, _) => String::new(),
+                    (n, 0) => format!(
+                        "; the agent has not seen the last {n}, when another agent had the session: --reinject N \
+                         sends their end"
+                    ),
+                    (n, _) => format!(
+                        "; the agent is given the end of the last {n}, which it has not seen"
+                    ),
+                };
+                self.note(&format!(
+                    "session {id:?} goes on in {}: {} messages so far{missed}",
+                    session.cwd, recovery.messages
+                ));
+            }
             Memory::Lost => {
                 let why: Vec<&str> = recovery.failed.iter().map(|f| f.message.as_str()).collect();
                 let why = match why.as_slice() {

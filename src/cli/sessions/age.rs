@@ -1,5 +1,6 @@
 //! Ages: how they are written on the command line, and what is older.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
@@ -35,19 +36,19 @@ pub fn is_before(time: &str, limit: Timestamp) -> bool {
     time.parse::<Timestamp>().is_ok_and(|time| time < limit)
 }
 
-/// A time, RFC 3339, as lists show it: to the minute, UTC.
+/// A time, RFC 3339, as lists show it: to the minute, in the local time zone.
 pub fn short(time: &str) -> String {
-    shown(time, "%Y-%m-%d %H:%M")
+    shown(time, "%Y-%m-%d %H:%M", TimeZone::system())
 }
 
 /// The same to the second.
 pub fn exact(time: &str) -> String {
-    shown(time, "%Y-%m-%d %H:%M:%S")
+    shown(time, "%Y-%m-%d %H:%M:%S", TimeZone::system())
 }
 
-fn shown(time: &str, form: &str) -> String {
+fn shown(time: &str, form: &str, zone: TimeZone) -> String {
     match time.parse::<Timestamp>() {
-        Ok(time) => time.strftime(form).to_string(),
+        Ok(time) => time.to_zoned(zone).strftime(form).to_string(),
         Err(_) => "?".to_owned(),
     }
 }
@@ -98,8 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_to_the_minute() {
-        assert_eq!(short("2026-03-01T09:05:59.123Z"), "2026-03-01 09:05");
+    fn times_are_shown_to_the_minute_in_a_time_zone() {
+        let shown = |zone| shown("2026-03-01T20:05:59.123Z", "%Y-%m-%d %H:%M", zone);
+        assert_eq!(shown(TimeZone::UTC), "2026-03-01 20:05");
+        assert_eq!(
+            shown(TimeZone::fixed(jiff::tz::offset(9))),
+            "2026-03-02 05:05"
+        );
         assert_eq!(short(""), "?");
     }
 }

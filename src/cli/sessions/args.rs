@@ -13,7 +13,8 @@ use std::time::Duration;
         acpipe sessions show fix-tests | less        read a conversation\n  \
         acpipe sessions export fix-tests > it.json   keep one as UIMessages\n  \
         acpipe sessions gc --older-than 2w           remove what nobody went back to\n\n\
-        acpipe run --session ID \"…\" goes on with one, acpipe run --continue \"…\" with the newest here.")]
+        A session is found by its name in the directory, or by its full id.\n\
+        acpipe run --session NAME \"…\" goes on with one, acpipe run --continue \"…\" with the newest here.")]
 pub struct SessionsArgs {
     #[command(subcommand)]
     pub verb: SessionsVerb,
@@ -27,10 +28,7 @@ pub enum SessionsVerb {
     #[command(visible_alias = "ls")]
     List(ListArgs),
     /// Show a conversation, for people
-    Show {
-        /// The session
-        id: String,
-    },
+    Show(ShowArgs),
     /// Write a session to stdout, for programs
     Export(ExportArgs),
     /// Remove sessions
@@ -40,14 +38,35 @@ pub enum SessionsVerb {
     Gc(GcArgs),
 }
 
+/// Where names of sessions are looked up.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// The directory of the session [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The session: its name, or its full id
+    pub id: String,
+    #[command(flatten)]
+    pub place: NameArgs,
+}
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The columns: id, messages, last change (UTC), agent, directory and title, where there are any."
+    after_help = "The columns: name, full id where it is not the name, messages, last change (local time), agent, directory \
+    and title, where there are any. At a terminal they are cut to its width. Runs without a name that were not continued \
+    are one line; --all and --json list them."
 )]
 pub struct ListArgs {
     /// Only those of this working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// List each run without a name, too
+    #[arg(short, long)]
+    pub all: bool,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -55,8 +74,10 @@ pub struct ListArgs {
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The session
+    /// The session: its name, or its full id
     pub id: String,
+    #[command(flatten)]
+    pub place: NameArgs,
     /// What of it
     #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
     pub output: Content,
@@ -81,9 +102,11 @@ pub enum Content {
     the others are removed all the same (exit code 1)."
 )]
 pub struct DeleteArgs {
-    /// The sessions
+    /// The sessions: their names, or their full ids
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
+    #[command(flatten)]
+    pub place: NameArgs,
     /// Keep their logs in the archive, from where gc removes them
     #[arg(long)]
     pub archive: bool,

@@ -2,8 +2,8 @@
 
 use super::age::{ago, is_before, short};
 use super::args::{DeleteArgs, GcArgs};
-use super::cards;
 use super::table::visible;
+use super::{cards, directory, find};
 use crate::cli::complain;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
@@ -16,8 +16,10 @@ use std::path::Path;
 /// Removes the sessions that are named; gives the exit code of the first that could not be.
 pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     let mut files = open(state)?;
+    let cwd = directory(args.place.cwd.as_deref())?;
     let mut code = 0;
-    for id in &args.ids {
+    for name in &args.ids {
+        let id = &find(state, name, &cwd)?;
         match remove(&mut files, state, id, args.archive) {
             Ok(()) if args.archive => say(&format!("archived {}", visible(id))),
             Ok(()) => say(&format!("deleted {}", visible(id))),
@@ -82,7 +84,7 @@ impl Gc {
         for card in old {
             let (id, changed) = (&card.session_id, short(&card.updated_at));
             match self.session(&mut files, id, limit) {
-                Ok(true) => self.tell(&format!("{}, last changed {changed} UTC", visible(id))),
+                Ok(true) => self.tell(&format!("{}, last changed {changed}", visible(id))),
                 Ok(false) => {}
                 Err(error) if error.kind == ErrorKind::SessionLocked => {
                     complain(&format!(

@@ -31,7 +31,7 @@ fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "agent      {}", one_line(agent))?;
     writeln!(out, "directory  {}", visible(&card.cwd))?;
     let (made, changed) = (short(&card.created_at), short(&card.updated_at));
-    writeln!(out, "made       {made}, changed {changed} UTC")?;
+    writeln!(out, "made       {made}, changed {changed}")?;
     writeln!(out, "messages   {}", card.messages)
 }
 

@@ -1,83 +1,229 @@
 //! Sessions as a table: aligned columns, one line each.
 
 use super::age::short;
+use crate::core::session_id::{is_unnamed, name_of};
 use crate::core::store::Card;
+use crate::shell::stdout_width;
 
-/// How much of an agent's command line is shown, in characters.
+/// How much of an agent's command line is shown at a terminal, in columns.
 const AGENT: usize = 40;
 
-const COLUMNS: usize = 6;
+/// How many messages a run has that was not continued: the prompt and the answer.
+const ONE_RUN: u64 = 2;
+
+const COLUMNS: usize = 7;
 const HEAD: [&str; COLUMNS] = [
     "SESSION",
+    "ID",
     "MESSAGES",
-    "CHANGED (UTC)",
+    "CHANGED",
     "AGENT",
     "DIRECTORY",
     "TITLE",
 ];
 
-/// The table of these sessions; a column that has nothing in it is left out. Pipes need no `head`.
-pub fn table(cards: &[Card], head: bool) -> String {
-    let rows: Vec<[String; COLUMNS]> = cards.iter().map(row).collect();
-    aligned(head.then_some(HEAD), &rows, Some(1))
+/// What is cut where the terminal is too narrow, in this order.
+const CUTS: [Cut; 4] = [
+    Cut::end(6, 5),
+    Cut::start(5, 12),
+    Cut::end(4, 8),
+    Cut::end(0, 16),
+];
+
+/// How a table is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// The width of the terminal, in columns; `None` where nothing is cut.
+    pub width: Option<usize>,
 }
 
-/// Rows in columns, those that are empty left out; `numbers` is the column that is read from its end.
-pub fn aligned<const N: usize>(
-    head: Option<[&str; N]>,
-    rows: &[[String; N]],
-    numbers: Option<usize>,
-) -> String {
-    let filled = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
-    let columns: Vec<usize> = (0..N).filter(filled).collect();
-    let head = head.map(|head| head.map(str::to_owned));
-    let all: Vec<&[String; N]> = head.iter().chain(rows).collect();
-    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in &all {
-        let mut line = String::new();
-        for &column in &columns {
-            let (cell, width) = (&row[column], widths[column]);
-            let cell = if numbers == Some(column) {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            };
-            line.push_str(&cell);
-            line.push_str("  ");
+impl Look {
+    /// For stdout: cut to the width of a terminal, and whole for programs.
+    pub fn of_stdout() -> Self {
+        Self {
+            width: stdout_width(),
         }
-        text.push_str(line.trim_end());
+    }
+}
+
+/// A column that can be cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    column: usize,
+    /// The width that it keeps.
+    least: usize,
+    /// Whether its beginning is cut off: of paths the end says more.
+    start: bool,
+}
+
+impl Cut {
+    pub const fn end(column: usize, least: usize) -> Self {
+        Self {
+            column,
+            least,
+            start: false,
+        }
+    }
+
+    pub const fn start(column: usize, least: usize) -> Self {
+        Self {
+            column,
+            least,
+            start: true,
+        }
+    }
+}
+
+/// The table of these sessions; without `all`, runs without a name that were not continued are one line.
+pub fn table(cards: &[Card], all: bool, look: &Look) -> String {
+    let folded = |card: &&Card| !all && is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
+    let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
+    let rows: Vec<[String; COLUMNS]> = rest.into_iter().map(|card| row(card, look)).collect();
+    let mut text = aligned(HEAD, &rows, Some(2), &CUTS, look);
+    if let Some(newest) = runs.first() {
+        let (count, changed) = (runs.len(), short(&newest.updated_at));
+        let runs = if count == 1 { "run" } else { "runs" };
+        let line =
+            format!("{count} {runs} without a name, the newest of {changed}: --all lists them");
+        text.push_str(&clip(&line, look.width.unwrap_or(usize::MAX)));
         text.push('\n');
     }
     text
 }
 
-fn row(card: &Card) -> [String; COLUMNS] {
+/// Rows in columns under a head, empty columns left out; `numbers` is the column that is aligned at its end.
+pub fn aligned<const N: usize>(
+    head: [&str; N],
+    rows: &[[String; N]],
+    numbers: Option<usize>,
+    cuts: &[Cut],
+    look: &Look,
+) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let filled = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+    let columns: Vec<usize> = (0..N).filter(filled).collect();
+    let head = head.map(str::to_owned);
+    let all: Vec<&[String; N]> = std::iter::once(&head).chain(rows).collect();
+    let widest = |column: usize| all.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    let mut widths: [usize; N] = std::array::from_fn(widest);
+    let limit = look.width.unwrap_or(usize::MAX);
+    for cut in cuts.iter().filter(|cut| columns.contains(&cut.column)) {
+        let total: usize = columns
+            .iter()
+            .map(|column| widths[*column] + GAP.len())
+            .sum();
+        let excess = (total - GAP.len()).saturating_sub(limit);
+        let least = cut.least.min(widths[cut.column]);
+        widths[cut.column] = widths[cut.column].saturating_sub(excess).max(least);
+    }
+    let mut text = String::new();
+    for row in &all {
+        let mut line = String::new();
+        for &column in &columns {
+            let from_start = cuts.iter().any(|cut| cut.column == column && cut.start);
+            let cell = if from_start {
+                clip_start(&row[column], widths[column])
+            } else {
+                clip(&row[column], widths[column])
+            };
+            let space = " ".repeat(widths[column].saturating_sub(width(&cell)));
+            let (before, after) = if numbers == Some(column) {
+                (space, String::new())
+            } else {
+                (String::new(), space)
+            };
+            line.extend([before.as_str(), &cell, &after, GAP]);
+        }
+        text.push_str(&clip(line.trim_end(), limit));
+        text.push('\n');
+    }
+    text
+}
+
+/// Between columns.
+const GAP: &str = "  ";
+
+fn row(card: &Card, look: &Look) -> [String; COLUMNS] {
+    let (id, name) = (&card.session_id, name_of(&card.session_id));
     [
-        visible(&card.session_id),
+        visible(name),
+        if name == id {
+            String::new()
+        } else {
+            visible(id)
+        },
         card.messages.to_string(),
         short(&card.updated_at),
-        card.agent.as_deref().map_or_else(String::new, agent),
+        card.agent
+            .as_deref()
+            .map_or_else(String::new, |line| agent(line, look)),
         visible(&card.cwd),
         one_line(card.title.as_deref().unwrap_or_default()),
     ]
 }
 
 /// The command line of an agent, in short: the name of the program without its directory.
-fn agent(line: &str) -> String {
+fn agent(line: &str, look: &Look) -> String {
     let (program, args) = line.split_once(' ').unwrap_or((line, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
-    clip(&one_line(&format!("{program} {args}")), AGENT)
+    let line = one_line(&format!("{program} {args}"));
+    match look.width {
+        Some(_) => clip(&line, AGENT),
+        None => line,
+    }
 }
 
-/// At most so many characters.
+/// How many columns of a terminal a text takes.
+fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// Letters of East Asian scripts and pictures take two columns, marks on the letter before them none.
+fn columns(c: char) -> usize {
+    match c {
+        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// The beginning of a text, in at most so many columns.
 pub fn clip(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
+    if width(text) <= limit {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
+    let kept = within(text.chars(), limit);
     format!("{}…", kept.trim_end())
+}
+
+/// The end of a text, in at most so many columns.
+fn clip_start(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
+        return text.to_owned();
+    }
+    let kept = within(text.chars().rev(), limit);
+    format!("…{}", kept.chars().rev().collect::<String>())
+}
+
+/// As many characters as leave one column of so many.
+fn within(chars: impl Iterator<Item = char>, limit: usize) -> String {
+    let mut left = limit.saturating_sub(1);
+    let fits = |c: &char| {
+        let fits = columns(*c) <= left;
+        left = left.saturating_sub(columns(*c));
+        fits
+    };
+    chars.take_while(fits).collect()
 }
 
 /// A text in one line, without what would steer a terminal.
@@ -109,33 +255,98 @@ mod tests {
         }
     }
 
+    const WHOLE: Look = Look { width: None };
+
     #[test]
     fn columns_are_as_wide_as_what_is_in_them() {
         let cards = [card("default", 2, None), card("é", 110, None)];
-        let want = "default    2  2026-03-01 09:05  opencode acp  /p\n\
-                    é        110  2026-03-01 09:05  opencode acp  /p\n";
-        assert_eq!(table(&cards, false), want);
-        let with_head = table(&cards, true);
-        assert!(with_head.starts_with("SESSION  MESSAGES  CHANGED (UTC)     AGENT"));
-        assert!(!with_head.contains("TITLE"), "{with_head}");
-        assert_eq!(with_head.lines().count(), 3);
+        let text = table(&cards, false, &WHOLE);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("SESSION  MESSAGES  CHANGED           AGENT         DIRECTORY")
+        );
+        assert!(
+            lines[1].starts_with("default         2  2026-03-01 "),
+            "{text}"
+        );
+        assert!(
+            lines[2].starts_with("é             110  2026-03-01 "),
+            "{text}"
+        );
+        assert!(lines[1].ends_with("  opencode acp  /p"), "{text}");
+        assert!(!text.contains("TITLE"), "{text}");
+        assert_eq!(table(&[], false, &WHOLE), "");
+    }
+
+    #[test]
+    fn the_full_id_is_shown_where_it_is_not_the_name() {
+        let text = table(
+            &[card("work", 2, None), card("work@1a2b3c4d", 2, None)],
+            false,
+            &WHOLE,
+        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("SESSION  ID"), "{text}");
+        assert!(lines[1].starts_with("work                    "), "{text}");
+        assert!(lines[2].starts_with("work     work@1a2b3c4d  "), "{text}");
+    }
+
+    #[test]
+    fn runs_without_a_name_are_one_line() {
+        let cards = [
+            card("run-19a3c5d7e9f11", 2, None),
+            card("run-19a3c5d7e9f12", 4, None),
+            card("mine", 2, None),
+            card("run-19a3c5d7e9f13", 2, None),
+        ];
+        let text = table(&cards, false, &WHOLE);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(
+            text.contains("run-19a3c5d7e9f12"),
+            "it was continued: {text}"
+        );
+        assert!(text.contains("\n2 runs without a name, "), "{text}");
+        assert_eq!(table(&cards, true, &WHOLE).lines().count(), 5);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let mut wide = card(&"s".repeat(60), 2, Some(&"語".repeat(60)));
+        wide.cwd = format!("/home/{}/project", "d".repeat(60));
+        wide.agent = Some(format!("agent {}", "x".repeat(100)));
+        let cards = [wide, card("run-19a3c5d7e9f11", 2, None)];
+        for limit in [1, 20, 60, 80, 100, 132, 250, 1000] {
+            let text = table(&cards, false, &Look { width: Some(limit) });
+            assert_eq!(text.lines().count(), 3);
+            assert!(
+                text.lines().all(|line| width(line) <= limit),
+                "{limit}: {text}"
+            );
+        }
+        let text = table(&cards, false, &Look { width: Some(132) });
+        assert!(text.contains("…") && text.contains("/project"), "{text}");
+        let whole = table(&cards, false, &WHOLE);
+        assert!(
+            !whole.contains('…') && whole.contains(&"x".repeat(100)),
+            "{whole}"
+        );
     }
 
     #[test]
     fn a_row_is_one_line_that_steers_no_terminal() {
         let cards = [card("a\x1b[2J\nb", 1, Some("x\n \x1b]0;owned\x07 y"))];
-        let text = table(&cards, false);
-        assert_eq!(text.lines().count(), 1, "{text:?}");
+        let text = table(&cards, false, &WHOLE);
+        assert_eq!(text.lines().count(), 2, "{text:?}");
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
         assert!(text.ends_with("  x ]0;owned y\n"), "{text:?}");
     }
 
     #[test]
-    fn long_command_lines_are_cut() {
+    fn long_command_lines_are_cut_at_a_terminal() {
         let line = format!("/a/b/agent {}", "x".repeat(100));
-        let shown = agent(&line);
+        let shown = agent(&line, &Look { width: Some(200) });
         assert_eq!(shown.chars().count(), AGENT);
         assert!(shown.starts_with("agent xxx") && shown.ends_with('…'));
-        assert_eq!(agent("agent"), "agent");
+        assert_eq!(agent("agent", &WHOLE), "agent");
     }
 }
