@@ -129,8 +129,9 @@ impl Acp {
                     call,
                     end: answers::prompt(result),
                 },
-                Pending::Authenticate(call) | Pending::Logout(call) => AgentEvent::Done { call },
-                Pending::Close => return,
+                Pending::Authenticate(call) | Pending::Logout(call) | Pending::Close(call) => {
+                    AgentEvent::Done { call }
+                }
             }),
         });
     }
@@ -232,9 +233,10 @@ impl Dialect for Acp {
         self.call(Pending::List(call), &params, out);
     }
 
-    fn close(&mut self, session: &str, out: &mut Outgoing) {
+    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
         let params = schema::CloseSessionRequest::new(session.to_owned());
-        self.call(Pending::Close, &params, out);
+        self.call(Pending::Close(call), &params, out);
+        true
     }
 
     fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {

@@ -8,7 +8,10 @@ mod abandoned;
 mod agents;
 mod asks;
 mod auth;
+mod closing;
 mod commands;
+mod doubts;
+mod early;
 mod environment;
 mod history;
 mod hosting;
@@ -35,11 +38,15 @@ mod storage;
 #[cfg(test)]
 mod tests_claude;
 #[cfg(test)]
+mod tests_closing;
+#[cfg(test)]
 mod tests_crossings;
 #[cfg(test)]
 mod tests_idle;
 #[cfg(test)]
 mod tests_panics;
+#[cfg(test)]
+mod tests_play;
 #[cfg(test)]
 mod tests_settings;
 #[cfg(test)]
@@ -73,7 +80,6 @@ use crate::proto::wire::{
 };
 use listing::Listing;
 use processes::Process;
-use serde_json::{Map, Value};
 pub use status::Measure;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -248,6 +254,10 @@ enum Call {
     ListAll,
     /// To sign in, or out.
     Sign,
+    /// To close a session, by the agent's id of it.
+    Close {
+        agent_session: String,
+    },
     Set(settings::Asked),
     Prompt {
         session: String,
@@ -305,7 +315,9 @@ pub struct Bridge {
     /// The sessions whose turns are over: the next prompts may go out.
     freed: Vec<String>,
     /// News of sessions that an agent told of before it answered the call for them.
-    early: HashMap<String, Map<String, Value>>,
+    early: HashMap<String, early::Early>,
+    /// Sessions, by the agent's ids, that the agent was asked to close, until when its answer is awaited.
+    closing: BTreeMap<String, Option<Instant>>,
     /// When such news last came.
     early_at: Option<Instant>,
     /// Updates of sessions that neither a client opened nor the agent announced.
@@ -361,6 +373,7 @@ impl Bridge {
             idle_check: None,
             freed: Vec::new(),
             early: HashMap::new(),
+            closing: BTreeMap::new(),
             early_at: None,
             unclaimed: 0,
             calls: HashMap::new(),

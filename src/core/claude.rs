@@ -191,14 +191,13 @@ impl Dialect for Claude {
 
     fn forget(&mut self, call: CallId, out: &mut Outgoing) {
         if let Some(id) = self.opened_by(call).map(|(id, _)| id.clone()) {
-            self.close(&id, out);
+            self.end(&id, out);
         }
     }
 
-    fn close(&mut self, session: &str, out: &mut Outgoing) {
-        if let Some(child) = self.sessions.get(session) {
-            self.stop(*child, out);
-        }
+    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.end(session, out);
+        false
     }
 
     fn child_of(&self, session: Option<&str>, call: Option<CallId>) -> Option<Child> {
@@ -249,7 +248,7 @@ impl Dialect for Claude {
     }
 
     fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
-        self.close(session, out);
+        self.end(session, out);
         true
     }
 

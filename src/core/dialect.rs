@@ -32,8 +32,9 @@ pub trait Dialect {
     /// Calls for the next page of the sessions that the agent has, of those in `cwd` if there is one.
     fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing);
 
-    /// Says that a session is not needed any more; its answer says nothing that anybody needs.
-    fn close(&mut self, session: &str, out: &mut Outgoing);
+    /// Closes a session that is not needed any more. True where the agent answers that, with `Done` or `Failed`: until
+    /// then the session must not be opened again.
+    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool;
 
     /// Calls for the user to be signed in by one of the agent's methods. False where there is nothing to ask for: the
     /// agent finds keys by itself.

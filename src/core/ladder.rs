@@ -97,6 +97,21 @@ impl Ladder {
     }
 }
 
+/// The ways that failed, each by its name and with the reason.
+#[must_use]
+pub fn in_words(failed: &[Attempt]) -> String {
+    let failed = failed.iter().map(|attempt| {
+        let way = match attempt.rung {
+            Rung::Live => "live",
+            Rung::Resume => "resume",
+            Rung::Load => "load",
+            Rung::New => "new",
+        };
+        format!("{way}: {}", attempt.message)
+    });
+    failed.collect::<Vec<_>>().join("; ")
+}
+
 /// Whether an error says that the session is not there, or not that way: then the next rung may be tried.
 #[must_use]
 pub fn leads_down(error: &Error) -> bool {

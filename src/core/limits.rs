@@ -21,6 +21,8 @@ pub enum Wait {
     Prompt,
     /// The client answers a question of the agent.
     Answer,
+    /// The agent closes a session that is wanted again.
+    CloseSession,
     /// The agent ends a turn that was cancelled.
     Cancel,
     /// A process ends after its stdin was closed.
@@ -31,7 +33,7 @@ pub enum Wait {
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
@@ -40,6 +42,7 @@ impl Wait {
         Self::List,
         Self::Prompt,
         Self::Answer,
+        Self::CloseSession,
         Self::Cancel,
         Self::Close,
         Self::Terminate,
@@ -57,6 +60,7 @@ impl Wait {
             Self::List => "list",
             Self::Prompt => "prompt",
             Self::Answer => "answer",
+            Self::CloseSession => "closeSession",
             Self::Cancel => "cancel",
             Self::Close => "close",
             Self::Terminate => "terminate",
@@ -73,7 +77,12 @@ impl Wait {
             | Self::Authenticate
             | Self::Prompt
             | Self::Answer => true,
-            Self::Spawn | Self::List | Self::Cancel | Self::Close | Self::Terminate => false,
+            Self::Spawn
+            | Self::List
+            | Self::CloseSession
+            | Self::Cancel
+            | Self::Close
+            | Self::Terminate => false,
         }
     }
 
@@ -85,7 +94,7 @@ impl Wait {
             Self::Open => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,
-            Self::List => 10,
+            Self::List | Self::CloseSession => 10,
             Self::Cancel => 5,
             Self::Terminate => 3,
             Self::Close => 2,

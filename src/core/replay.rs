@@ -60,6 +60,12 @@ impl Replay {
         }
     }
 
+    /// Whether nothing of a message came so far.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.user.is_none() && self.assistant.is_none()
+    }
+
     /// The messages in their order; the last one ends here.
     #[must_use]
     pub fn finish(mut self) -> Vec<Value> {

@@ -138,6 +138,12 @@ pub struct Climb {
     pub doubted: Option<Error>,
     /// How many pages of the agent's list were looked through for it.
     pub pages: u32,
+    /// What the session cost so far, where the agent told since it was asked.
+    pub cost: Option<f64>,
+    /// The agent's id of it, while the agent's answer to `session/close` of that is awaited.
+    pub held: Option<String>,
+    /// The agent's id of a session to adopt, while the agent's list is searched for it.
+    pub adopting: Option<String>,
     /// Set once the agent has it, until all that the client had set is set again.
     pub restoring: Option<Restoring>,
 }

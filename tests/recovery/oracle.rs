@@ -35,6 +35,8 @@ enum Answer {
     Replaces,
     /// It repeats nothing of what there was.
     Forgot,
+    /// Its list does not hold what it says it loaded.
+    Lacks,
     Fails(&'static str),
 }
 
@@ -67,7 +69,10 @@ pub fn expected(cell: Cell) -> Outcome {
                 refused = true;
                 "session"
             }
-            Answer::Forgot | Answer::Replaces => {
+            Answer::Lacks if !ways.contains(&Way::New) => {
+                return Outcome::Failed("sessionNotFound".to_owned(), false);
+            }
+            Answer::Forgot | Answer::Lacks | Answer::Replaces => {
                 refused = false;
                 "sessionNotFound"
             }
@@ -97,6 +102,10 @@ fn answer(cell: Cell, way: Way) -> Answer {
         Way::Load => match cell.load {
             Load::NotOffered => Answer::NotOffered,
             Load::Empty if !cell.history().is_empty() => Answer::Forgot,
+            // Adopted: nothing but the list says whether the agent has it.
+            Load::Empty if cell.stored == Stored::Nothing && cell.list == List::Lacks => {
+                Answer::Lacks
+            }
             Load::Ok | Load::Late | Load::WentOn | Load::Differs | Load::Empty => Answer::Holds,
             Load::Refused => Answer::Refuses,
             Load::AnotherId => Answer::Replaces,

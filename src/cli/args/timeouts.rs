@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct TimeoutArgs {
     /// How long a wait lasts at most: 500ms, 90s, 2m, 1h or none; repeat for more. STAGE is spawn, initialize,
-    /// open, set, authenticate, list, prompt, answer, cancel, close or terminate
+    /// open, set, authenticate, list, prompt, answer, closeSession, cancel, close or terminate
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Wait, Option<Duration>)>,
 }
@@ -80,7 +80,7 @@ mod tests {
         use clap::Args as _;
         let command = TimeoutArgs::augment_args(clap::Command::new("x"));
         let help = command.clone().render_long_help().to_string();
-        let words: Vec<&str> = help.split(|c: char| !c.is_ascii_lowercase()).collect();
+        let words: Vec<&str> = help.split(|c: char| !c.is_ascii_alphabetic()).collect();
         for wait in Wait::ALL {
             assert!(words.contains(&wait.name()), "{wait:?}: {help}");
         }

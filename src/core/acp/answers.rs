@@ -96,9 +96,7 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
         let meta: NewSessionResult<'_> = read(r.rest.get("_meta"));
         let nested = || {
             let members = meta.rest.iter();
-            members
-                .map(|(_, value)| read::<NewSessionResult<'_>>(Some(value)).session_id)
-                .find_map(owned)
+            members.map(|(_, value)| value).find_map(named_session)
         };
         owned(meta.session_id).or_else(nested)
     };
@@ -110,6 +108,21 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
 }
 
 /// The answer to `session/list`.
+/// The id of a session in an agent's own part of `_meta`. hermes has it one level deeper, and by another name.
+fn named_session(own: &RawValue) -> Option<String> {
+    crate::proto::json::raw_object! {
+        struct Provenance { acp_session = "acpSessionId" }
+    }
+    let own: NewSessionResult<'_> = read(Some(own));
+    let deeper = || {
+        let members = own.rest.iter();
+        members
+            .map(|(_, value)| read::<Provenance<'_>>(Some(value)).acp_session)
+            .find_map(owned)
+    };
+    owned(own.session_id).or_else(deeper)
+}
+
 pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     crate::proto::json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }

@@ -13,7 +13,7 @@ pub(super) enum Pending {
     Resume(CallId, String),
     Load(CallId, String),
     List(CallId),
-    Close,
+    Close(CallId),
     Authenticate(CallId),
     Logout(CallId),
     SetMode(CallId),
@@ -31,7 +31,7 @@ impl Pending {
             Self::Resume(..) => "session/resume",
             Self::Load(..) => "session/load",
             Self::List(_) => "session/list",
-            Self::Close => "session/close",
+            Self::Close(_) => "session/close",
             Self::Authenticate(_) => "authenticate",
             Self::Logout(_) => "logout",
             Self::SetMode(_) => "session/set_mode",
@@ -44,11 +44,12 @@ impl Pending {
     /// The call that it is.
     pub fn call(&self) -> Option<CallId> {
         match *self {
-            Self::Initialize | Self::Close => None,
+            Self::Initialize => None,
             Self::New(call)
             | Self::Resume(call, _)
             | Self::Load(call, _)
             | Self::List(call)
+            | Self::Close(call)
             | Self::Authenticate(call)
             | Self::Logout(call)
             | Self::SetMode(call)
@@ -62,7 +63,7 @@ impl Pending {
     pub fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
         match self {
             Self::Initialize => return Some(AgentEvent::NotReady(error)),
-            Self::Close => debug!(%error, "session/close failed"),
+            Self::Close(_) => debug!(%error, "session/close failed"),
             _ => {}
         }
         let call = self.call()?;

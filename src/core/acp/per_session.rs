@@ -154,6 +154,13 @@ impl PerSession {
         out.order(child, Order::Stop);
     }
 
+    /// Ends the process of a session, if it has one.
+    fn end(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some(child) = self.sessions.get(session) {
+            self.stop(*child, out);
+        }
+    }
+
     fn remove(&mut self, child: Child) -> Option<Process> {
         self.sessions.retain(|_, of| *of != child);
         let process = self.children.remove(&child)?;
@@ -308,10 +315,9 @@ impl Dialect for PerSession {
         }
     }
 
-    fn close(&mut self, session: &str, out: &mut Outgoing) {
-        if let Some(child) = self.sessions.get(session) {
-            self.stop(*child, out);
-        }
+    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.end(session, out);
+        false
     }
 
     fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
@@ -358,7 +364,7 @@ impl Dialect for PerSession {
     }
 
     fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
-        self.close(session, out);
+        self.end(session, out);
         true
     }
 

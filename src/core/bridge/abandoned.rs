@@ -111,7 +111,7 @@ impl Bridge {
                 "a turn that was cancelled does not end: its session is closed"
             );
             if let Some(agent_session) = self.agent_session(id) {
-                self.close_at_agent(&agent_session);
+                self.close_at_agent(&agent_session, now);
                 self.session_lost(&agent_session, &too_late(), now, outlet);
             }
         }

@@ -181,5 +181,6 @@ impl Bridge {
         self.ended.clear();
         self.early.clear();
         self.calls.clear();
+        self.closing.clear();
     }
 }

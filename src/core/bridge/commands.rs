@@ -335,6 +335,7 @@ impl Bridge {
                         reinjected: 0,
                         missed: 0,
                         not_restored: Vec::new(),
+                        warning: None,
                     };
                     let result = session.result(recovery);
                     outlet.reply(token, Ok(Reply::Session(Box::new(result))));
@@ -362,7 +363,7 @@ impl Bridge {
             self.sessions.insert(id.clone(), session);
         }
         if p.strategy == Strategy::Only(Rung::New) {
-            self.let_go(id);
+            self.let_go(id, now);
         }
         self.forget_abandoned(id);
         self.end_unprompted(id, now, outlet);

@@ -150,7 +150,7 @@ impl Bridge {
                 session = id,
                 "the session is let go until somebody needs it"
             );
-            self.let_go(id);
+            self.let_go(id, now);
             self.routes.retain(|_, routed| routed != id);
             if let Some(session) = self.sessions.get_mut(id) {
                 session.rest();

@@ -6,17 +6,12 @@ use crate::core::client::{Outlet, Reply};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Update};
-use crate::core::setting::merge_state;
 use crate::core::silence::word;
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::AgentState;
 use bytes::Bytes;
 use std::time::Instant;
-use tracing::warn;
-
-/// How many sessions an agent may tell of before it answers the calls for them.
-const EARLY_SESSIONS: usize = 64;
 
 impl Bridge {
     /// Takes what the world says of an agent; what is said of one that is no more is ignored.
@@ -204,11 +199,11 @@ impl Bridge {
                     self.was_set(call, asked, Ok(&state), now, outlet);
                 }
             }
-            AgentEvent::Done { call } => {
-                if let Some(Call::Sign) = self.calls.remove(&call) {
-                    self.signed(call, &Ok(()), outlet);
-                }
-            }
+            AgentEvent::Done { call } => match self.calls.remove(&call) {
+                Some(Call::Sign) => self.signed(call, &Ok(()), outlet),
+                Some(Call::Close { agent_session }) => self.closed(&agent_session, now, outlet),
+                _ => {}
+            },
             AgentEvent::Failed { call, error } => self.call_failed(call, error, now, outlet),
             AgentEvent::Ready(info) => self.agent_ready(info, now, outlet),
             AgentEvent::SessionLost { session, error } => {
@@ -259,7 +254,7 @@ impl Bridge {
             }
         }
         let Some(route) = self.route(agent_session) else {
-            self.early_news(agent_session, update, now);
+            self.early_news(agent_session, update, original, now);
             return;
         };
         if self.repeated(&route.session, update, original, now) {
@@ -286,27 +281,6 @@ impl Bridge {
         }
     }
 
-    /// Some agents tell a session's commands before they answer the call for it.
-    fn early_news(&mut self, agent_session: &str, update: &Update<'_>, now: Instant) {
-        self.early_at = Some(now);
-        match update {
-            Update::Session(news) if self.early.len() < EARLY_SESSIONS => {
-                let state = self.early.entry(agent_session.to_owned()).or_default();
-                merge_state(state, news);
-            }
-            _ => {
-                self.unclaimed += 1;
-                if self.unclaimed.is_power_of_two() {
-                    let count = self.unclaimed;
-                    warn!(
-                        agent_session,
-                        count, "update of a session that nobody opened"
-                    );
-                }
-            }
-        }
-    }
-
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {
         match self.calls.remove(&call) {
             Some(Call::Open { session }) => self.refused(&session, error, now, outlet),
@@ -315,6 +289,8 @@ impl Bridge {
             Some(Call::Look { session }) => self.looked(&session, None, now, outlet),
             Some(Call::ListAll) => self.agent_listed(call, None, now, outlet),
             Some(Call::Sign) => self.signed(call, &Err(error), outlet),
+            // Refused is answered, too.
+            Some(Call::Close { agent_session }) => self.closed(&agent_session, now, outlet),
             Some(Call::Prompt { session }) if !self.was_abandoned(&session, call, outlet) => {
                 self.answered(&session, Ending::Failed(error), now);
             }

@@ -76,6 +76,7 @@ impl Session {
             reinjected,
             missed,
             not_restored: Vec::new(),
+            warning: None,
         })
     }
 }

@@ -1,11 +1,13 @@
 //! Sessions are brought back: up the ladder, one call to the agent after the other.
 
+use super::doubts::Adoption;
+use super::early::state_news;
 use super::{Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
-use crate::core::ladder::{Knowledge, Ladder, leads_down};
+use crate::core::ladder::{Knowledge, Ladder, in_words};
 use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
@@ -16,7 +18,8 @@ use crate::proto::wire::{Memory, Recovery, Rung};
 use std::time::{Duration, Instant};
 
 /// What gets a client out, whatever has become of a session.
-const WAY_OUT: &str = "call session/ensure with strategy \"new\" to go on without its memory";
+pub(super) const WAY_OUT: &str =
+    "call session/ensure with strategy \"new\" to go on without its memory";
 
 /// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
@@ -58,18 +61,25 @@ impl Bridge {
             other,
         };
         let plan = || Ladder::plan(&climb.strategy, can, knowledge);
-        let ladder = climb.ladder.get_or_insert_with(plan);
+        climb.ladder.get_or_insert_with(plan);
+        climb.held = None;
+        if self.hold(id, known.as_deref(), now) {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { climb, .. } = &mut session.stage else {
+            return;
+        };
+        let ladder = climb.ladder.get_or_insert_default();
         let Some(rung) = ladder.next_rung() else {
-            let tried: Vec<&str> = ladder.failed().iter().map(|a| a.message.as_str()).collect();
-            let tried = if tried.is_empty() {
-                vec!["nothing was to be tried"]
-            } else {
-                tried
+            let tried = match ladder.failed() {
+                [] => "nothing was to be tried".to_owned(),
+                failed => in_words(failed),
             };
-            let message = format!(
-                "session {id:?} cannot be brought back that way: {}; {WAY_OUT}",
-                tried.join("; ")
-            );
+            let message =
+                format!("session {id:?} cannot be brought back that way: {tried}; {WAY_OUT}");
             let error = Error::new(ErrorKind::SessionNotFound, message);
             self.opening_failed(id, &error, now, outlet);
             return;
@@ -142,13 +152,15 @@ impl Bridge {
         else {
             return false;
         };
-        if let Update::Session(news) = update {
+        let news = state_news(update, original);
+        if let Some((news, cost)) = &news {
             merge_state(&mut session.state, news);
             merge_state(&mut climb.told, news);
+            climb.cost = cost.or(climb.cost);
         }
         // What comes while it is restored is no history.
         if climb.restoring.is_some() {
-            return matches!(update, Update::Session(_));
+            return news.is_some();
         }
         // The agent is at it: its time begins anew.
         *deadline = match climb.opened {
@@ -187,7 +199,7 @@ impl Bridge {
             self.opening_failed(&id, &Error::new(ErrorKind::Malformed, message), now, outlet);
             return;
         }
-        let early = self.early.remove(&agent_session);
+        let early = self.early.remove(&agent_session).unwrap_or_default();
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -205,15 +217,16 @@ impl Bridge {
             session.state.clear();
         }
         for told in [&mut session.state, &mut climb.told] {
-            told.extend(early.clone().unwrap_or_default());
+            told.extend(early.state.clone());
             merge_state(told, state);
         }
+        climb.cost = early.cost.or(climb.cost);
         if climb.rung == Some(Rung::Load) {
             climb.opened = Some(agent_session);
             *deadline = Some(now + LOAD_QUIET);
             return;
         }
-        self.arrived(&id, agent_session, now, outlet);
+        self.arrived(&id, agent_session, Adoption::Unknown, now, outlet);
     }
 
     /// A session that was loaded was quiet for long enough: what came is its history.
@@ -227,13 +240,20 @@ impl Bridge {
         {
             *deadline = None;
             if let Some(agent_session) = climb.opened.take() {
-                self.arrived(id, agent_session, now, outlet);
+                self.arrived(id, agent_session, Adoption::Unknown, now, outlet);
             }
         }
     }
 
     /// The agent has the session, or says so: what it remembers is told by what it did.
-    fn arrived(&mut self, id: &str, agent_session: String, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn arrived(
+        &mut self,
+        id: &str,
+        agent_session: String,
+        adoption: Adoption,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         let (key, command, at) = (self.agent_key(), self.agent_command(), self.time(now));
         let on_lost = self.settings.on_lost;
         let Some(session) = self.sessions.get_mut(id) else {
@@ -243,14 +263,28 @@ impl Bridge {
             return;
         };
         let mut rung = climb.rung.unwrap_or(Rung::New);
+        let has_same_id = session.known.id_of(&key) == Some(agent_session.as_str());
+        let repeats_nothing =
+            rung == Rung::Load && climb.replay.as_ref().is_none_or(Replay::is_empty);
+        // Made to adopt a session of the agent's.
+        let doubtful = session.log.is_empty() && has_same_id && repeats_nothing;
+        if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(id, &agent_session, now)
+        {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { climb, .. } = &mut session.stage else {
+            return;
+        };
         let may_be_new = climb.strategy.allows(Rung::New);
         let replay = climb.replay.take().filter(|_| rung == Rung::Load);
         let mut replayed = replay.map(Replay::finish);
-        let known = session.known.id_of(&key);
         let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
         let forked = std::mem::take(&mut session.forks);
-        if rung != Rung::New && !forked && known != Some(agent_session.as_str()) {
+        if rung != Rung::New && !forked && !has_same_id {
             let message = "the agent began a new session instead";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             if !may_be_new {
@@ -259,7 +293,7 @@ impl Bridge {
             }
             (rung, replayed) = (Rung::New, None);
         }
-        if rung == Rung::Load && history && replayed.as_ref().is_some_and(Vec::is_empty) {
+        if rung == Rung::Load && history && repeats_nothing {
             let message = "the agent loaded it, but repeated nothing of its history";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             self.climb(id, now, outlet);
@@ -273,6 +307,7 @@ impl Bridge {
             _ if history => session.cost,
             _ => None,
         };
+        session.cost = climb.cost.or(session.cost);
         if rung == Rung::New {
             // It was said in the session whose place this one takes.
             session.end_unprompted(None, outlet);
@@ -280,10 +315,18 @@ impl Bridge {
         let before = session.known.clone();
         let taken = (key.as_str(), agent_session.as_str());
         match session.recovered(rung, taken, failed, replayed, on_lost, &at) {
-            Ok(recovery) => session.begin_restoring(agent_session.clone(), recovery),
+            Ok(mut recovery) => {
+                recovery.warning = (doubtful && adoption != Adoption::Listed).then(|| {
+                    format!(
+                        "the agent says that it loaded session {agent_session:?}, but repeated no message of it: it may \
+                         not have it"
+                    )
+                });
+                session.begin_restoring(agent_session.clone(), recovery);
+            }
             Err(error) => {
                 session.known = before;
-                self.close_at_agent(&agent_session);
+                self.close_at_agent(&agent_session, now);
                 self.opening_failed(id, &error, now, outlet);
                 return;
             }
@@ -327,7 +370,7 @@ impl Bridge {
         if let Err(error) = stored {
             // Else the next try would take the agent's new session for the old one.
             session.known = session.log.identity().map(Known::of).unwrap_or_default();
-            self.close_at_agent(&agent_session);
+            self.close_at_agent(&agent_session, now);
             self.opening_failed(id, &error, now, outlet);
             return;
         }
@@ -359,90 +402,6 @@ impl Bridge {
         if let Some(session) = self.sessions.get(id) {
             let result = session.result(recovery);
             outlet.reply(token, Ok(Reply::Session(Box::new(result))));
-        }
-    }
-
-    /// A call for a session failed: down a rung, unless the error says that there is no use in it.
-    pub(super) fn refused(
-        &mut self,
-        id: &str,
-        mut error: Error,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) {
-        let can_list = match self.agent.as_ref().map(|agent| &agent.phase) {
-            Some(Phase::Ready(info)) => info.capabilities.list,
-            _ => false,
-        };
-        let Some(session) = self.sessions.get_mut(id) else {
-            return;
-        };
-        let Stage::Opening { climb, call, .. } = &mut session.stage else {
-            return;
-        };
-        *call = None;
-        let rung = climb.rung.unwrap_or(Rung::New);
-        let ladder = climb.ladder.get_or_insert_default();
-        if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
-            if rung != Rung::New && leads_down(&error) {
-                error.message = format!("{}; {WAY_OUT}", error.message);
-            }
-            self.opening_failed(id, &error, now, outlet);
-            return;
-        }
-        ladder.note(rung, &error);
-        climb.replay = None;
-        // A fresh session in the place of one that the agent still has would hide its history.
-        if ladder.peek() == Some(Rung::New) && can_list {
-            climb.doubted = Some(error);
-            climb.pages = 0;
-            self.ask_for_list(id, None, now);
-            return;
-        }
-        self.climb(id, now, outlet);
-    }
-
-    fn ask_for_list(&mut self, id: &str, cursor: Option<&str>, now: Instant) {
-        let call = self.next_call(Call::List {
-            session: id.to_owned(),
-        });
-        if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
-            let cwd = &session.cwd;
-            agent.dialect.list(call, Some(cwd), cursor, &mut agent.out);
-            session.opening(call, now, self.settings.limits.of(Wait::Open));
-        }
-    }
-
-    /// The agent told a page of its sessions, or with `None` that it will not.
-    pub(super) fn listed(
-        &mut self,
-        id: &str,
-        page: Option<(&[String], Option<&str>)>,
-        now: Instant,
-        outlet: &mut impl Outlet,
-    ) {
-        let key = self.agent_key();
-        let Some(session) = self.sessions.get_mut(id) else {
-            return;
-        };
-        let known = session.known.id_of(&key).map(str::to_owned);
-        let Stage::Opening { climb, .. } = &mut session.stage else {
-            return;
-        };
-        climb.pages += 1;
-        let there = |ids: &[String]| known.as_ref().is_some_and(|known| ids.contains(known));
-        match page {
-            Some((ids, _)) if there(ids) => {
-                if let Some(mut error) = climb.doubted.take() {
-                    let said = &error.message;
-                    error.message = format!("{said}; the agent still lists the session: {WAY_OUT}");
-                    self.opening_failed(id, &error, now, outlet);
-                }
-            }
-            Some((_, Some(cursor))) if climb.pages < PAGES => {
-                self.ask_for_list(id, Some(cursor), now);
-            }
-            _ => self.climb(id, now, outlet),
         }
     }
 

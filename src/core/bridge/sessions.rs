@@ -1,6 +1,6 @@
 //! What the client asks of sessions as a whole: lists, the end of one.
 
-use super::{Bridge, Phase};
+use super::Bridge;
 use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
@@ -61,7 +61,7 @@ impl Bridge {
             let message = "the session was closed before the agent answered";
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
-        self.let_go(id);
+        self.let_go(id, now);
         if let Some(agent) = &mut self.agent {
             agent.used = now;
         }
@@ -164,24 +164,13 @@ impl Bridge {
     }
 
     /// Tells the agent that a session is not needed any more, where it takes that.
-    pub(super) fn let_go(&mut self, id: &str) {
+    pub(super) fn let_go(&mut self, id: &str, now: Instant) {
         let agent_session = self.sessions.get(id).and_then(Session::agent_session);
         let Some(agent_session) = agent_session.map(str::to_owned) else {
             return;
         };
         self.routes.retain(|_, routed| routed != id);
-        self.close_at_agent(&agent_session);
-    }
-
-    /// The same by the agent's id.
-    pub(super) fn close_at_agent(&mut self, agent_session: &str) {
-        let closes = match self.agent.as_ref().map(|agent| &agent.phase) {
-            Some(Phase::Ready(info)) => info.capabilities.close,
-            _ => false,
-        };
-        if let Some(agent) = self.agent.as_mut().filter(|_| closes) {
-            agent.dialect.close(agent_session, &mut agent.out);
-        }
+        self.close_at_agent(&agent_session, now);
     }
 }
 

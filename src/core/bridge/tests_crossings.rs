@@ -1,163 +1,16 @@
 //! Calls that cross: whatever comes late, twice or in between, everyone is answered and nothing is mixed up.
 
+use super::tests_play::{Play, params};
 use super::tests_settings::settings;
-use super::{AgentId, AgentInput, Bridge, Effect, Exit, Settings};
-use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, LogFile, Store, Volatile};
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::Batch;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-
-/// The client: its answers, and the sessions of the chunks that it got.
-#[derive(Default)]
-struct Heard {
-    answers: HashMap<u64, Result<Value, Error>>,
-    chunks: Vec<String>,
-}
-
-impl Outlet for Heard {
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        let twice = self.answers.insert(token.0, answer);
-        assert!(twice.is_none(), "{token:?} is answered twice");
-    }
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
-        self.chunks.push(place.session.to_owned());
-    }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
-    fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
-}
-
-struct Play {
-    bridge: Bridge,
-    heard: Heard,
-    now: Instant,
-    tokens: u64,
-    agent: AgentId,
-}
-
-fn params<T: DeserializeOwned>(params: Value) -> T {
-    serde_json::from_value(params).unwrap()
-}
-
-impl Play {
-    fn new() -> Self {
-        Self::with(Box::new(Volatile))
-    }
-
-    fn with(store: Box<dyn Store>) -> Self {
-        Self::of(settings(Instant::now()), store)
-    }
-
-    fn of(settings: Settings, store: Box<dyn Store>) -> Self {
-        let mut play = Self {
-            bridge: Bridge::new(settings, store),
-            heard: Heard::default(),
-            now: Instant::now(),
-            tokens: 0,
-            agent: AgentId(0),
-        };
-        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
-        play
-    }
-
-    fn ask(&mut self, command: Command) -> u64 {
-        self.tokens += 1;
-        let token = Token(self.tokens);
-        self.bridge
-            .command(token, command, self.now, &mut self.heard);
-        self.tokens
-    }
-
-    fn ensure(&mut self, wish: Value) -> u64 {
-        self.ask(Command::Ensure(params(wish)))
-    }
-
-    fn history(&mut self, asked: History) -> u64 {
-        self.ask(Command::History(asked))
-    }
-
-    /// The last call that the agent got.
-    fn sent(&mut self) -> Value {
-        self.bridge.commit(self.now, &mut self.heard);
-        let mut last = Value::Null;
-        for effect in self.bridge.effects(self.now) {
-            match effect {
-                Effect::Spawn(id, _) => self.agent = id,
-                Effect::Send(_, lines) => {
-                    let line = lines.split(|b| *b == b'\n').rfind(|line| !line.is_empty());
-                    last = serde_json::from_slice(line.unwrap()).unwrap();
-                }
-                _ => {}
-            }
-        }
-        last
-    }
-
-    fn hear(&mut self, input: AgentInput) -> Value {
-        let rest = self
-            .bridge
-            .agent(self.agent, input, self.now, &mut self.heard);
-        assert!(rest.is_none());
-        self.bridge.drained(true, self.now, &mut self.heard);
-        self.sent()
-    }
-
-    fn say(&mut self, message: &Value) -> Value {
-        let lines = format!("{message}\n").into();
-        self.hear(AgentInput::Batch(Batch::Lines(lines)))
-    }
-
-    /// Answers a call and gives the next.
-    fn answer(&mut self, call: &Value, result: &Value) -> Value {
-        assert!(call["id"].is_number(), "no call: {call}");
-        self.say(&json!({"jsonrpc": "2.0", "id": call["id"], "result": result}))
-    }
-
-    fn update(&mut self, session: &str, update: &Value) {
-        let params = json!({"sessionId": session, "update": update});
-        self.say(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
-    }
-
-    /// Answers the handshake and gives the next call.
-    fn ready(&mut self) -> Value {
-        let hello = self.sent();
-        assert_eq!(hello["method"], "initialize");
-        let can = json!({"loadSession": true, "sessionCapabilities": {"resume": {}, "list": {}}});
-        self.answer(
-            &hello,
-            &json!({"protocolVersion": 1, "agentCapabilities": can}),
-        )
-    }
-
-    fn crash(&mut self) {
-        self.hear(AgentInput::Exited(Exit::default()));
-    }
-
-    /// Lets the time pass until the next is due.
-    fn wait(&mut self) {
-        (self.now, _) = self.bridge.deadline().unwrap();
-        self.bridge.tick(self.now, &mut self.heard);
-    }
-
-    fn failed(&self, token: u64) -> Option<ErrorKind> {
-        let answer = self.heard.answers.get(&token)?;
-        answer.as_ref().err().map(|error| error.kind)
-    }
-
-    fn result(&self, token: u64) -> &Value {
-        self.heard.answers[&token].as_ref().unwrap()
-    }
-}
 
 /// What an agent with two modes answers for a session.
 fn opened(id: &str) -> Value {
@@ -367,6 +220,7 @@ fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_
     let mut play = Play::with(Box::new(disk.clone()));
     play.ensure(json!({"agentSessionId": "S", "strategy": ["load", "new"]}));
     let call = play.ready();
+    play.update("S", &text("agent_message_chunk"));
     play.answer(&call, &json!({}));
     play.wait();
     let turn = play.ask(Command::Prompt(params(json!({"message": "hello"}))));

@@ -36,8 +36,8 @@ impl Dialect for Trapped {
     fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
         self.0.list(call, cwd, from, out);
     }
-    fn close(&mut self, session: &str, out: &mut Outgoing) {
-        self.0.close(session, out);
+    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.0.close(call, session, out)
     }
     fn prompt(
         &mut self,

@@ -120,8 +120,13 @@ impl Session {
                 Wait::Set,
                 "the agent to set again what was set in the session",
             ),
-            (Stage::Opening { climb, .. }, _) if climb.doubted.is_some() => {
+            (Stage::Opening { climb, .. }, _)
+                if climb.doubted.is_some() || climb.adopting.is_some() =>
+            {
                 agent(Wait::List, "the agent's list of sessions")
+            }
+            (Stage::Opening { climb, .. }, _) if climb.held.is_some() => {
+                agent(Wait::CloseSession, "the agent to answer session/close")
             }
             (Stage::Opening { .. }, _) => agent(Wait::Open, "the agent to open the session"),
             (_, Some(running)) => match &running.attempts.pause {

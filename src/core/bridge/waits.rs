@@ -94,6 +94,9 @@ impl Bridge {
         if call.is_none() {
             self.loaded(id, now, outlet);
         } else if restores {
+        if self.close_overdue(id, now, outlet) {
+            return;
+        }
             self.restored_too_late(id, now, outlet);
         } else {
             let what = "the agent did not open the session and said nothing";

@@ -13,6 +13,13 @@ impl Claude {
         out.order(child, Order::Stop);
     }
 
+    /// Ends the process of a session, if it has one.
+    pub(super) fn end(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some(child) = self.sessions.get(session) {
+            self.stop(*child, out);
+        }
+    }
+
     /// A session is called otherwise from now on; false where another one is called so.
     pub(super) fn rename(&mut self, child: Child, from: &str, to: String) -> bool {
         self.sessions.remove(from);

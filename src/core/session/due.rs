@@ -76,6 +76,7 @@ impl Session {
     fn first_told(&self) -> Option<Duration> {
         match (&self.stage, &self.running) {
             (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
+            (Stage::Opening { climb, .. }, _) if climb.held.is_some() => Some(SLOW_OPENING),
             (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
             _ => None,
         }

@@ -169,6 +169,9 @@ pub struct Recovery {
     pub missed: u64,
     /// What the client had set (mode, model, options) and could not be set again.
     pub not_restored: Vec<NotRestored>,
+    /// Why the agent may not have the session, although it says so; absent where nothing speaks against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// A way of bringing a session back that failed.
