@@ -29,6 +29,7 @@ pub mod permit;
 pub mod policy;
 pub mod profile;
 pub mod replay;
+pub mod printable;
 pub mod retry;
 pub mod session;
 pub mod session_id;

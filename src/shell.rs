@@ -8,6 +8,7 @@ mod descriptors;
 mod discover;
 mod drive;
 mod files;
+mod frames;
 mod host;
 mod input;
 mod keeper;
@@ -21,6 +22,7 @@ mod terminal;
 
 pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
+pub use frames::{log_frames, logs_frames};
 pub use input::{ClientInput, read_stdin};
 pub use keeper::{KEEP, keep};
 pub use output::{FULL, Pressure, hand_over};

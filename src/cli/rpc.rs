@@ -16,7 +16,9 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
-use crate::shell::{Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over};
+use crate::shell::{
+    Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over, log_frames, logs_frames,
+};
 use batch::{BatchId, Batches};
 use methods::{Called, Methods};
 use reads::{Reads, only_reads};
@@ -165,6 +167,14 @@ impl RpcClient {
         batch: Option<BatchId>,
     ) {
         let called = self.methods.call(method, params);
+        if let Called::Command(command) = &called {
+            // Before anything of it is logged.
+            self.secrets.learn_from(command);
+            if logs_frames() {
+                let params = params.map_or("", RawValue::get);
+                log_frames("client → acpipe", format!("{method} {params}").as_bytes());
+            }
+        }
         if id.is_none() {
             // Notifications are never answered, not even wrong ones.
             match called {
@@ -192,7 +202,6 @@ impl RpcClient {
     }
 
     fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
-        self.secrets.learn_from(&command);
         self.last_token += 1;
         let token = Token(self.last_token);
         self.calls.insert(token, Caller { id, batch });
@@ -440,6 +449,7 @@ impl Client for RpcClient {
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
         self.chunks.clear();
+        log_frames("acpipe → client", &self.out);
         hand_over(&mut self.out, buffer);
     }
 }

@@ -12,6 +12,7 @@ pub mod per_session;
 mod prompt;
 mod requests;
 mod shortcut;
+mod stray;
 mod updates;
 
 use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart};
@@ -32,6 +33,7 @@ use serde_json::value::RawValue;
 use shortcut::Shortcuts;
 use std::collections::HashMap;
 use tracing::{debug, warn};
+use stray::Stray;
 
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ pub struct Acp {
     faults: LineFaults,
     shortcuts: Shortcuts,
 }
+    /// Lines of its stdout that are no frames, as far as they were reported.
+    stray: Stray,
 
 /// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
 /// included).
@@ -335,7 +339,9 @@ impl Dialect for Acp {
     ) {
         let Ok(text) = std::str::from_utf8(line) else {
             self.faults.invalid_utf8 += 1;
-            report(self.faults.invalid_utf8, "not UTF-8");
+            let text = String::from_utf8_lossy(line);
+            self.stray
+                .report(&text, self.faults.invalid_utf8, "not UTF-8");
             self.fail_if_answer(line, "is not UTF-8", events);
             return;
         };
@@ -353,7 +359,7 @@ impl Dialect for Acp {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
                 if updates::read_odd(text, events).is_none() {
                     self.faults.malformed += 1;
-                    report(
+                    stray::report(
                         self.faults.malformed,
                         "session/update without sessionId or update",
                     );
@@ -381,7 +387,8 @@ impl Dialect for Acp {
             Err(_) if text.trim().is_empty() => self.faults.blank += 1,
             Err(reason) => {
                 self.faults.malformed += 1;
-                report(self.faults.malformed, "no message");
+                self.stray
+                    .report(text, self.faults.malformed, "no JSON-RPC message");
                 debug!(%reason, line = clip(text), "the line skipped");
                 self.fail_if_answer(line, "is no valid JSON-RPC", events);
             }
@@ -430,13 +437,6 @@ impl Dialect for Acp {
 
     fn faults(&self) -> LineFaults {
         self.faults
-    }
-}
-
-/// Tells of skipped lines, of many ever more seldom.
-fn report(count: u64, why: &str) {
-    if count.is_power_of_two() {
-        warn!(count, "a line of the agent was skipped: {why}");
     }
 }
 

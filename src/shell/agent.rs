@@ -1,6 +1,7 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
 use super::discover::{self, Found, LoginShell};
+use super::frames::log_frames;
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
 use super::kept::Kept;
@@ -9,7 +10,7 @@ use super::stderr::Stderr;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::vitals::Vitals;
-use crate::proto::frame::{LineBatches, give_back};
+use crate::proto::frame::{Batch, LineBatches, give_back};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
 use rustix::process::Pid;
@@ -186,6 +187,7 @@ async fn write(
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
     while let Some(lines) = lines.recv().await {
+        log_frames("acpipe → agent", &lines);
         vitals.writes(Some(std::time::Instant::now()));
         let written = stdin.write_all(&lines).await;
         vitals.writes(None);
@@ -362,13 +364,21 @@ impl Process {
         let before = self.buffer.len();
         let batch = self.frames.decode(&mut self.buffer).ok().flatten();
         give_back(&mut self.buffer, before);
-        batch.map(AgentInput::Batch)
+        batch.map(logged)
     }
 
     fn last_batch(&mut self) -> Option<AgentInput> {
         let batch = self.frames.decode_eof(&mut self.buffer).ok().flatten();
-        batch.map(AgentInput::Batch)
+        batch.map(logged)
     }
+}
+
+/// What the agent wrote, in the log too where that has frames.
+fn logged(batch: Batch) -> AgentInput {
+    if let Batch::Lines(lines) = &batch {
+        log_frames("agent → acpipe", lines);
+    }
+    AgentInput::Batch(batch)
 }
 
 fn measure(keeper: Option<Pid>) -> Measure {

@@ -16,7 +16,7 @@ fn bodies() -> Value {
     json!({
         "session/new": [[{"stderr": "the-stderr-body"}, {"reply": {"sessionId": "a"}}]],
         "session/prompt": [[
-            {"line": "the-malformed-body"},
+            {"line": "{\"the-malformed-body"},
             {"line": "{\"jsonrpc\":\"2.0\",\"id\":99,\"error\":{\"code\":1,\"message\":\"the-unasked-body\"}}"},
             say("the-answer-body"),
             end("end_turn")

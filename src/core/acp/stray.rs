@@ -1,0 +1,82 @@
+//! Lines of an agent's stdout that are no frames: a `print()` that was forgotten, say.
+
+use crate::core::printable::printable;
+use tracing::warn;
+
+/// How many kinds of lines are shown; what comes after is only counted.
+const KINDS: usize = 16;
+
+/// How much of a line is shown, in characters.
+const SHOWN: usize = 200;
+
+/// The kinds of lines that were shown.
+#[derive(Debug, Default)]
+pub(super) struct Stray(Vec<String>);
+
+impl Stray {
+    /// Reports a skipped line, `count` of its fault. A line of a new kind is shown, unless it looks like JSON: that may
+    /// be part of the conversation, and no log holds that above `debug`.
+    pub fn report(&mut self, line: &str, count: u64, why: &str) {
+        if let Some(line) = self.new_kind(line) {
+            warn!(
+                count,
+                "the agent wrote to stdout what is {why}; it is skipped: {line}"
+            );
+        } else {
+            report(count, why);
+        }
+    }
+
+    /// The line as it is shown, where it is the first of its kind.
+    fn new_kind(&mut self, line: &str) -> Option<String> {
+        let text = printable(line.trim());
+        if self.0.len() >= KINDS || text.is_empty() || text.starts_with(['{', '[', '"']) {
+            return None;
+        }
+        // Counters and times do not make another kind.
+        let mut kind: String = text.chars().take(SHOWN).collect();
+        kind.retain(|c| !c.is_ascii_digit());
+        if self.0.contains(&kind) {
+            return None;
+        }
+        self.0.push(kind);
+        let mut shown: String = text.chars().take(SHOWN).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        Some(shown)
+    }
+}
+
+/// Reports that a line was skipped: the first, then ever more seldom.
+pub(super) fn report(count: u64, why: &str) {
+    if count.is_power_of_two() {
+        warn!(count, "a line of the agent was skipped: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_line_is_shown_once_and_not_many_are() {
+        let mut stray = Stray::default();
+        assert_eq!(
+            stray.new_kind(" loading \x1b[32m10\x1b[0m% ").as_deref(),
+            Some("loading 10%")
+        );
+        assert_eq!(stray.new_kind("loading 20%"), None);
+        let long = "x".repeat(SHOWN + 1);
+        let shown = stray.new_kind(&long).unwrap();
+        assert_eq!(shown.chars().count(), SHOWN + 1);
+        for body in ["{\"text\":\"hello", "[1,", "\"hello\"", " "] {
+            assert_eq!(stray.new_kind(body), None, "{body}");
+        }
+        for n in 0..KINDS {
+            stray.new_kind(&"y".repeat(n + 1));
+        }
+        assert_eq!(stray.0.len(), KINDS);
+        assert_eq!(stray.new_kind("another kind"), None);
+    }
+}

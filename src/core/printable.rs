@@ -1,0 +1,127 @@
+//! Text of agents as one may write it to a terminal or into an error: without escape sequences and control characters.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// The text without escape sequences; other control characters are replaced by visible ones.
+///
+/// Newlines and tabs stay. A carriage return becomes a space, since it would let a line overwrite itself.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\x1b' if skip_sequence(&mut rest) => {}
+            '\u{9b}' if skip_control_sequence(&mut rest) => {}
+            // Part of a line break, or of a progress bar.
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => shown.push(' '),
+            // Control pictures: ␀ to ␟, and ␡.
+            '\0'..='\x1f' if is_unsafe(c) => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\x7f' => shown.push('\u{2421}'),
+            c if is_unsafe(c) => {
+                // Writing into memory cannot fail.
+                let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+            }
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character steers a terminal, or changes the direction in which text is shown.
+fn is_unsafe(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Skips what follows an ESC; false where it begins no escape sequence that ends.
+fn skip_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
+    match rest.peek() {
+        Some('[') => {
+            let mut after = rest.clone();
+            after.next();
+            let is_sequence = skip_control_sequence(&mut after);
+            if is_sequence {
+                *rest = after;
+            }
+            is_sequence
+        }
+        // Strings that a terminal takes for a title, a link or settings.
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            let mut after = rest.clone();
+            while let Some(c) = after.next() {
+                let ends = match c {
+                    '\x07' | '\u{9c}' => true,
+                    '\x1b' => after.next_if_eq(&'\\').is_some(),
+                    _ => false,
+                };
+                if ends {
+                    *rest = after;
+                    return true;
+                }
+            }
+            false
+        }
+        Some(' '..='~') => {
+            while rest.next_if(|c| matches!(c, ' '..='/')).is_some() {}
+            rest.next_if(|c| matches!(c, '0'..='~'));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Skips parameters and the final byte of a control sequence; false where it does not end.
+fn skip_control_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
+    while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+    rest.next_if(|c| matches!(c, '@'..='~')).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_not_steered_and_words_stay() {
+        let cases = [
+            (
+                "plain\ttext\nof two lines, é😀",
+                "plain\ttext\nof two lines, é😀",
+            ),
+            (
+                "\x1b[31mred\x1b[0m and \x1b[1;38;5;9mbold\x1b[m",
+                "red and bold",
+            ),
+            (
+                "\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
+                "alink",
+            ),
+            ("\x1bPdevice\x1b\\x \x1b(Bx \x1bcx", "x x x"),
+            ("\u{9b}2Jx", "x"),
+            // What does not end hides nothing.
+            (
+                "\x1b]0;title and all the rest",
+                "␛]0;title and all the rest",
+            ),
+            ("ends \x1b", "ends ␛"),
+            ("ends \x1b[12", "ends ␛[12"),
+            ("10%\r20%\r\ndone", "10% 20%\ndone"),
+            ("a\0b\x08c\x7fd\x07", "a␀b␈c␡d␇"),
+            ("\u{85}\u{202e}txt.exe", "<U+0085><U+202E>txt.exe"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(printable(text), want, "{text:?}");
+            assert!(matches!(printable(want), Cow::Borrowed(_)), "{want:?}");
+        }
+    }
+}
