@@ -19,6 +19,7 @@ use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Pl
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
+use super::known;
 use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::acp as wire;
@@ -32,8 +33,8 @@ use requests::refuse;
 use serde_json::value::RawValue;
 use shortcut::Shortcuts;
 use std::collections::HashMap;
-use tracing::{debug, warn};
 use stray::Stray;
+use tracing::{debug, warn};
 
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]
@@ -46,9 +47,9 @@ pub struct Acp {
     info: AgentInfo,
     faults: LineFaults,
     shortcuts: Shortcuts,
-}
     /// Lines of its stdout that are no frames, as far as they were reported.
     stray: Stray,
+}
 
 /// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
 /// included).
@@ -144,13 +145,13 @@ impl Acp {
         let signing = matches!(pending, Pending::Authenticate(_));
         if !signing && auth::wants_sign_in(e) {
             let said = answers::error_text(e);
-            let mut error = Error::auth_required(&said, &self.info.auth_methods);
-            if e.code != wire::AUTH_REQUIRED {
-                // It stands for more than its code: a key may be wrong that is there.
-                error.message = format!("{}; the agent said: {}", error.message, clip(&said));
-                error = error.with("raw", e.raw.get());
-            }
-            return error;
+            let login = known::login(&self.launch.command, &self.launch.args);
+            let error = Error::auth_required(&said, &self.info.auth_methods, login);
+            // Another code stands for more than that: a key may be wrong that is there.
+            return match e.code {
+                wire::AUTH_REQUIRED => error,
+                _ => error.with("raw", e.raw.get()),
+            };
         }
         let kind = match pending {
             Pending::Authenticate(_) if !answers::is_network(e) => ErrorKind::AuthRequired,

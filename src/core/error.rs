@@ -1,7 +1,9 @@
 //! Everything that can go wrong, and the one table of codes that clients see.
 
+use super::printable::printable;
 use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// How much of a raw message or of stderr is shown in an error, in bytes.
 const RAW_LIMIT: usize = 2000;
@@ -119,7 +121,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
-            message: one_line(message.into()),
+            message: one_line(printable(&message.into())),
             data: Map::new(),
         }
     }
@@ -148,30 +150,37 @@ impl Error {
         self
     }
 
-    /// The agent wants its user to sign in.
+    /// The agent wants its user to sign in; `login` is the command known to do that, where the agent names none.
     #[must_use]
-    pub fn auth_required(said: &str, methods: &[AuthMethod]) -> Self {
-        let way = |method: &AuthMethod| match &method.way {
-            SignIn::Agent => method.name.clone(),
-            SignIn::EnvVar { vars, .. } => {
-                let names: Vec<&str> = vars.iter().map(|var| var.name.as_str()).collect();
-                format!("{}: set {}", method.name, names.join(", "))
-            }
-            SignIn::Terminal(CommandLine { command, args, .. }) => {
-                let words = [std::slice::from_ref(command), args].concat();
-                format!("{}: run `{}`", method.name, words.join(" "))
-            }
-        };
-        let ways = methods.iter().map(way).collect::<Vec<_>>();
+    pub fn auth_required(said: &str, methods: &[AuthMethod], login: Option<&str>) -> Self {
+        let in_terminal = |method: &AuthMethod| matches!(method.way, SignIn::Terminal(_));
+        let login = login.filter(|_| !methods.iter().any(in_terminal));
+        let login = login.map(|command| format!("run `{command}`"));
+        let ways: Vec<String> = login.into_iter().chain(methods.iter().map(way)).collect();
         let ways = if ways.is_empty() {
-            "sign in with the agent's own command line first".to_owned()
+            "sign in first: start the agent's own program in a terminal, or set its key in the environment (`-e NAME`)"
+                .to_owned()
         } else {
             format!("sign in first ({})", ways.join("; "))
         };
-        let methods = json!(methods);
-        Self::new(ErrorKind::AuthRequired, format!("auth required: {ways}"))
-            .with("agentMessage", said)
-            .with("authMethods", methods)
+        // The agent's own help, unless it only says once more what the error is.
+        let bare = said.trim().trim_end_matches('.').to_lowercase();
+        let bare = bare.strip_prefix("internal error: ").unwrap_or(&bare);
+        let said_more = !matches!(
+            bare,
+            "" | "authentication required" | "auth required" | "server error"
+        );
+        let more = if said_more {
+            format!("; the agent said: {}", clip(said.trim()))
+        } else {
+            String::new()
+        };
+        Self::new(
+            ErrorKind::AuthRequired,
+            format!("auth required: {ways}{more}"),
+        )
+        .with("agentMessage", said)
+        .with("authMethods", json!(methods))
     }
 
     /// `data` as clients get it: the kind and the raw facts.
@@ -180,6 +189,27 @@ impl Error {
         let mut data = self.data.clone();
         data.insert("kind".into(), self.kind.name().into());
         Value::Object(data)
+    }
+}
+
+/// A way to sign in, in words.
+fn way(method: &AuthMethod) -> String {
+    match &method.way {
+        SignIn::Agent => match &method.description {
+            // Some agents name the command only here.
+            Some(description) if description.contains('`') => {
+                format!("{}: {description}", method.name)
+            }
+            _ => method.name.clone(),
+        },
+        SignIn::EnvVar { vars, .. } => {
+            let names: Vec<&str> = vars.iter().map(|var| var.name.as_str()).collect();
+            format!("{}: set {}", method.name, names.join(", "))
+        }
+        SignIn::Terminal(CommandLine { command, args, .. }) => {
+            let words = [std::slice::from_ref(command), args].concat();
+            format!("{}: run `{}`", method.name, words.join(" "))
+        }
     }
 }
 
@@ -202,9 +232,9 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What agents say in several lines, in one.
-fn one_line(message: String) -> String {
-    if !message.contains(['\n', '\r']) {
-        return message;
+fn one_line(message: Cow<'_, str>) -> String {
+    if !message.contains('\n') {
+        return message.into_owned();
     }
     let lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
     lines.collect::<Vec<_>>().join(" ")

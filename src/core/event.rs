@@ -3,9 +3,11 @@
 //! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it stands in
 //! the client's output.
 
+use super::cause::cause;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
 use super::inquiry::Inquiry;
+use super::vitals::last_line;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 use serde_json::value::RawValue;
@@ -460,10 +462,12 @@ impl Exit {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "no exit code".to_owned(),
         };
-        let mut lines = self.stderr.trim_end().rsplit('\n');
-        match lines.find(|l| !l.trim().is_empty()) {
-            Some(last) => format!("{how}; the last it wrote to stderr: {}", clip(last.trim())),
-            None => how,
+        match cause(&self.stderr) {
+            Some(cause) => format!("{how}; its stderr says: {cause}"),
+            None => match last_line(&self.stderr) {
+                Some(last) => format!("{how}; the last line of its stderr: {}", clip(last)),
+                None => how,
+            },
         }
     }
 }

@@ -12,10 +12,19 @@ pub struct Launcher<'a> {
 }
 
 impl<'a> Launcher<'a> {
-    /// The package or image that it runs, where the command line names it.
+    /// The package or image, where the command line names it.
     #[must_use]
-    pub fn package(&self) -> Option<&'a str> {
+    pub fn package(self) -> Option<&'a str> {
         self.package
+    }
+
+    /// Whether its packages come from npm.
+    #[must_use]
+    pub fn is_npm(self) -> bool {
+        matches!(
+            self.name,
+            "npx" | "npm exec" | "pnpx" | "pnpm dlx" | "yarn dlx" | "bunx"
+        )
     }
 }
 

@@ -6,6 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
+use crate::core::printable::printable;
 use crate::proto::acp::{
     Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
     TokenCounts, VERSION,
@@ -107,7 +108,6 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
     }
 }
 
-/// The answer to `session/list`.
 /// The id of a session in an agent's own part of `_meta`. hermes has it one level deeper, and by another name.
 fn named_session(own: &RawValue) -> Option<String> {
     crate::proto::json::raw_object! {
@@ -123,6 +123,7 @@ fn named_session(own: &RawValue) -> Option<String> {
     owned(own.session_id).or_else(deeper)
 }
 
+/// The answer to `session/list`.
 pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     crate::proto::json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }
@@ -247,16 +248,32 @@ pub fn option(raw: &RawValue) -> Option<PermissionOption> {
     })
 }
 
-/// The message of an agent's error with `data.details`, where the reason often hides.
+/// The message of an agent's error with what `data` says of it, where the reason often hides.
 pub fn error_text(e: &RpcError<'_>) -> String {
     crate::proto::json::raw_object! {
-        struct Data { details = "details", message = "message" }
+        struct Data {
+            error = "error", message = "message", details = "details", detail = "detail", reason = "reason",
+        }
     }
     let data: Data<'_> = read(e.data);
-    match text(data.details.or(data.message)).or_else(|| text(e.data)) {
-        Some(more) if !e.message.contains(more.as_ref()) => format!("{}: {more}", e.message),
-        _ => e.message.clone().into_owned(),
+    let nested: Data<'_> = read(data.error);
+    let texts = [
+        data.error,
+        nested.message,
+        data.message,
+        data.details,
+        data.detail,
+        data.reason,
+    ];
+    let texts = texts.into_iter().map(text).chain([text(e.data)]);
+    let mut said = printable(&e.message).into_owned();
+    for more in texts.flatten() {
+        let more = printable(more.trim());
+        if !more.is_empty() && !said.contains(more.as_ref()) {
+            said = format!("{said}: {more}");
+        }
     }
+    said
 }
 
 /// Whether the error is one of not reaching the model: the names that Node, Rust and Python stacks use.

@@ -19,7 +19,9 @@ pub fn method(raw: &RawValue, launch: &Launch) -> Option<AuthMethod> {
     let way = match (owned(m.kind).as_deref(), owned(terminal.command)) {
         (Some("terminal"), _) => {
             let mut args = launch.args.clone();
-            args.extend(read::<Vec<String>>(m.args));
+            let more: Vec<String> = read(m.args);
+            let skipped = usize::from(more.first().is_some_and(|first| is_named(launch, first)));
+            args.extend(more.into_iter().skip(skipped));
             SignIn::Terminal(CommandLine {
                 command: launch.command.clone(),
                 args,
@@ -46,6 +48,18 @@ pub fn method(raw: &RawValue, launch: &Launch) -> Option<AuthMethod> {
         id,
         way,
     })
+}
+
+/// Whether a word names the program that the launch names already: some agents give it with its arguments.
+fn is_named(launch: &Launch, word: &str) -> bool {
+    let name = |word: &str| {
+        word.rsplit(['/', '\\'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let mut launched = std::iter::once(&launch.command).chain(&launch.args);
+    !word.starts_with('-') && launched.any(|known| name(known) == name(word))
 }
 
 fn variable(raw: &RawValue) -> Option<AuthVariable> {
@@ -155,6 +169,12 @@ mod tests {
                 json!({"type": "terminal", "id": "t", "args": ["login"], "env": {"A": "b"}}),
                 json!({"id": "t", "name": "t", "description": null, "type": "terminal", "command": "agent",
                     "args": ["--acp", "login"], "env": {"A": "b"}}),
+            ),
+            // As vibe says it: its own path again.
+            (
+                json!({"type": "terminal", "id": "v", "args": ["/usr/local/bin/agent", "--setup"]}),
+                json!({"id": "v", "name": "v", "description": null, "type": "terminal", "command": "agent",
+                    "args": ["--acp", "--setup"], "env": {}}),
             ),
             // As opencode says it.
             (

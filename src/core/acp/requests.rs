@@ -1,7 +1,9 @@
 //! What an agent asks: permission, its user, files and terminals.
 
+use super::pending::Pending;
 use super::{Acp, answers, hosting, updates};
 use crate::core::dialect::{Child, Outgoing};
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Permission};
 use crate::proto::acp::PermissionParams;
 use crate::proto::json;
@@ -10,6 +12,12 @@ use serde_json::value::RawValue;
 use tracing::debug;
 
 impl Acp {
+    /// Whether the answer to `initialize` is still to come.
+    fn is_starting(&self) -> bool {
+        let mut pending = self.pending.values();
+        pending.any(|pending| matches!(pending, Pending::Initialize))
+    }
+
     /// Hands on what the agent asks; what is not served is refused.
     pub(super) fn request<'a>(
         &self,
@@ -33,6 +41,19 @@ impl Acp {
             "elicitation/create" if self.offer.questions => self
                 .elicitation(id, params)
                 .map(|asked| AgentEvent::Elicitation(Box::new(asked))),
+            // No agent asks its client that.
+            "initialize" if self.is_starting() => {
+                let message = format!(
+                    "`{}` echoes its input: it is not an ACP agent; name the command that starts one, such as \
+                     `opencode acp`",
+                    self.launch.command
+                );
+                events.push(AgentEvent::NotReady(Error::new(
+                    ErrorKind::Initialize,
+                    message,
+                )));
+                return;
+            }
             _ => {
                 debug!(method, "the agent asked for a method that is not served");
                 let message = format!("acpipe does not serve {method}");

@@ -87,7 +87,11 @@ impl Bridge {
             (_, true) => (ErrorKind::AgentStart, "the agent ended before it was ready"),
             (false, false) => (ErrorKind::AgentExited, "the agent ended unexpectedly"),
         };
-        self.agent_gone(&exit.error(kind, when), now, outlet);
+        let mut error = exit.error(kind, when);
+        if kind == ErrorKind::AgentStart {
+            error.message += &self.acp_hint();
+        }
+        self.agent_gone(&error, now, outlet);
     }
 
     /// There is no agent any more.
@@ -180,6 +184,7 @@ impl Bridge {
         self.subagents.clear();
         self.ended.clear();
         self.early.clear();
+        self.closing.clear();
         self.calls.clear();
         self.closing.clear();
     }

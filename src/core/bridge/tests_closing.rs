@@ -1,11 +1,15 @@
 //! Sessions that are opened while the agent still closes them, that are adopted without evidence, and what comes of a
 //! session before the answer that opens it.
 
+use super::AgentInput;
 use super::tests_play::Play;
+use super::tests_settings::{program, settings};
 use crate::core::client::{Command, History};
 use crate::core::error::ErrorKind;
+use crate::core::store::Volatile;
+use crate::core::vitals::Vitals;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CLOSES: fn() -> Value = || json!({"close": {}});
 
@@ -161,4 +165,28 @@ fn usage_that_comes_before_the_session_is_open_is_that_of_the_session() {
     play.answer(&load, &json!({}));
     play.wait();
     assert_eq!(play.result(opened)["state"]["context"]["used"], 7);
+}
+
+#[test]
+fn a_known_program_without_its_acp_argument_is_hinted_at() {
+    let mut settings = settings(Instant::now());
+    settings.default_agent.command = "qwen".to_owned();
+    let mut play = Play::of(settings, Box::new(Volatile));
+    let connect = play.ask(Command::Connect(serde_json::from_value(json!({})).unwrap()));
+    assert_eq!(play.sent()["method"], "initialize");
+    play.hear(AgentInput::Started {
+        pid: 1,
+        program: Box::new(program()),
+        vitals: Vitals::default(),
+    });
+    let hint = "did you mean `qwen --acp`?";
+    play.now += Duration::from_secs(2);
+    let now = play.now;
+    let note = play.bridge.status(now).waiting_for.unwrap().note;
+    assert!(note.contains(hint), "{note}");
+    while play.failed(connect).is_none() {
+        play.wait();
+    }
+    let message = play.error(connect);
+    assert!(message.contains(hint), "{message}");
 }

@@ -5,13 +5,15 @@ use super::waits::ms;
 use super::{Bridge, Phase};
 use crate::core::client::{Notice, Outlet};
 use crate::core::error::clip;
+use crate::core::known::acp_command;
 use crate::core::launcher::launcher;
 use crate::core::limits::Wait;
+use crate::core::printable::printable;
 use crate::core::retry::Pause;
 use crate::core::session::{Session, Stage};
 use crate::core::silence::{Silence, in_words};
 use crate::core::vitals::last_line;
-use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
+use crate::proto::wire::{AgentState, AgentStateParams, Party, Protocol, Waiting};
 use std::time::{Duration, Instant};
 
 /// When a start is said to be slow for the first time.
@@ -61,12 +63,21 @@ impl Bridge {
         let lasted = silence.lasted(now);
         let launcher = launcher(&agent.spec.command, &agent.spec.args);
         let note = format!(
-            "waiting for {what}, {}{}{}",
+            "waiting for {what}, {}{}{}{}",
             in_words(lasted),
+            self.acp_hint(),
             launcher.map_or_else(String::new, |launcher| format!("; {launcher}")),
             said_on_stderr(process)
         );
         Some(waiting(stage.name(), Party::Agent, lasted, note))
+    }
+
+    /// How the agent's program is started as an ACP agent, where its command line is known not to do that.
+    pub(super) fn acp_hint(&self) -> String {
+        let spec = self.agent.as_ref().map(|agent| &agent.spec);
+        let spec = spec.filter(|spec| spec.protocol == Protocol::Acp);
+        let meant = spec.and_then(|spec| acp_command(&spec.command, &spec.args));
+        meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
     }
 
     /// Tells that nothing goes on in a session, when that is due.
@@ -112,6 +123,9 @@ impl Session {
         let running = self.running.as_ref().filter(|r| r.ended.is_none());
         let agent = |wait: Wait, what: &str| (Party::Agent, wait.name(), what.to_owned());
         let (party, stage, what) = match (&self.stage, running) {
+            (Stage::Opening { climb, .. }, _) if climb.held.is_some() => {
+                agent(Wait::CloseSession, "the agent to answer session/close")
+            }
             (Stage::Opening { call: None, .. } | Stage::Resting, _)
             | (Stage::Live { .. }, None) => {
                 return None;
@@ -124,9 +138,6 @@ impl Session {
                 if climb.doubted.is_some() || climb.adopting.is_some() =>
             {
                 agent(Wait::List, "the agent's list of sessions")
-            }
-            (Stage::Opening { climb, .. }, _) if climb.held.is_some() => {
-                agent(Wait::CloseSession, "the agent to answer session/close")
             }
             (Stage::Opening { .. }, _) => agent(Wait::Open, "the agent to open the session"),
             (_, Some(running)) => match &running.attempts.pause {
@@ -176,6 +187,6 @@ fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Waiting
 fn said_on_stderr(process: Option<&Process>) -> String {
     let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
     last_line(&stderr).map_or_else(String::new, |last| {
-        format!("; the last it wrote to stderr: {}", clip(last))
+        format!("; the last line of its stderr: {}", clip(&printable(last)))
     })
 }

@@ -2,9 +2,11 @@
 
 use super::processes::Process;
 use super::{Agent, Bridge, Phase};
+use crate::core::cause::cause_or_last;
 use crate::core::client::Outlet;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::limits::Wait;
+use crate::core::printable::printable;
 use crate::core::session::{Session, Stage};
 use crate::core::silence::in_words;
 use crate::core::summary::Ending;
@@ -27,8 +29,9 @@ impl Bridge {
         }
         let what = format!("{} did not answer initialize", agent.spec.command);
         let advice = format!(
-            "is it an agent that speaks {}, and does its command line start it as one?",
-            agent.dialect.name()
+            "is it an agent that speaks {}, and does its command line start it as one?{}",
+            agent.dialect.name(),
+            self.acp_hint()
         );
         let process = agent.first_process();
         let heard = process.and_then(|p| p.last_word(now));
@@ -91,12 +94,12 @@ impl Bridge {
         if deadline.is_none_or(|at| at > now) {
             return;
         }
-        if call.is_none() {
-            self.loaded(id, now, outlet);
-        } else if restores {
         if self.close_overdue(id, now, outlet) {
             return;
         }
+        if call.is_none() {
+            self.loaded(id, now, outlet);
+        } else if restores {
             self.restored_too_late(id, now, outlet);
         } else {
             let what = "the agent did not open the session and said nothing";
@@ -205,10 +208,12 @@ impl Bridge {
             None => "nothing was heard".to_owned(),
         };
         let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
-        let last = last_line(&stderr).map(clip);
-        let last = last.map_or_else(String::new, |last| {
-            format!("; the last it wrote to stderr: {last}")
-        });
+        // A start that fails in silence may have said why; later the last line tells what the agent is at.
+        let last = match wait {
+            Wait::Initialize | Wait::Spawn => cause_or_last(&stderr),
+            _ => last_line(&stderr).map(|last| clip(&printable(last))),
+        };
+        let last = last.map_or_else(String::new, |last| format!("; its stderr says: {last}"));
         let time = in_words(waited);
         let time = match wait {
             Wait::Open | Wait::Prompt => format!("for {time}"),

@@ -94,7 +94,7 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
             Some("authentication_failed" | "oauth_org_not_allowed")
         );
     let mut error = if signs_in {
-        Error::auth_required(&said, &auth_methods(CLAUDE))
+        Error::auth_required(&said, &auth_methods(CLAUDE), None)
     } else {
         Error::new(ErrorKind::Session, said.clone())
     };

@@ -1,0 +1,318 @@
+//! The line of an agent's stderr that says why it failed.
+//!
+//! The last line is rarely the cause: runtimes end with their version, package runners with the path of a log, and
+//! argument parsers with their usage. Each line gets a score, and the first line with the best score is taken.
+
+use super::error::clip;
+use super::printable::printable;
+
+/// Beginnings of lines that name an error.
+const BEGINNINGS: &[&str] = &[
+    "error:",
+    "error[",
+    "fatal:",
+    "fatal error",
+    "panic:",
+    "uncaught ",
+    "exception in thread",
+    "npm err! ",
+    "npm error ",
+    "pnpm: ",
+    "segmentation fault",
+    "bus error",
+];
+
+/// Phrases that name what went wrong.
+const PHRASES: &[&str] = &[
+    "command not found",
+    ": not found",
+    "404 not found",
+    "is not in this registry",
+    "no such file or directory",
+    "permission denied",
+    "cannot find module",
+    "cannot find package",
+    "no module named",
+    "unknown option",
+    "unknown argument",
+    "unknown command",
+    "unrecognized argument",
+    "unrecognized option",
+    "unexpected argument",
+    "invalid option",
+    "missing required",
+    ": error:",
+    "error while loading shared libraries",
+    "error response from daemon",
+    "out of memory",
+    "eacces",
+    "enoent",
+    "eaddrinuse",
+    "econnrefused",
+    "enotfound",
+    "enospc",
+];
+
+/// Words that an error may be described with.
+const WORDS: &[&str] = &[
+    "cannot",
+    "can't",
+    "could not",
+    "couldn't",
+    "unable to",
+    "failed",
+    "failure",
+    "invalid",
+    "missing",
+    "not found",
+    "denied",
+    "refused",
+    "unauthorized",
+    "not logged in",
+    "not supported",
+    "must be",
+    "requires",
+    "required",
+    "no such",
+    "level=error",
+    "unsupported",
+];
+
+/// Beginnings of lines that are no cause, whatever words they hold.
+const NO_CAUSES: &[&str] = &[
+    "warn",
+    "npm warn",
+    "npm notice",
+    "info",
+    "debug",
+    "note:",
+    "tip:",
+    "hint:",
+    "at ",
+    "usage:",
+    "npm error a complete log",
+    "npm err! a complete log",
+    "npm error code",
+    "npm err! code",
+    "npm error errno",
+    "npm error syscall",
+    "npm error path",
+    "for more information",
+    "node.js v",
+    "run with `rust_backtrace",
+    "stack backtrace",
+    "stack:",
+    "code:",
+    "errno:",
+    "syscall:",
+];
+
+/// The line that says why, where one looks like an error; printable, and of bounded length.
+#[must_use]
+pub fn cause(stderr: &str) -> Option<String> {
+    let text = printable(stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    if let Some(line) = python(&lines).or_else(|| rust(&lines)) {
+        return Some(clip(&line));
+    }
+    let mut best: Option<(u32, &str)> = None;
+    for line in &lines {
+        let score = score(line);
+        if score > best.map_or(0, |(score, _)| score) {
+            best = Some((score, line.trim()));
+        }
+    }
+    best.map(|(_, line)| clip(line))
+}
+
+/// The line that says why, else the last one.
+#[must_use]
+pub fn cause_or_last(stderr: &str) -> Option<String> {
+    let last = || super::vitals::last_line(stderr).map(|line| clip(&printable(line)));
+    cause(stderr).or_else(last)
+}
+
+/// At most so many lines from the end, printable and without empty ones.
+#[must_use]
+pub fn last_lines(stderr: &str, most: usize) -> Vec<String> {
+    let text = printable(stderr);
+    let lines = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty());
+    let mut lines: Vec<String> = lines.rev().take(most).map(str::to_owned).collect();
+    lines.reverse();
+    lines
+}
+
+/// How much a line looks like the cause of a failure; 0 where it does not.
+fn score(line: &str) -> u32 {
+    let lower = line.trim().to_lowercase();
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|b| lower.starts_with(b));
+    let holds = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    if lower.is_empty() || begins(NO_CAUSES) {
+        return 0;
+    }
+    if begins(BEGINNINGS) || holds(PHRASES) || names_error(line.trim()) {
+        return 3;
+    }
+    let is_logged_error = line
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| matches!(word, "ERROR" | "FATAL" | "CRITICAL" | "PANIC"));
+    if is_logged_error || holds(WORDS) {
+        return 2;
+    }
+    let counts = lower.contains("0 error") || lower.contains("no error");
+    u32::from(lower.contains("error") && !counts)
+}
+
+/// Whether a line begins with the name of an error or an exception and a colon: `TypeError: …`.
+fn names_error(line: &str) -> bool {
+    let line = line.strip_prefix("Uncaught ").unwrap_or(line);
+    let Some((name, _)) = line.split_once(':') else {
+        return false;
+    };
+    // Node adds the code: `Error [ERR_MODULE_NOT_FOUND]: …`.
+    let name = name.split(" [").next().unwrap_or_default();
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "._".contains(c));
+    is_name && (name.ends_with("Error") || name.ends_with("Exception"))
+}
+
+/// The exception that the last traceback of Python ends with.
+fn python(lines: &[&str]) -> Option<String> {
+    let header = |line: &&str| line.trim_end() == "Traceback (most recent call last):";
+    let begin = lines.iter().rposition(header)?;
+    let is_end = |line: &&&str| !line.trim().is_empty() && !line.starts_with([' ', '\t']);
+    let end = lines[begin + 1..].iter().find(is_end)?;
+    Some(end.trim().to_owned())
+}
+
+/// Where a Rust program panicked, with the message that stands on the next line.
+fn rust(lines: &[&str]) -> Option<String> {
+    let at = lines.iter().position(|line| {
+        let line = line.trim_start();
+        line.starts_with("thread '") && line.contains("panicked at")
+    })?;
+    let place = lines[at].trim();
+    let message = lines.get(at + 1).map(|line| line.trim());
+    Some(match message.filter(|_| place.ends_with(':')) {
+        Some(message) => format!("{place} {message}"),
+        None => place.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_why_is_found() {
+        let cases = [
+            // node
+            (
+                "node:internal/modules/cjs/loader:1386\n  throw err;\n  ^\n\nError: Cannot find module '/srv/agent.js'\n    \
+                 at Function._resolveFilename (node:internal/modules/cjs/loader:1383:15)\n  code: 'MODULE_NOT_FOUND',\n  \
+                 requireStack: []\n}\n\nNode.js v22.18.0\n",
+                "Error: Cannot find module '/srv/agent.js'",
+            ),
+            (
+                "(node:7) Warning: an experimental feature is used\n/srv/agent.js:3\nlet x = ;\n        ^\n\nSyntaxError: \
+                 Unexpected token ';'\n    at wrapSafe (node:internal:1:1)\n\nNode.js v20.1.0\n",
+                "SyntaxError: Unexpected token ';'",
+            ),
+            (
+                "node:internal/modules/esm/resolve:275\n    throw new ERR_MODULE_NOT_FOUND(\n          ^\n\nError \
+                 [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /srv/agent.mjs\n    at x\n\nNode.js v22.1.0",
+                "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /srv/agent.mjs",
+            ),
+            // npm and npx
+            (
+                "npm warn deprecated a@1: no longer supported, the request failed\nnpm error code E404\nnpm error 404 Not \
+                 Found - GET https://registry.npmjs.org/nope - Not found\nnpm error 404\nnpm error 404  'nope@*' is not \
+                 in this registry.\nnpm error A complete log of this run can be found in: /root/.npm/_logs/x.log\n",
+                "npm error 404 Not Found - GET https://registry.npmjs.org/nope - Not found",
+            ),
+            // Python
+            (
+                "INFO starting\nTraceback (most recent call last):\n  File \"/srv/agent.py\", line 3, in <module>\n    \
+                 import acp\nModuleNotFoundError: No module named 'acp'\n",
+                "ModuleNotFoundError: No module named 'acp'",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a\", line 1\nKeyError: 'x'\n\nDuring handling of the above \
+                 exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"a\", line \
+                 2\n    f()\nagent.config.NoKey: set AGENT_KEY first\n",
+                "agent.config.NoKey: set AGENT_KEY first",
+            ),
+            (
+                "usage: agent [-h] [--model MODEL]\nagent: error: unrecognized arguments: --acp\n",
+                "agent: error: unrecognized arguments: --acp",
+            ),
+            // Rust
+            (
+                "\nthread 'main' panicked at src/main.rs:2:5:\nthe config is empty\nnote: run with `RUST_BACKTRACE=1` \
+                 environment variable to display a backtrace\n",
+                "thread 'main' panicked at src/main.rs:2:5: the config is empty",
+            ),
+            (
+                "Error: could not read the configuration\n\nCaused by:\n    No such file or directory (os error 2)\n",
+                "Error: could not read the configuration",
+            ),
+            (
+                "error: unexpected argument '--acp' found\n\n  tip: to pass '--acp' as a value, use '-- --acp'\n\nUsage: \
+                 agent [OPTIONS]\n\nFor more information, try '--help'.\n",
+                "error: unexpected argument '--acp' found",
+            ),
+            // Others
+            (
+                "panic: runtime error: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n",
+                "panic: runtime error: index out of range",
+            ),
+            ("sh: 1: my-agent: not found\n", "sh: 1: my-agent: not found"),
+            (
+                "starting up\n/bin/agent: line 3: node: command not found\ncleaning up\n",
+                "/bin/agent: line 3: node: command not found",
+            ),
+            (
+                "env: ‘node’: No such file or directory\n",
+                "env: ‘node’: No such file or directory",
+            ),
+            (
+                "agent: error while loading shared libraries: libssl.so.3: cannot open shared object file\n",
+                "agent: error while loading shared libraries: libssl.so.3: cannot open shared object file",
+            ),
+            (
+                "Agent 1.2\n\nOptions:\n  --model   the model\n  --help    show help  [boolean]\n\nUnknown argument: acp\n",
+                "Unknown argument: acp",
+            ),
+            (
+                "2026-11-22T10:00:00Z  INFO agent: hello\n2026-11-22T10:00:01Z ERROR agent: no key is set\nbye\n",
+                "2026-11-22T10:00:01Z ERROR agent: no key is set",
+            ),
+            (
+                "\x1b[31mError:\x1b[0m You are not logged in.\nSee https://x\n",
+                "Error: You are not logged in.",
+            ),
+            (
+                "checked, 0 errors\nthe socket had an error\nbye\n",
+                "the socket had an error",
+            ),
+        ];
+        for (stderr, want) in cases {
+            assert_eq!(cause(stderr).as_deref(), Some(want), "{stderr}");
+        }
+    }
+
+    #[test]
+    fn where_no_line_looks_like_an_error_the_last_one_is_told() {
+        let stderr = "hello\nchecked, 0 errors\n\x1b[2mbye\x1b[0m\n\n";
+        assert_eq!(cause(stderr), None);
+        assert_eq!(cause_or_last(stderr).as_deref(), Some("bye"));
+        assert_eq!(cause_or_last(" \n"), None);
+        assert_eq!(last_lines(stderr, 2), ["checked, 0 errors", "bye"]);
+        assert!(last_lines("", 10).is_empty());
+    }
+}

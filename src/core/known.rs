@@ -1,0 +1,227 @@
+//! Well-known agents: how each is started as an ACP agent, and how its user signs in.
+//!
+//! Only hints are made of this. What an agent says of itself goes first.
+
+use super::launcher::{Launcher, launcher, program};
+
+/// What is known of a program.
+struct Known {
+    /// The names of the program.
+    programs: &'static [&'static str],
+    /// The npm or Python packages that package runners start it from.
+    packages: &'static [&'static str],
+    acp: Acp,
+    /// The command by which its user signs in.
+    login: Option<&'static str>,
+}
+
+/// How a program speaks ACP.
+enum Acp {
+    /// With these arguments; each list is one way, the first is suggested.
+    Args(&'static [&'static [&'static str]]),
+    /// By another program, which is in another package.
+    Other {
+        program: &'static str,
+        package: Option<&'static str>,
+    },
+    /// Always.
+    Always,
+}
+
+const FLAG: Acp = Acp::Args(&[&["--acp"], &["--experimental-acp"]]);
+const SUBCOMMAND: Acp = Acp::Args(&[&["acp"], &["--acp"]]);
+const DROID: Acp = Acp::Args(&[&["exec", "--output-format", "acp"]]);
+const CODEX_ACP: &str = "@agentclientprotocol/codex-acp";
+
+#[rustfmt::skip]
+const TABLE: &[Known] = &[
+    known(&["gemini"], &["@google/gemini-cli"], FLAG, None),
+    known(&["qwen"], &["@qwen-code/qwen-code"], FLAG, None),
+    known(&["copilot"], &["@github/copilot"], FLAG, Some("copilot login")),
+    known(&["cline"], &["cline"], FLAG, Some("cline auth")),
+    known(&["auggie"], &["@augmentcode/auggie"], FLAG, Some("auggie login")),
+    known(&["qodercli"], &["@qoder-ai/qodercli"], FLAG, None),
+    known(&["opencode"], &["opencode-ai"], SUBCOMMAND, Some("opencode auth login")),
+    known(&["kimi", "kimi-cli"], &["kimi-cli"], SUBCOMMAND, Some("kimi login")),
+    known(&["goose"], &[], SUBCOMMAND, Some("goose configure")),
+    known(&["kilo", "kilocode"], &["@kilocode/cli"], SUBCOMMAND, Some("kilo auth login")),
+    known(&["openhands"], &["openhands"], SUBCOMMAND, None),
+    known(&["cursor-agent"], &[], SUBCOMMAND, Some("cursor-agent login")),
+    known(&["kiro-cli"], &[], SUBCOMMAND, Some("kiro-cli login")),
+    known(&["droid"], &["droid"], DROID, None),
+    known(&["codex"], &["@openai/codex"], other("codex-acp", Some(CODEX_ACP)), Some("codex login")),
+    known(&["codex-acp"], &[CODEX_ACP, "@zed-industries/codex-acp"], Acp::Always, Some("codex login")),
+    known(&["pi"], &["@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent"], other("pi-acp", Some("pi-acp")), None),
+    known(&["vibe"], &["mistral-vibe"], other("vibe-acp", None), Some("vibe --setup")),
+    known(&["vibe-acp"], &[], Acp::Always, Some("vibe --setup")),
+    known(&["fast-agent"], &["fast-agent-mcp"], other("fast-agent-acp", None), None),
+    known(&["hermes"], &["hermes-agent"], other("hermes-acp", None), Some("hermes setup")),
+    known(&["hermes-acp"], &[], Acp::Always, Some("hermes setup")),
+    known(&["claude-agent-acp", "claude-code-acp"],
+        &["@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"],
+        Acp::Always, Some("claude auth login")),
+];
+
+const fn known(
+    programs: &'static [&'static str],
+    packages: &'static [&'static str],
+    acp: Acp,
+    login: Option<&'static str>,
+) -> Known {
+    Known {
+        programs,
+        packages,
+        acp,
+        login,
+    }
+}
+
+const fn other(program: &'static str, package: Option<&'static str>) -> Acp {
+    Acp::Other { program, package }
+}
+
+/// The command line that starts this program as an ACP agent, where this one is known not to.
+#[must_use]
+pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
+    let runner = launcher(command, args);
+    let known = find(command, runner)?;
+    let is_given = |words: &&[&str]| {
+        words.iter().all(|word| {
+            args.iter()
+                .any(|arg| arg == word || arg.starts_with(&format!("{word}=")))
+        })
+    };
+    match (&known.acp, runner) {
+        (Acp::Always, _) => None,
+        (Acp::Args(ways), _) if ways.iter().any(is_given) => None,
+        (Acp::Args(ways), None) => Some(format!("{command} {}", ways.first()?.join(" "))),
+        (Acp::Args(ways), Some(_)) => {
+            let words: Vec<&str> = std::iter::once(command)
+                .chain(args.iter().map(String::as_str))
+                .collect();
+            Some(format!("{} {}", words.join(" "), ways.first()?.join(" ")))
+        }
+        (
+            Acp::Other {
+                package: Some(package),
+                ..
+            },
+            Some(runner),
+        ) if runner.is_npm() => Some(format!("npx -y {package}")),
+        // The program that speaks ACP may be named behind the package.
+        (Acp::Other { program, .. }, _) if args.iter().any(|arg| arg == program) => None,
+        (Acp::Other { program, .. }, _) => Some((*program).to_owned()),
+    }
+}
+
+/// The command line that starts the agent of this name as an ACP agent.
+#[must_use]
+pub fn named(name: &str) -> Option<String> {
+    let name = name.to_lowercase();
+    let known = TABLE
+        .iter()
+        .find(|known| known.programs.contains(&name.as_str()))?;
+    Some(match &known.acp {
+        Acp::Args(ways) => format!("{name} {}", ways.first()?.join(" ")),
+        Acp::Other { program, .. } => (*program).to_owned(),
+        Acp::Always => name,
+    })
+}
+
+/// The command by which the user of this agent signs in.
+#[must_use]
+pub fn login(command: &str, args: &[String]) -> Option<&'static str> {
+    find(command, launcher(command, args))?.login
+}
+
+fn find(command: &str, runner: Option<Launcher<'_>>) -> Option<&'static Known> {
+    let mut table = TABLE.iter();
+    match runner {
+        None => {
+            let name = program(command);
+            table.find(|known| known.programs.contains(&name))
+        }
+        Some(runner) => {
+            let package = without_version(runner.package()?);
+            table.find(|known| {
+                known.packages.contains(&package) || known.programs.contains(&package)
+            })
+        }
+    }
+}
+
+/// A package without what follows its name: `@scope/name@1.2`, `name==1.2`, `name[extra]`.
+fn without_version(package: &str) -> &str {
+    let scope = usize::from(package.starts_with('@'));
+    let end = package[scope..].find(['@', '=', '[', '<', '>', '~']);
+    end.map_or(package, |end| &package[..scope + end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> (String, Vec<String>) {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().unwrap(), words.collect())
+    }
+
+    #[test]
+    fn programs_without_their_acp_argument_are_known() {
+        let cases = [
+            ("qwen", Some("qwen --acp")),
+            ("/usr/bin/qwen -m x", Some("/usr/bin/qwen --acp")),
+            ("qwen --acp", None),
+            ("gemini --experimental-acp", None),
+            ("opencode", Some("opencode acp")),
+            ("opencode acp", None),
+            ("kimi --acp", None),
+            ("kimi", Some("kimi acp")),
+            ("vibe", Some("vibe-acp")),
+            ("vibe-acp", None),
+            ("droid exec", Some("droid exec --output-format acp")),
+            ("droid exec --output-format acp", None),
+            ("codex", Some("codex-acp")),
+            (
+                "npx -y @openai/codex@latest",
+                Some("npx -y @agentclientprotocol/codex-acp"),
+            ),
+            (
+                "npx -y @google/gemini-cli@0.61.0",
+                Some("npx -y @google/gemini-cli@0.61.0 --acp"),
+            ),
+            ("npx @google/gemini-cli --acp", None),
+            ("uvx --from mistral-vibe==3.0 vibe-acp", None),
+            (
+                "uvx --from fast-agent-mcp fast-agent",
+                Some("fast-agent-acp"),
+            ),
+            ("my-agent", None),
+            ("npx", None),
+        ];
+        for (line, want) in cases {
+            let (command, args) = words(line);
+            assert_eq!(acp_command(&command, &args).as_deref(), want, "{line}");
+        }
+        assert_eq!(named("Gemini").as_deref(), Some("gemini --acp"));
+        assert_eq!(named("codex").as_deref(), Some("codex-acp"));
+        assert_eq!(named("codex-acp").as_deref(), Some("codex-acp"));
+        assert_eq!(named("none"), None);
+    }
+
+    #[test]
+    fn programs_have_a_command_to_sign_in() {
+        let cases = [
+            ("opencode acp", Some("opencode auth login")),
+            (
+                "npx -y @zed-industries/codex-acp@0.16.0",
+                Some("codex login"),
+            ),
+            ("my-agent", None),
+        ];
+        for (line, want) in cases {
+            let (command, args) = words(line);
+            assert_eq!(login(&command, &args), want, "{line}");
+        }
+    }
+}
