@@ -20,7 +20,6 @@ use crate::proto::wire::{AgentSource, Protocol, Variables};
 use crate::shell::{Durability, Events, Files, KEEP, Memory, keep};
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
-use clap::Parser as _;
 use logs::{Logs, Secrets};
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -39,7 +38,7 @@ pub fn main() -> ExitCode {
         // Not for people: acpipe starts itself so.
         return keep(args);
     }
-    let cli = Cli::parse();
+    let cli = args::hints::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
     let done = Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs.secrets));
     match done {

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod duration;
+pub mod hints;
 mod limits;
 mod options;
 mod permissions;
@@ -103,6 +104,7 @@ pub enum Verb {
         acpipe run \"hello\"                                    the demo agent answers\n  \
         acpipe run \"what is this project?\" -- opencode acp     an agent of your own\n  \
         git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
+        acpipe run -f task.md --attach shot.png -- codex-acp    the prompt from a file, with an image\n  \
         acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
         acpipe run -c \"and now the tests\"                     go on where the last run here ended\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n  \
@@ -112,8 +114,17 @@ pub enum Verb {
         126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct RunArgs {
-    /// The prompt; several words are joined, piped stdin is added after an empty line
+    /// The prompt; several words are joined, piped stdin is added after an empty line; `-` alone is stdin
     pub prompt: Vec<String>,
+    /// The prompt, where it begins with -; the words come after it
+    #[arg(long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt_text: Option<String>,
+    /// Read the prompt from this file, `-` for stdin; the words come before it; repeat for more
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Vec<PathBuf>,
+    /// Send this file along: an image or a sound as such, anything else as a resource; repeat for more
+    #[arg(long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
     /// What goes to stdout
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub output: Format,

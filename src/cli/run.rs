@@ -2,11 +2,12 @@
 
 mod asks;
 mod place;
+mod prompt;
 mod view;
 
 use super::args::RunArgs;
+use super::complain;
 use super::logs::Secrets;
-use super::{Mistake, complain};
 use crate::core::ask::{AskId, ClientRequest};
 use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
@@ -15,17 +16,20 @@ use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
-use anyhow::Context as _;
 use asks::Asks;
+use prompt::Prompt;
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::Write as _;
 use std::time::Duration;
 use tracing::debug;
 use view::View;
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
-    let prompt = prompt(&args.prompt)?;
+    let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet);
+    for note in prompt.notes.drain(..) {
+        view.note(&note);
+    }
     let max_line = args.agent.max_line;
     let found = match place::find(&args, secrets, &mut view) {
         Ok(found) => found,
@@ -67,28 +71,6 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     Ok(client.exit_code())
 }
 
-/// The prompt from arguments and piped stdin, an empty line between them.
-fn prompt(words: &[String]) -> anyhow::Result<String> {
-    let said = words.join(" ");
-    let mut piped = Vec::new();
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        stdin
-            .lock()
-            .read_to_end(&mut piped)
-            .context("stdin cannot be read")?;
-    }
-    let piped = String::from_utf8(piped)
-        .map_err(|_| Mistake("stdin is not UTF-8 text: a prompt must be".to_owned()))?;
-    let parts = [said.trim_end(), piped.trim_end()];
-    let given: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-    if given.is_empty() {
-        let hint = "no prompt: give it as an argument, or pipe it in; see acpipe run --help";
-        return Err(Mistake(hint.to_owned()).into());
-    }
-    Ok(given.join("\n\n"))
-}
-
 /// How long a reader that does not read keeps an interrupted run from ending.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -104,7 +86,9 @@ enum Step {
 
 /// The client of one turn: each answer leads to the next call.
 struct RunClient {
-    prompt: String,
+    prompt: Prompt,
+    /// What the agent takes, once that is known.
+    can: Option<wire::AgentCapabilities>,
     session: String,
     /// The directory of the session.
     cwd: String,
@@ -125,7 +109,7 @@ struct RunClient {
 
 impl RunClient {
     fn new(
-        prompt: String,
+        prompt: Prompt,
         session: String,
         turn: String,
         retry: bool,
@@ -134,6 +118,7 @@ impl RunClient {
     ) -> Self {
         let mut client = Self {
             prompt,
+            can: None,
             session,
             cwd: String::new(),
             turn,
@@ -174,7 +159,7 @@ impl RunClient {
             }),
             Step::Prompt => Command::Prompt(wire::PromptParams {
                 session_id: Some(self.session.clone()),
-                message: wire::UserMessage::text(&self.prompt),
+                message: self.prompt.message(self.can),
                 turn_id: Some(self.turn.clone()),
                 rerun: false,
                 degrade: false,
@@ -225,7 +210,12 @@ impl Outlet for RunClient {
                 self.finish(error.kind.exit_code());
             }
             (Step::Initialize, Ok(_)) => self.go(Step::Connect),
-            (Step::Connect, Ok(_)) => self.go(Step::Ensure),
+            (Step::Connect, Ok(reply)) => {
+                if let Reply::Status(status) = reply {
+                    self.can = status.capabilities;
+                }
+                self.go(Step::Ensure);
+            }
             (Step::Ensure, Ok(reply)) => {
                 if let Reply::Session(session) = &reply {
                     self.view.session(session);

@@ -184,7 +184,8 @@ fn lost_memory_is_told() {
     home.run(&["--session", "mine", "one"]).go().expect(0);
     let second = home.run(&["--session", "mine", "two"]).go().expect(0);
     assert!(
-        second.stderr.contains("remembers nothing") && second.stderr.contains("--reinject"),
+        second.stderr.contains("without the agent's memory")
+            && second.stderr.contains("--reinject"),
         "{}",
         second.stderr
     );

@@ -2,8 +2,10 @@
 
 use super::asks::words::short;
 use crate::cli::args::Format;
-use crate::cli::complain;
+use crate::core::cause::last_lines;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::ladder::in_words;
+use crate::core::printable::printable;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, value};
 use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
@@ -15,12 +17,14 @@ use std::io::{IsTerminal as _, Write as _};
 /// How much is shown of a tool that runs, in characters.
 const ACTIVITY: usize = 200;
 
+/// How many lines of the agent's stderr are shown where it failed.
+const STDERR_LINES: usize = 10;
+
 /// The formatted output of one run.
 pub struct View {
     format: Format,
     quiet: bool,
-    /// Whether stdout and stderr are one to see: a terminal, where notes have their place in the text.
-    screen: bool,
+    streams: Streams,
     out: Vec<u8>,
     text: String,
     /// Text blocks after the first are set apart.
@@ -28,6 +32,33 @@ pub struct View {
     ends_with_newline: bool,
     held: Held,
     refused: Refused,
+    /// The last receipt that was shown.
+    receipt: Option<Value>,
+}
+
+/// Where stdout and stderr go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Streams {
+    /// To two places.
+    Apart,
+    /// To one file or pipe, as with `2>&1`: notes keep their place in the answer.
+    Merged,
+    /// To a terminal, where notes have their place in the text.
+    Screen,
+}
+
+impl Streams {
+    fn find() -> Self {
+        if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
+            return Self::Screen;
+        }
+        let stdout = rustix::fs::fstat(rustix::stdio::stdout());
+        let stderr = rustix::fs::fstat(rustix::stdio::stderr());
+        match (stdout, stderr) {
+            (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino) => Self::Merged,
+            _ => Self::Apart,
+        }
+    }
 }
 
 /// What the policy refused though nobody saw it: the run may end well without what was wanted.
@@ -51,25 +82,31 @@ impl View {
         Self {
             format,
             quiet,
-            screen: std::io::stdout().is_terminal() && std::io::stderr().is_terminal(),
+            streams: Streams::find(),
             out: Vec::new(),
             text: String::new(),
             blocks: 0,
             ends_with_newline: true,
             held: Held::default(),
             refused: Refused::default(),
+            receipt: None,
         }
     }
 
     /// A line on stderr, for people.
     pub fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.tell(&format!("acpipe: {text}\n"));
+            self.complain(text);
         }
     }
 
+    /// The same, however quiet the run is to be: on a line of its own, without anything that steers a terminal.
+    fn complain(&mut self, text: &str) {
+        self.tell(&format!("acpipe: {}\n", printable(text)));
+    }
+
     fn tell(&mut self, line: &str) {
-        if self.screen {
+        if self.streams != Streams::Apart {
             if !self.ends_with_newline {
                 self.out.push(b'\n');
                 self.ends_with_newline = true;
@@ -85,12 +122,12 @@ impl View {
 
     /// Whether what is written has to be seen before a person is asked something.
     pub fn is_screen(&self) -> bool {
-        self.screen
+        self.streams == Streams::Screen
     }
 
     /// A person is asked something. True where a line is begun on the screen.
     pub fn hold(&mut self) -> bool {
-        let begun = !self.held.asking && self.screen && !self.ends_with_newline;
+        let begun = !self.held.asking && self.is_screen() && !self.ends_with_newline;
         self.held.asking = true;
         begun
     }
@@ -124,19 +161,69 @@ impl View {
                 ));
             }
             Memory::Lost => {
-                let why: Vec<&str> = recovery.failed.iter().map(|f| f.message.as_str()).collect();
-                let why = match why.as_slice() {
-                    [] => "it never had it".to_owned(),
-                    why => why.join("; "),
-                };
-                let help = match recovery.reinjected {
-                    0 => "--reinject N gives it the end of what was said".to_owned(),
-                    n => format!("it is given the last {n} characters of what was said"),
-                };
-                self.note(&format!(
-                    "the agent remembers nothing of session {id:?} ({why}): {help}"
-                ));
+                let why = in_words(&recovery.failed);
+                self.lost(&format!("session {id:?}"), &why, recovery.reinjected);
             }
+        }
+        if let Some(warning) = &recovery.warning {
+            self.note(warning);
+        }
+        self.receipt = serde_json::to_value(recovery).ok();
+    }
+
+    /// A receipt within the turn: the first one again, or that the prompt found no session.
+    fn recovered(&mut self, receipt: Value) {
+        if self.receipt.as_ref() == Some(&receipt) {
+            return;
+        }
+        if receipt["memory"] == "lost" {
+            let failed = receipt["failed"].as_array().into_iter().flatten();
+            let failed = failed.map(|attempt| {
+                let [rung, message] =
+                    ["rung", "message"].map(|field| attempt[field].as_str().unwrap_or_default());
+                format!("{rung}: {message}")
+            });
+            let why: Vec<String> = failed.collect();
+            let reinjected = receipt["reinjected"].as_u64().unwrap_or_default();
+            self.lost("the session", &why.join("; "), reinjected);
+        }
+        self.receipt = Some(receipt);
+    }
+
+    /// The agent has lost its memory of a session.
+    fn lost(&mut self, session: &str, why: &str, reinjected: u64) {
+        let why = match why {
+            "" => "the agent never had it",
+            why => why,
+        };
+        let help = match reinjected {
+            0 => "--reinject N gives the agent the end of the stored messages".to_owned(),
+            n => format!("the agent gets the last {n} characters of the stored messages"),
+        };
+        self.note(&format!(
+            "{session} restarted without the agent's memory ({why}): {help}"
+        ));
+    }
+
+    /// The last lines of the agent's stderr, where it failed to start or ended.
+    fn stderr_of(&mut self, kind: &str, data: &Value) {
+        let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
+        let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
+        let stderr = data["stderr"].as_str().filter(|_| starts || ended);
+        // Where it is in the log it is shown already.
+        if tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
+            return;
+        }
+        let lines = last_lines(stderr.unwrap_or_default(), STDERR_LINES);
+        // A single one is in the message.
+        if lines.len() < 2 {
+            return;
+        }
+        self.complain(
+            "the agent's stderr ends with (all of it: --log-level warn,acpipe::agent_stderr=debug):",
+        );
+        for line in lines {
+            self.tell(&format!("  | {}\n", short(&line, ACTIVITY)));
         }
     }
 
@@ -158,13 +245,16 @@ impl View {
             let failure = serde_json::json!({ "isError": true, "errors": [data] });
             self.line(&failure);
         }
-        complain(&error.message);
+        self.complain(&error.message);
+        self.stderr_of(error.kind.name(), &error.data());
     }
 
     /// The next chunk, and the JSON of it.
     pub fn chunk(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
-        if let Chunk::DataPermission { id, data } = chunk {
-            self.decided(id, &value(data.0));
+        match chunk {
+            Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
+            Chunk::DataRecovery { data } => self.recovered(value(data.0)),
+            _ => {}
         }
         match self.format {
             Format::Text => self.text(chunk),
@@ -246,7 +336,10 @@ impl View {
     pub fn summary(&mut self, summary: &TurnSummary) {
         match self.format {
             Format::Json => self.line(summary),
-            Format::Text if !self.ends_with_newline => self.out.push(b'\n'),
+            Format::Text if !self.ends_with_newline => {
+                self.out.push(b'\n');
+                self.ends_with_newline = true;
+            }
             Format::Text | Format::Chunks | Format::Sse => {}
         }
         let rules = self.refused.rules.join("; ");
@@ -256,7 +349,8 @@ impl View {
             n => self.note(&format!("the policy refused the agent {n} tools: {rules}")),
         }
         for error in &summary.errors {
-            complain(&error.message);
+            self.complain(&error.message);
+            self.stderr_of(&error.kind, &error.data);
             if let Some(cause) = error.data["cause"]["message"].as_str() {
                 self.note(cause);
             }
@@ -296,7 +390,7 @@ impl View {
 
     pub fn take_output(&mut self, buffer: &mut Vec<u8>) {
         let size = self.held.out.len() + self.out.len();
-        if self.held.asking && size <= FULL && self.screen {
+        if self.held.asking && size <= FULL && self.is_screen() {
             self.held.out.append(&mut self.out);
             return;
         }

@@ -1,0 +1,216 @@
+//! Mistakes on the command line: what was meant, where clap's own guess misleads.
+
+use super::Cli;
+use crate::core::known;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _, Parser as _};
+
+/// The command line of this run; a mistake in it ends the program, with a hint.
+pub fn parse() -> Cli {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    Cli::try_parse().unwrap_or_else(|error| explained(error, &words).exit())
+}
+
+/// The error with hints of our own in the place of misleading ones.
+fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let text = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let invalid = text(&error, ContextKind::InvalidArg);
+    let hints = match error.kind() {
+        ErrorKind::UnknownArgument => unknown_argument(&invalid, words),
+        ErrorKind::InvalidValue if invalid.starts_with("--agent ") => {
+            vec![unknown_agent(&text(&error, ContextKind::InvalidValue))]
+        }
+        ErrorKind::InvalidSubcommand => {
+            let word = text(&error, ContextKind::InvalidSubcommand);
+            let command = Cli::command();
+            let verbs = command.get_subcommands().map(Command::get_name);
+            vec![match nearest(&word, verbs) {
+                Some(verb) => format!("a similar subcommand exists: '{verb}'"),
+                None => format!("to prompt an agent: acpipe run \"{word}\""),
+            }]
+        }
+        _ => Vec::new(),
+    };
+    if hints.is_empty() {
+        return error;
+    }
+    for guess in [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+        ContextKind::Suggested,
+        ContextKind::TrailingArg,
+    ] {
+        error.remove(guess);
+    }
+    let hints = hints.into_iter().map(StyledStr::from).collect();
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
+    error
+}
+
+/// Hints for an option that does not exist.
+fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
+    let command = Cli::command();
+    let mut command = &command;
+    let mut path = Vec::new();
+    // Of nested subcommands the innermost has the option.
+    for word in words
+        .iter()
+        .take_while(|word| *word != option && *word != "--")
+    {
+        if let Some(verb) = command.find_subcommand(word) {
+            command = verb;
+            path.push(verb.get_name());
+        }
+    }
+    let prompts = matches!(path[..], [] | ["run"]);
+    if prompts && matches!(option, "-p" | "--print") {
+        let next = words.iter().skip_while(|word| *word != option).nth(1);
+        let prompt = next
+            .filter(|word| !word.starts_with('-'))
+            .map_or("…", String::as_str);
+        return vec![format!(
+            "the prompt is a plain argument: acpipe run \"{prompt}\""
+        )];
+    }
+    let options: Vec<String> = command
+        .get_arguments()
+        .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
+        .collect();
+    if let Some(option) = nearest(option, options.iter().map(String::as_str)) {
+        return vec![format!("a similar argument exists: '{option}'")];
+    }
+    if prompts {
+        return vec![
+            format!("a prompt that begins with - is given as --prompt='{option}…'"),
+            "options of the agent stand behind its command: acpipe run \"…\" -- AGENT --option"
+                .to_owned(),
+        ];
+    }
+    Vec::new()
+}
+
+/// How an agent is named that is not of a built-in kind.
+fn unknown_agent(name: &str) -> String {
+    let command = known::named(name).unwrap_or_else(|| name.to_owned());
+    format!(
+        "only `claude` is built in; an ACP agent is named by its command line: acpipe run \"…\" -- {command}"
+    )
+}
+
+/// The name that was most likely meant, if one is near enough.
+fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.trim_start_matches('-').chars().count();
+    let most = match length {
+        0..=2 => 0,
+        3..=5 => 1,
+        _ => 2,
+    };
+    let distances = names.map(|name| {
+        let lengths = name.chars().count().abs_diff(word.chars().count());
+        (distance(word, name), lengths, name)
+    });
+    let near = distances.filter(|(distance, ..)| *distance <= most).min();
+    near.map(|(.., name)| name)
+}
+
+/// How many characters are to be added, removed, replaced or swapped with their neighbour to get from one to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let moved = rows[i - 1][j].min(rows[i][j - 1]) + 1;
+            rows[i][j] = replaced.min(moved);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
+            }
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a command line.
+    fn said(line: &[&str]) -> String {
+        let words: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
+        let all = std::iter::once("acpipe").chain(line.iter().copied());
+        let error = Cli::try_parse_from(all).unwrap_err();
+        explained(error, &words).to_string()
+    }
+
+    #[test]
+    fn hints_name_what_was_meant() {
+        let cases: [(&[&str], &str, &str); 11] = [
+            (&["run", "-p", "hi"], "acpipe run \"hi\"", "-- -p"),
+            (&["-p", "hi"], "acpipe run \"hi\"", "-- -p"),
+            (&["run", "--print"], "acpipe run \"…\"", "--"),
+            (&["run", "--modle", "x", "hi"], "'--model'", "'--mode'"),
+            (
+                &["run", "--permisions=ask", "hi"],
+                "'--permissions'",
+                "'-- ",
+            ),
+            (&["run", "-x y", "hi"], "--prompt='-", "'-- -"),
+            (
+                &["run", "--agent", "codex", "hi"],
+                "-- codex-acp",
+                "similar",
+            ),
+            (&["run", "--agent", "nope", "hi"], "-- nope", "similar"),
+            (&["hello"], "acpipe run \"hello\"", "help'"),
+            (
+                &["fix the tests"],
+                "acpipe run \"fix the tests\"",
+                "similar",
+            ),
+            (&["sesions"], "'sessions'", "acpipe run"),
+        ];
+        for (line, has, lacks) in cases {
+            let said = said(line);
+            let hints: String = said.lines().filter(|line| line.contains("tip:")).collect();
+            assert!(hints.contains(has), "{line:?}: {said}");
+            let lacks_it = lacks == "--" || !hints.contains(lacks);
+            assert!(lacks_it, "{line:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn other_mistakes_are_left_to_clap() {
+        let said = said(&["run", "--output", "jsn", "hi"]);
+        assert!(
+            said.contains("similar value") && said.contains("'json'"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn neighbours_that_were_swapped_are_near() {
+        for (a, b, want) in [
+            ("modle", "model", 1),
+            ("modle", "mode", 1),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("same", "same", 0),
+        ] {
+            assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The prompt of a run: words, files, stdin, and what is attached.
+
+use crate::cli::Mistake;
+use crate::cli::args::RunArgs;
+use crate::proto::wire::{AgentCapabilities, UserMessage};
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+/// The word that stands for stdin.
+const STDIN: &str = "-";
+
+/// The largest file that is attached, in bytes.
+const LARGEST: u64 = 32 << 20;
+
+/// What is prompted.
+#[derive(Debug)]
+pub struct Prompt {
+    text: String,
+    attached: Vec<Attachment>,
+    /// What the user is told of it.
+    pub notes: Vec<String>,
+}
+
+/// A file that goes with the prompt.
+#[derive(Debug)]
+struct Attachment {
+    path: PathBuf,
+    name: String,
+    media_type: &'static str,
+    content: Vec<u8>,
+}
+
+impl Prompt {
+    /// Reads it: the words, then `--file`s, then what is piped into stdin, with empty lines between.
+    ///
+    /// # Errors
+    /// A file cannot be read, or there is no prompt.
+    pub fn read(args: &RunArgs) -> anyhow::Result<Self> {
+        let mut notes = Vec::new();
+        let mut parts = Vec::new();
+        let mut stdin = std::io::stdin();
+        let mut is_read = false;
+        let mut read_stdin = |notes: &mut Vec<String>| {
+            let mut bytes = Vec::new();
+            if !is_read {
+                stdin
+                    .read_to_end(&mut bytes)
+                    .context("stdin cannot be read")?;
+            }
+            is_read = true;
+            anyhow::Ok(lossy(bytes, "stdin", notes))
+        };
+        parts.extend(args.prompt_text.clone());
+        if args.prompt == [STDIN] {
+            parts.push(read_stdin(&mut notes)?);
+        } else {
+            parts.push(args.prompt.join(" "));
+        }
+        for file in &args.file {
+            parts.push(if file.as_os_str() == STDIN {
+                read_stdin(&mut notes)?
+            } else {
+                let content =
+                    std::fs::read(file).map_err(|error| unreadable("--file", file, &error))?;
+                lossy(content, &file.display().to_string(), &mut notes)
+            });
+        }
+        if !std::io::stdin().is_terminal() {
+            parts.push(read_stdin(&mut notes)?);
+        }
+        let given = parts.iter().map(|part| part.trim_end());
+        let given: Vec<&str> = given.filter(|part| !part.is_empty()).collect();
+        let attached = args.attach.iter().map(|file| attachment(file));
+        let attached: Vec<Attachment> = attached.collect::<anyhow::Result<_>>()?;
+        if given.is_empty() && attached.is_empty() {
+            return Err(Mistake(no_prompt(args)).into());
+        }
+        Ok(Self {
+            text: given.join("\n\n"),
+            attached,
+            notes,
+        })
+    }
+
+    /// The message for an agent that can do this.
+    pub fn message(&self, can: Option<AgentCapabilities>) -> UserMessage {
+        let text = Some(&self.text).filter(|text| !text.is_empty());
+        let text = text.map(|text| json!({ "type": "text", "text": text }));
+        let files = self
+            .attached
+            .iter()
+            .map(|file| file.part(can.unwrap_or_default()));
+        UserMessage {
+            parts: text.into_iter().chain(files).collect(),
+            other: serde_json::Map::new(),
+        }
+    }
+}
+
+impl Attachment {
+    /// A part of a message. An agent that takes no embedded resource gets the place of the file.
+    fn part(&self, can: AgentCapabilities) -> Value {
+        let is_media = ["image/", "audio/"]
+            .iter()
+            .any(|kind| self.media_type.starts_with(kind));
+        let url = if is_media || can.embedded_context {
+            format!(
+                "data:{};base64,{}",
+                self.media_type,
+                STANDARD.encode(&self.content)
+            )
+        } else {
+            file_url(&self.path)
+        };
+        json!({ "type": "file", "mediaType": self.media_type, "filename": self.name, "url": url })
+    }
+}
+
+/// Why there is nothing to prompt, and what may have been meant.
+fn no_prompt(args: &RunArgs) -> String {
+    let usage = "no prompt: give it as an argument, pipe it in, or name a file with --file; see acpipe run --help";
+    match args.agent.command.first() {
+        Some(command) => format!(
+            "{usage}. What follows -- is the agent's command line (`{command}`); a prompt that begins with - is given \
+             as --prompt='-…'"
+        ),
+        None => usage.to_owned(),
+    }
+}
+
+fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
+    let text = file.display().to_string();
+    // `-fix it` is `-f` with the file `ix it`.
+    let hint = if text.contains(' ') {
+        "; a prompt that begins with - is given as --prompt='-…'"
+    } else {
+        ""
+    };
+    Mistake(format!("{option}: {text} cannot be read: {error}{hint}"))
+}
+
+/// The bytes as text. What is not UTF-8 is replaced, and the user is told how much.
+fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return text,
+        Err(error) => error.into_bytes(),
+    };
+    let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    notes.push(format!(
+        "{what} is not UTF-8 text: {invalid} bytes of {} were replaced; convert it first (`iconv -f latin1`), or use \
+         --attach FILE for data",
+        bytes.len()
+    ));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn attachment(file: &Path) -> anyhow::Result<Attachment> {
+    let failed = |error: &std::io::Error| unreadable("--attach", file, error);
+    let about = std::fs::metadata(file).map_err(|error| failed(&error))?;
+    if about.is_file() && about.len() > LARGEST {
+        let message = format!(
+            "--attach: {} has {} bytes, and {LARGEST} is the most: name its path in the prompt instead",
+            file.display(),
+            about.len()
+        );
+        return Err(Mistake(message).into());
+    }
+    let path = std::path::absolute(file).map_err(|error| failed(&error))?;
+    let content = std::fs::read(file).map_err(|error| failed(&error))?;
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    Ok(Attachment {
+        name: name.unwrap_or_else(|| "file".to_owned()),
+        media_type: media_type(&path, &content),
+        path,
+        content,
+    })
+}
+
+/// What a file is: by its first bytes, else by its ending if it is text.
+fn media_type(path: &Path, content: &[u8]) -> &'static str {
+    const BEGINNINGS: &[(&[u8], &str)] = &[
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF8", "image/gif"),
+        (b"BM", "image/bmp"),
+        (b"%PDF-", "application/pdf"),
+        (b"ID3", "audio/mpeg"),
+        (b"\xff\xfb", "audio/mpeg"),
+        (b"OggS", "audio/ogg"),
+        (b"fLaC", "audio/flac"),
+    ];
+    const ENDINGS: &[(&str, &str)] = &[
+        ("md", "text/markdown"),
+        ("html", "text/html"),
+        ("htm", "text/html"),
+        ("css", "text/css"),
+        ("csv", "text/csv"),
+        ("xml", "text/xml"),
+        ("svg", "text/xml"),
+        ("json", "application/json"),
+    ];
+    match (content.get(..4), content.get(8..12)) {
+        (Some(b"RIFF"), Some(b"WEBP")) => return "image/webp",
+        (Some(b"RIFF"), Some(b"WAVE")) => return "audio/wav",
+        _ => {}
+    }
+    // Text may begin with any letters.
+    if std::str::from_utf8(content).is_ok()
+        && !content.contains(&0)
+        && !content.starts_with(b"%PDF-")
+    {
+        let ending = path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_lowercase());
+        let known = ENDINGS
+            .iter()
+            .find(|(known, _)| ending.as_deref() == Some(known));
+        return known.map_or("text/plain", |(_, media_type)| media_type);
+    }
+    let known = BEGINNINGS
+        .iter()
+        .find(|(begins, _)| content.starts_with(begins));
+    known.map_or("application/octet-stream", |(_, media_type)| media_type)
+}
+
+/// A path as a `file:` URL.
+fn file_url(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut url = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            url.push(byte.into());
+        } else {
+            // Writing into memory cannot fail.
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_what_they_hold() {
+        let cases: [(&str, &[u8], &str); 10] = [
+            ("a.txt", b"\x89PNG\r\n\x1a\n\0", "image/png"),
+            ("a", b"\xff\xd8\xff\xe0", "image/jpeg"),
+            ("a.png", b"RIFF\xff\0\0\0WEBPVP8", "image/webp"),
+            ("a", b"RIFF\xff\0\0\0WAVEfmt", "audio/wav"),
+            ("a.md", b"# title", "text/markdown"),
+            ("a.JSON", b"{}", "application/json"),
+            ("a.rs", b"BMW is a word", "text/plain"),
+            ("a", b"%PDF-1.7", "application/pdf"),
+            ("a.md", b"text\0", "application/octet-stream"),
+            ("a", b"\xfe\xfe", "application/octet-stream"),
+        ];
+        for (name, content, want) in cases {
+            assert_eq!(
+                media_type(Path::new(name), content),
+                want,
+                "{name} {content:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_counted() {
+        let mut notes = Vec::new();
+        assert_eq!(lossy(b"plain".to_vec(), "stdin", &mut notes), "plain");
+        assert!(notes.is_empty());
+        // Latin-1.
+        assert_eq!(
+            lossy(b"na\xefve caf\xe9".to_vec(), "stdin", &mut notes),
+            "na\u{fffd}ve caf\u{fffd}"
+        );
+        assert!(
+            notes[0].starts_with("stdin is not UTF-8 text: 2 bytes of 10"),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn agents_that_embed_nothing_get_the_place_of_a_file() {
+        let file = Attachment {
+            path: "/a b/ü.md".into(),
+            name: "ü.md".to_owned(),
+            media_type: "text/markdown",
+            content: b"x".to_vec(),
+        };
+        let all = AgentCapabilities {
+            embedded_context: true,
+            ..AgentCapabilities::default()
+        };
+        assert_eq!(file.part(all)["url"], "data:text/markdown;base64,eA==");
+        let none = AgentCapabilities::default();
+        assert_eq!(file.part(none)["url"], "file:///a%20b/%C3%BC.md");
+    }
+}

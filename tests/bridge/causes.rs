@@ -1,0 +1,332 @@
+//! Errors name their cause: what an agent wrote where it failed, what was meant by a wrong command line, and what a run
+//! found out in its turn.
+
+use crate::harness::run::{Outcome, Run};
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::process::Stdio;
+
+/// A run in which the agent does this at its start.
+fn starting(steps: &Value) -> Outcome {
+    Run::new(&["run", "hi"])
+        .script(&json!({"start": steps}))
+        .go()
+}
+
+#[test]
+fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
+    let lines = [
+        "node:internal/modules/cjs/loader:1386",
+        "  throw err;",
+        "  ^",
+        "",
+        "Error: Cannot find module '/srv/agent.js'",
+        "    at Function._resolveFilename (node:internal/modules/cjs/loader:1383:15)",
+        "",
+        "Node.js v22.18.0",
+    ];
+    let mut steps: Vec<Value> = lines.iter().map(|line| json!({"stderr": line})).collect();
+    steps.push(json!({"exit": 1}));
+    let outcome = starting(&json!(steps)).expect(126);
+    let mut shown = outcome.stderr.lines();
+    let message = shown.next().unwrap();
+    assert!(
+        message.contains("Error: Cannot find module '/srv/agent.js'"),
+        "{message}"
+    );
+    let flag = shown.next().unwrap();
+    assert!(
+        flag.contains("--log-level warn,acpipe::agent_stderr=debug"),
+        "{flag}"
+    );
+    let rest: Vec<&str> = shown.collect();
+    assert_eq!(rest.len(), 6, "{rest:?}");
+    assert!(rest[5].ends_with("| Node.js v22.18.0"), "{rest:?}");
+    // Whoever logs all of it sees it there.
+    let steps = json!([{"stderr": "one"}, {"stderr": "error: two"}, {"exit": 1}]);
+    let run = Run::new(&[
+        "run",
+        "--log-level",
+        "warn,acpipe::agent_stderr=debug",
+        "hi",
+    ]);
+    let all = run.script(&json!({"start": steps})).go().expect(126);
+    assert!(!all.stderr.contains("ends with"), "{}", all.stderr);
+    // One line is in the message.
+    let one = starting(&json!([{"stderr": "fatal: no config"}, {"exit": 3}])).expect(126);
+    assert_eq!(one.stderr.lines().count(), 1, "{}", one.stderr);
+}
+
+#[test]
+fn nothing_that_an_agent_writes_steers_the_terminal() {
+    let evil = "\u{1b}[31merror: red\u{1b}[0m\u{1b}]0;title\u{7}\u{8}";
+    let steps =
+        json!([{"stderr": evil}, {"stderr": evil}, {"line": format!("stray {evil}")}, {"exit": 1}]);
+    let outcome = starting(&steps).expect(126);
+    assert!(outcome.stderr.contains("error: red"), "{}", outcome.stderr);
+    let turn = json!([
+        {"line": format!("another stray {evil}")},
+        {"error": {"code": -32603, "message": format!("no {evil}"), "data": {"details": evil}}},
+    ]);
+    let run = Run::new(&["run", "hi"])
+        .script(&json!({"session/prompt": [turn]}))
+        .go()
+        .expect(1);
+    assert!(run.stderr.contains("no error: red"), "{}", run.stderr);
+    for stderr in [outcome.stderr, run.stderr] {
+        let steers = stderr.contains(['\u{1b}', '\u{7}', '\u{8}']);
+        assert!(!steers, "{stderr:?}");
+    }
+}
+
+#[test]
+fn a_program_that_echoes_its_input_is_named_as_that() {
+    let outcome = Run::new(&["run", "hi"]).agent(&["cat"]).go().expect(76);
+    let said = "`cat` echoes its input: it is not an ACP agent";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    assert!(
+        !outcome.stderr.contains("does not serve"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_known_program_that_ends_without_its_acp_argument_is_hinted_at() {
+    let world = World::new();
+    let qwen = world.executable(
+        "qwen",
+        "#!/bin/sh\necho 'stdin is not a terminal' >&2\nexit 1\n",
+    );
+    let outcome = Run::new(&["run", "hi"]).agent(&[&qwen]).go().expect(126);
+    let hint = format!("did you mean `{qwen} --acp`?");
+    assert!(outcome.stderr.contains(&hint), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_stray_line_is_shown_once_for_its_kind_and_json_is_not() {
+    let steps = json!([
+        {"line": "Loading 1 of 3"},
+        {"line": "Loading 2 of 3"},
+        {"line": "Loading 3 of 3"},
+        {"line": r#"{"text":"the-body-of-something"#},
+        say("x"),
+        end("end_turn"),
+    ]);
+    let outcome = Run::new(&["run", "hi"])
+        .script(&json!({"session/prompt": [steps]}))
+        .go()
+        .expect(0);
+    assert_eq!(
+        outcome.stderr.matches("Loading").count(),
+        1,
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome.stderr.contains("Loading 1 of 3"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!outcome.stderr.contains("the-body"), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_error_in_a_half_line_of_text_begins_on_a_line_of_its_own() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("half a li"), {"exit": 3}]]}));
+    let path = world.dir.join("output");
+    let file = File::create(&path).unwrap();
+    let mut command = world.acpipe(&["run", "hi", "--", FAKE_AGENT, &script]);
+    command
+        .stdin(Stdio::null())
+        .stderr(file.try_clone().unwrap())
+        .stdout(file);
+    assert_eq!(command.status().unwrap().code(), Some(1));
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "half a li", "{text}");
+    assert!(
+        lines[1].starts_with("acpipe: the agent ended unexpectedly"),
+        "{text}"
+    );
+    assert_eq!(lines.len(), 2, "{text}");
+}
+
+/// The message of a refusal to open a session.
+fn refused(command: Option<&str>, methods: &Value, error: &Value) -> String {
+    let mut s = Server::initialized(&[]);
+    let hello = json!({"protocolVersion": 1, "authMethods": methods});
+    let script = json!({"initialize": [[{"reply": hello}]], "session/new": [[{"error": error}]]});
+    let script = s.world.script(&script);
+    let program = match command {
+        Some(name) => {
+            let text = format!("#!/bin/sh\nexec '{FAKE_AGENT}' '{script}'\n");
+            s.world.executable(name, &text)
+        }
+        None => FAKE_AGENT.to_owned(),
+    };
+    let args = if command.is_some() {
+        json!(["acp"])
+    } else {
+        json!([script])
+    };
+    s.waive("agent/state");
+    s.call("agent/connect", &json!({"command": program, "args": args}));
+    let error = s.call_error("session/ensure", &json!({}));
+    error["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_wanted_sign_in_names_a_command_and_keeps_the_agents_help() {
+    let plain = json!({"code": -32000, "message": "Authentication required"});
+    let helpful = json!({"code": -32000, "message": "Authentication required", "data": {"details": "set FACTORY_API_KEY"}});
+    let agents_own = json!([{"id": "x", "name": "Log in"}]);
+    let in_words = json!([{"id": "x", "name": "Log in", "description": "Run `my-agent login` in the terminal"}]);
+    let terminal = json!([{"id": "x", "name": "Log in", "type": "terminal", "args": ["login"]}]);
+    let cases = [
+        (
+            None,
+            &agents_own,
+            &helpful,
+            "the agent said: Authentication required: set FACTORY_API_KEY",
+        ),
+        (
+            None,
+            &in_words,
+            &plain,
+            "Run `my-agent login` in the terminal",
+        ),
+        (None, &terminal, &plain, "login`"),
+        (Some("kimi"), &agents_own, &plain, "run `kimi login`"),
+    ];
+    for (command, methods, error, says) in cases {
+        let message = refused(command, methods, error);
+        assert!(
+            message.starts_with("auth required") && message.contains(says),
+            "{message}"
+        );
+        assert!(!message.contains("acpipe login"), "{message}");
+        assert_eq!(
+            message.contains("the agent said"),
+            *error == helpful,
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn the_data_of_an_internal_error_is_in_the_message() {
+    let datas = [
+        (
+            json!({"error": "no model is configured"}),
+            "no model is configured",
+        ),
+        (json!({"details": "disk quota"}), "disk quota"),
+        (json!({"message": "bad tool"}), "bad tool"),
+        (
+            json!({"error": {"message": "nested cause"}, "detail": "and this"}),
+            "nested cause: and this",
+        ),
+        (json!("plain words"), "plain words"),
+    ];
+    let runs: Vec<Value> = datas
+        .iter()
+        .map(|(data, _)| json!([{"error": {"code": -32603, "message": "Internal error", "data": data}}]))
+        .collect();
+    let mut s = Server::ready(&json!({"session/prompt": runs}));
+    for (_, words) in &datas {
+        let turn = s.prompt("x");
+        let message = turn.summary["errors"][0]["message"].as_str().unwrap();
+        assert!(
+            message.contains(&format!("Internal error: {words}")),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_run_shows_that_its_prompt_found_no_session() {
+    let world = World::new();
+    let state = world.dir.join("state");
+    // The first process answers; a later one has lost its sessions, and its first prompt finds that out.
+    let answers = json!([say("answer"), end("end_turn"), {"hang": true}]);
+    let gone = json!({"error": {"code": -32002, "message": "no such session"}});
+    let path = world.script(&json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [
+            [{"once": {"mark": world.dir.join("answered"), "steps": answers}}, gone],
+            [say("again"), end("end_turn")],
+        ],
+    }));
+    let go = |text: &str| {
+        let run = Run::new(&["run", "--session", "mine", text]);
+        run.env("ACPIPE_STATE_DIR", state.to_str().unwrap())
+            .agent(&[FAKE_AGENT, &path])
+            .go()
+            .expect(0)
+    };
+    go("one");
+    let second = go("two");
+    assert!(second.stderr.contains("goes on"), "{}", second.stderr);
+    assert!(
+        second
+            .stderr
+            .contains("restarted without the agent's memory (resume:"),
+        "{}",
+        second.stderr
+    );
+    assert_eq!(calls(&second.log, "session/new").len(), 1);
+}
+
+#[test]
+fn ways_that_are_not_offered_are_named_in_the_receipt() {
+    let world = World::new();
+    let path = world.script(&json!({"session/prompt": [[say("answer"), end("end_turn")]]}));
+    let state = world.dir.join("state");
+    let go = |text: &str| {
+        let run = Run::new(&["run", "--session", "mine", text]);
+        run.env("ACPIPE_STATE_DIR", state.to_str().unwrap())
+            .agent(&[FAKE_AGENT, &path])
+            .go()
+            .expect(0)
+    };
+    go("one");
+    let second = go("two").stderr;
+    let named = "(resume: the agent does not offer it; load: the agent does not offer it)";
+    assert!(second.contains(named), "{second}");
+}
+
+#[test]
+fn frames_are_logged_at_trace_without_secrets() {
+    let secret = "hunter-2-and-3";
+    for (level, shown) in [("-vv", false), ("-vvv", true)] {
+        let mut s = Server::launch(World::new(), &[level], Framing::Lines, &[]);
+        s.initialize();
+        let ask = json!({"ask": {"method": "_own/ask", "params": {"key": secret}}});
+        let script = s
+            .world
+            .script(&json!({"session/prompt": [[ask, say("the-answer"), end("end_turn")]]}));
+        let connect = json!({"command": FAKE_AGENT, "args": [script], "env": {"A": secret}});
+        s.call("agent/connect", &connect);
+        s.agent_states(&["starting", "ready"]);
+        s.ensure("default");
+        s.prompt("the-question");
+        let log = s.finish().stderr;
+        for frame in [
+            "acpipe → agent: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"",
+            "agent → acpipe: {",
+            "client → acpipe: session/prompt {",
+            "acpipe → client: {",
+        ] {
+            assert_eq!(log.contains(frame), shown, "{level}: {frame} in {log}");
+        }
+        assert!(!log.contains(secret), "{level}: {log}");
+        assert_eq!(log.contains("[hidden]"), shown, "{level}");
+    }
+}
