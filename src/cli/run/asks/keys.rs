@@ -6,7 +6,7 @@ use crate::proto::wire::{OfferedKind, OfferedOption};
 /// How much of an option's name is shown, in characters.
 const NAME: usize = 200;
 
-/// What is typed for a kind of answer where there is one of it: in short, and as a word.
+/// What is typed for a kind of answer: in short, and as a word.
 fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
     match kind {
         OfferedKind::AllowOnce => Some(("y", "yes")),
@@ -17,7 +17,8 @@ fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Answers and their keys: letters, or numbers for several of a kind.
+/// Answers and their keys: letters, or numbers for several of a kind. Of several that allow or refuse once the first has
+/// the letter too; what holds for ever has to be named.
 #[derive(Debug)]
 pub struct Keys {
     rows: Vec<(String, OfferedOption)>,
@@ -35,9 +36,22 @@ pub struct Chosen<'a> {
 
 impl Keys {
     pub fn new(options: &[OfferedOption]) -> Self {
-        let alone = |kind| options.iter().filter(|o| o.kind == kind).count() == 1;
+        let of = |kind| {
+            options
+                .iter()
+                .enumerate()
+                .filter(move |(_, o)| o.kind == kind)
+        };
+        let has_letter = |n: usize, kind| match kind {
+            OfferedKind::AllowOnce | OfferedKind::RejectOnce => {
+                of(kind).next().is_some_and(|(first, _)| first == n)
+            }
+            OfferedKind::AllowAlways | OfferedKind::RejectAlways | OfferedKind::Unknown => {
+                of(kind).count() == 1
+            }
+        };
         let key = |(n, option): (usize, &OfferedOption)| {
-            let letter = letters(option.kind).filter(|_| alone(option.kind));
+            let letter = letters(option.kind).filter(|_| has_letter(n, option.kind));
             let key = letter.map_or_else(|| (n + 1).to_string(), |(key, _)| key.to_owned());
             (key, option.clone())
         };
@@ -164,7 +178,7 @@ mod tests {
             ),
             (
                 &[RejectOnce, RejectOnce, AllowOnce],
-                "1/2/y",
+                "n/2/y",
                 &[("", "o1"), ("n", "o1"), ("no", "o1"), ("2", "o2")],
             ),
             (
@@ -181,6 +195,17 @@ mod tests {
                 &[Unknown, AllowOnce],
                 "1/y/n",
                 &[("1", "o1"), ("", "-"), ("n", "-"), ("y", "o2")],
+            ),
+            (
+                &[AllowOnce, RejectOnce, AllowAlways, AllowOnce],
+                "y/n/a/4",
+                &[
+                    ("y", "o1"),
+                    ("Y", "o1"),
+                    ("yes", "o1"),
+                    ("4", "o4"),
+                    ("1", "!"),
+                ],
             ),
             (&[], "n", &[("", "-"), ("y", "!")]),
         ];
