@@ -1,6 +1,7 @@
 //! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
 
 mod partial;
+mod shorten;
 mod surrogates;
 mod upto;
 
@@ -8,6 +9,7 @@ pub use partial::partial;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+pub use shorten::shortened;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
