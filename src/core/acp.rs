@@ -14,6 +14,7 @@ mod requests;
 mod shortcut;
 mod stray;
 mod updates;
+mod user_question;
 
 use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart};
 use super::error::{Error, ErrorKind, clip};
@@ -35,6 +36,7 @@ use shortcut::Shortcuts;
 use std::collections::HashMap;
 use stray::Stray;
 use tracing::{debug, warn};
+use user_question::UserQuestion;
 
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub struct Acp {
     shortcuts: Shortcuts,
     /// Lines of its stdout that are no frames, as far as they were reported.
     stray: Stray,
+    /// The questions to the user that were asked as permissions, by the key of their answer.
+    user_questions: Vec<(Box<RawValue>, UserQuestion)>,
 }
 
 /// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
@@ -309,6 +313,17 @@ impl Dialect for Acp {
     }
 
     fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        let asked = self.user_questions.iter();
+        let asked = asked
+            .map(|(key, _)| key.get())
+            .position(|key| key == question.get());
+        if let Some(at) = asked {
+            let (key, asked) = self.user_questions.remove(at);
+            let lines = out.lines(Child::MAIN);
+            rpc::write_result(lines, &key, &asked.response(decision));
+            lines.push(b'\n');
+            return;
+        }
         let outcome = match &decision.choice {
             Some(option) => schema::RequestPermissionOutcome::Selected(
                 schema::SelectedPermissionOutcome::new(option.id.clone()),

@@ -1,5 +1,6 @@
 //! What an agent asks its user, as against what it asks to be allowed: a form, an address to go to, a plan.
 
+pub mod choices;
 mod form;
 
 use crate::proto::wire::{AskedTool, QuestionKind};

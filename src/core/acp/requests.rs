@@ -1,6 +1,7 @@
 //! What an agent asks: permission, its user, files and terminals.
 
 use super::pending::Pending;
+use super::user_question::UserQuestion;
 use super::{Acp, answers, hosting, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
@@ -20,7 +21,7 @@ impl Acp {
 
     /// Hands on what the agent asks; what is not served is refused.
     pub(super) fn request<'a>(
-        &self,
+        &mut self,
         id: &'a RawValue,
         method: &str,
         params: Option<&'a RawValue>,
@@ -35,7 +36,8 @@ impl Acp {
             return;
         }
         let event = match method {
-            "session/request_permission" => permission(id, params)
+            "session/request_permission" => self
+                .permission(id, params)
                 .map(|question| AgentEvent::Permission(Box::new(question)))
                 .ok_or("session/request_permission needs sessionId and toolCall.toolCallId"),
             "elicitation/create" if self.offer.questions => self
@@ -65,6 +67,20 @@ impl Acp {
             Ok(event) => events.push(event),
             Err(why) => refuse(id, rpc::code::INVALID_PARAMS, why, out),
         }
+    }
+
+    /// Reads a permission question, and what it asks of the user beside a permission.
+    fn permission<'a>(
+        &mut self,
+        id: &'a RawValue,
+        params: Option<&'a RawValue>,
+    ) -> Option<Permission<'a>> {
+        let mut permission = permission(id, params)?;
+        if let Some((asked, form)) = UserQuestion::of(&permission.tool, &permission.options) {
+            self.user_questions.push((id.to_owned(), asked));
+            permission.form = Some(form);
+        }
+        Some(permission)
     }
 }
 

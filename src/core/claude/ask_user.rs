@@ -1,7 +1,7 @@
-//! `AskUserQuestion`: its questions as a form, and what was filled in as the CLI wants it. Fields are named as
-//! claude-agent-acp names them, so that a client needs no second way to show them.
+//! `AskUserQuestion`: its questions as a form, and what was filled in as the CLI wants it.
 
 use crate::core::inquiry::Inquiry;
+use crate::core::inquiry::choices::{self, Answer};
 use crate::proto::json::{Members, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -14,105 +14,36 @@ fn questions(input: &RawValue) -> Vec<Value> {
     let Value::Array(mut questions) = value(input)["questions"].take() else {
         return Vec::new();
     };
-    questions.retain(|question| {
-        let options = question["options"].as_array();
-        question["question"].is_string() && options.is_some_and(|options| !options.is_empty())
-    });
+    questions.retain(choices::is_question);
     questions
-}
-
-fn is_multiple(question: &Value) -> bool {
-    question["multiSelect"] == true
 }
 
 /// The form that asks them; `None` where there is nothing to ask.
 pub fn form(input: &RawValue) -> Option<Inquiry> {
-    let questions = questions(input);
-    let (first, more) = questions.split_first()?;
-    let mut properties = Map::new();
-    for (n, question) in questions.iter().enumerate() {
-        let mut field = json!({ "title": question["header"] });
-        if !more.is_empty() {
-            field["description"] = question["question"].clone();
-        }
-        let options = question["options"].as_array().into_iter().flatten();
-        let options: Value = options.filter_map(option).collect();
-        if is_multiple(question) {
-            field["type"] = "array".into();
-            field["items"] = json!({ "anyOf": options });
-        } else {
-            field["type"] = "string".into();
-            field["oneOf"] = options;
-        }
-        properties.insert(chosen(n), field);
-        let own = if is_multiple(question) {
-            "An answer of your own, beside what is chosen above"
-        } else {
-            "An answer of your own, or a note to what is chosen above"
-        };
-        let own = json!({ "type": "string", "title": "Other", "description": own });
-        properties.insert(written(n), own);
-    }
-    let message = match first["question"].as_str() {
-        Some(question) if more.is_empty() => question,
-        _ => "Please answer these questions.",
-    };
-    let schema = json!({ "type": "object", "properties": properties });
-    Some(Inquiry::form(message.to_owned(), schema))
-}
-
-/// An answer that can be chosen, as ACP's forms have it; what is to be seen beside it under the name that the adapter has
-/// for it.
-fn option(option: &Value) -> Option<Value> {
-    let label = option["label"].as_str()?;
-    let mut choice = json!({ "const": label, "title": label });
-    if option["description"].is_string() {
-        choice["description"] = option["description"].clone();
-    }
-    if option["preview"].is_string() {
-        choice["_meta"] =
-            json!({ "_claude/askUserQuestionOption": { "preview": option["preview"] } });
-    }
-    Some(choice)
-}
-
-fn chosen(n: usize) -> String {
-    format!("question_{n}")
-}
-
-fn written(n: usize) -> String {
-    format!("question_{n}_custom")
+    choices::form(&questions(input))
 }
 
 /// The input with the answers; `None` where nothing was answered.
 pub fn answered(input: &RawValue, content: &RawValue) -> Option<Box<RawValue>> {
-    let content = value(content);
+    let questions = questions(input);
     let (mut answers, mut notes) = (Map::new(), Map::new());
-    for (n, question) in questions(input).iter().enumerate() {
-        let Some(asked) = question["question"].as_str() else {
+    for (n, answer) in choices::answers(&questions, &value(content)) {
+        let Some(asked) = questions[n]["question"].as_str() else {
             continue;
         };
-        let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned());
-        let own = text(&content[written(n)]).filter(|own| !own.is_empty());
-        let choice = &content[chosen(n)];
-        let answer = if is_multiple(question) {
-            let choices = choice.as_array().into_iter().flatten();
-            let all = choices.filter_map(text).chain(own);
-            let all: Vec<String> = all.map(quoted).collect();
-            Some(all.join(", ")).filter(|all| !all.is_empty())
-        } else {
-            match (choice.as_str(), own) {
-                (Some(choice), Some(own)) => {
-                    notes.insert(asked.to_owned(), json!({ "notes": own }));
-                    Some(choice.to_owned())
+        let answer = match answer {
+            Answer::One(answer, note) => {
+                if let Some(note) = note {
+                    notes.insert(asked.to_owned(), json!({ "notes": note }));
                 }
-                (Some(choice), None) => Some(choice.to_owned()),
-                (None, own) => own,
+                answer
+            }
+            Answer::Some(all) => {
+                let all: Vec<String> = all.into_iter().map(quoted).collect();
+                all.join(", ")
             }
         };
-        if let Some(answer) = answer {
-            answers.insert(asked.to_owned(), answer.into());
-        }
+        answers.insert(asked.to_owned(), answer.into());
     }
     if answers.is_empty() {
         return None;

@@ -1,0 +1,217 @@
+//! Questions to the user that an agent asks as a permission: "allowed" alone is no answer to them, and no policy answers
+//! them in the user's place.
+//!
+//! [`READERS`] says how agents mark such a question, where its questions are, and which field of the response takes the
+//! answers.
+
+use crate::core::event::{PermissionOption, ToolUpdate};
+use crate::core::inquiry::Inquiry;
+use crate::core::inquiry::choices::{self, Answer};
+use crate::core::permit::{Decision, choose};
+use crate::proto::json::value;
+use serde_json::{Map, Value, json};
+
+/// How an agent asks its user by `session/request_permission`.
+#[derive(Debug)]
+struct Reader {
+    /// The field of the tool call that marks the question, as a JSON pointer, and its value.
+    mark: (&'static str, &'static str),
+    /// Where the tool call has the list of questions; the first that is there counts.
+    questions: &'static [&'static str],
+    /// The field of the response that takes the answers: an object of texts by the place of their question.
+    answers: &'static str,
+}
+
+const READERS: &[Reader] = &[
+    // Qwen Code: `ask_user_question`. It takes several answers to a question as one text, with commas.
+    Reader {
+        mark: ("/_meta/qwenInteractionKind", "user_question"),
+        questions: &["/_meta/qwenQuestions", "/rawInput/questions"],
+        answers: "answers",
+    },
+];
+
+/// What the answer to such a question needs to know.
+#[derive(Debug)]
+pub struct UserQuestion {
+    reader: &'static Reader,
+    /// The questions that can be asked, each with its place among all.
+    asked: Vec<(usize, Value)>,
+    /// The option that is the answer where nothing was answered.
+    declined: Option<PermissionOption>,
+}
+
+impl UserQuestion {
+    /// Reads one with the form that asks it; `None` where the call is a permission question like others.
+    #[must_use]
+    pub fn of(tool: &ToolUpdate<'_>, options: &[PermissionOption]) -> Option<(Self, Inquiry)> {
+        let meta = value(tool.meta?);
+        let marked = |reader: &&Reader| {
+            let (at, mark) = reader.mark;
+            let at = at.strip_prefix("/_meta");
+            at.and_then(|at| meta.pointer(at))
+                .is_some_and(|said| said == mark)
+        };
+        let reader = READERS.iter().find(marked)?;
+        let input = tool.input.as_deref().map(value);
+        let call = json!({ "_meta": meta, "rawInput": input });
+        let mut lists = reader
+            .questions
+            .iter()
+            .filter_map(|at| call.pointer(at)?.as_array());
+        let all = lists.next().into_iter().flatten().enumerate();
+        let asked = all.filter(|(_, question)| choices::is_question(question));
+        let asked: Vec<(usize, Value)> = asked.map(|(n, question)| (n, question.clone())).collect();
+        let questions: Vec<Value> = asked.iter().map(|(_, question)| question.clone()).collect();
+        // What asks nothing that can be read is a question all the same.
+        let unread = || {
+            let title = tool.title.as_deref().unwrap_or("The agent asks something");
+            Inquiry::form(
+                title.to_owned(),
+                json!({ "type": "object", "properties": {} }),
+            )
+        };
+        let form = choices::form(&questions).unwrap_or_else(unread);
+        let question = Self {
+            reader,
+            asked,
+            declined: choose(false, false, options).cloned(),
+        };
+        Some((question, form))
+    }
+
+    /// The response to the question: the chosen option with the answers, or a refusal where there are none.
+    #[must_use]
+    pub fn response(&self, decision: &Decision) -> Value {
+        let answers = self.answers(decision);
+        let choice = match &decision.choice {
+            Some(option) if answers.is_none() && !option.kind.refuses() => self.declined.as_ref(),
+            choice => choice.as_ref(),
+        };
+        let outcome = match choice {
+            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        let mut response = json!({ "outcome": outcome });
+        if let Some(answers) = answers {
+            response[self.reader.answers] = answers.into();
+        }
+        response
+    }
+
+    fn answers(&self, decision: &Decision) -> Option<Map<String, Value>> {
+        let content = decision
+            .content
+            .as_deref()
+            .filter(|_| decision.approved())?;
+        let questions: Vec<Value> = self
+            .asked
+            .iter()
+            .map(|(_, question)| question.clone())
+            .collect();
+        let text = |answer| match answer {
+            Answer::One(answer, None) => answer,
+            Answer::One(answer, Some(note)) => format!("{answer} ({note})"),
+            Answer::Some(all) => all.join(", "),
+        };
+        let answers = choices::answers(&questions, &value(content)).into_iter();
+        let answers = answers.map(|(n, answer)| (self.asked[n].0.to_string(), text(answer).into()));
+        let answers: Map<String, Value> = answers.collect();
+        (!answers.is_empty()).then_some(answers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::OptionKind;
+    use crate::core::permit::By;
+    use crate::proto::json::to_raw;
+    use serde_json::value::RawValue;
+
+    fn options() -> Vec<PermissionOption> {
+        let option = |id: &str, kind| PermissionOption {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            kind,
+        };
+        vec![
+            option("proceed_once", OptionKind::AllowOnce),
+            option("cancel", OptionKind::RejectOnce),
+        ]
+    }
+
+    fn question(meta: &RawValue) -> Option<(UserQuestion, Inquiry)> {
+        let tool = ToolUpdate {
+            title: Some("Ask user 2 questions".into()),
+            meta: Some(meta),
+            ..ToolUpdate::default()
+        };
+        UserQuestion::of(&tool, &options())
+    }
+
+    fn colours() -> Box<RawValue> {
+        let colour = json!({"question": "Which colour?", "header": "Colour",
+            "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]});
+        let sizes = json!({"question": "Which sizes?", "header": "Sizes", "multiSelect": true,
+            "options": [{"label": "small", "description": ""}, {"label": "large", "description": ""}]});
+        to_raw(
+            &json!({"toolName": "ask_user_question", "qwenInteractionKind": "user_question",
+            "qwenQuestions": [colour, {"question": 7}, sizes]}),
+        )
+    }
+
+    #[test]
+    fn answers_have_the_places_of_their_questions() {
+        let meta = colours();
+        let (question, form) = question(&meta).unwrap();
+        let schema = form.schema.unwrap();
+        assert_eq!(
+            schema["properties"]["question_0"]["oneOf"][1]["const"],
+            "blue"
+        );
+        assert_eq!(schema["properties"]["question_1"]["type"], "array");
+        let content = json!({"question_0": "blue", "question_0_custom": "dark",
+            "question_1": ["small", "large"]});
+        let decision = Decision {
+            content: Some(to_raw(&content)),
+            ..Decision::of(true, false, &options(), By::Client)
+        };
+        let want = json!({"outcome": {"outcome": "selected", "optionId": "proceed_once"},
+            "answers": {"0": "blue (dark)", "2": "small, large"}});
+        assert_eq!(question.response(&decision), want);
+    }
+
+    #[test]
+    fn nothing_is_submitted_where_nothing_is_answered() {
+        let meta = colours();
+        let (question, _) = question(&meta).unwrap();
+        let refused = json!({"outcome": {"outcome": "selected", "optionId": "cancel"}});
+        for decision in [
+            Decision::of(true, false, &options(), By::Policy("r".into())),
+            Decision::of(false, false, &options(), By::Client),
+            Decision {
+                content: Some(to_raw(&json!({}))),
+                ..Decision::of(true, false, &options(), By::Client)
+            },
+        ] {
+            assert_eq!(question.response(&decision), refused);
+        }
+        let cancelled = question.response(&Decision::cancelled(By::Cancel));
+        assert_eq!(cancelled, json!({"outcome": {"outcome": "cancelled"}}));
+    }
+
+    #[test]
+    fn a_question_without_readable_questions_is_one_all_the_same() {
+        let meta = to_raw(&json!({"qwenInteractionKind": "user_question", "qwenQuestions": 7}));
+        let (_, form) = question(&meta).unwrap();
+        assert_eq!(form.message, "Ask user 2 questions");
+        for meta in [
+            json!({}),
+            json!({"qwenInteractionKind": "plan"}),
+            json!(null),
+        ] {
+            assert!(question(&to_raw(&meta)).is_none(), "{meta}");
+        }
+    }
+}
