@@ -4,6 +4,7 @@
 //! rules that fit, deny goes before ask, and ask before allow; where none fits the mode or preset holds.
 
 mod command;
+mod derived;
 mod input;
 mod line;
 mod listed;
@@ -98,6 +99,8 @@ pub struct Verdict {
     pub by: String,
     /// Whether it was a rule of the user's, and not what holds where none fits.
     pub is_explicit: bool,
+    /// Whether what was read of the subject is enough for it. Else it follows from what may be meant.
+    pub is_certain: bool,
 }
 
 /// Rules, and what holds beyond them.
@@ -122,6 +125,10 @@ impl From<Mode> for Policy {
         }
     }
 }
+
+/// Why a rule holds that may be meant.
+const UNREADABLE: &str = "the call cannot be read";
+const PARTLY_READ: &str = ", since not all of the call can be read";
 
 /// Lists of tools: `(label, entries, effect)`.
 type List<'a> = (&'a str, &'a [String], Effect);
@@ -222,37 +229,108 @@ impl Policy {
         self.judge_in(subject, &SessionOptions::default())
     }
 
-    /// What it says of a subject in a session with such options: their lists of tools are rules, too.
+    /// What it says of a subject in a session with such options: their lists of tools are rules, too. Of a subject that
+    /// stands for several calls the strongest verdict holds.
     #[must_use]
     pub fn judge_in(&self, subject: &Subject, options: &SessionOptions) -> Verdict {
-        let line = subject.command.as_deref().map(Line::of);
         let own = self.rules_of(options);
+        let mut parts = subject.parts.iter().map(|part| self.judge_one(part, &own));
+        let Some(first) = parts.next() else {
+            return self.judge_one(subject, &own);
+        };
+        let stronger = |strongest: Verdict, next: Verdict| {
+            if next.effect > strongest.effect {
+                next
+            } else {
+                strongest
+            }
+        };
+        parts.fold(first, stronger)
+    }
+
+    fn judge_one(&self, subject: &Subject, own: &[Rule]) -> Verdict {
+        let verdict = self.judge_read(subject, own);
+        if !subject.opaque {
+            return verdict;
+        }
+        // Nothing is known of it: whatever a rule refuses or asks about may be what it does.
+        match self.strongest(own, |_| true) {
+            Some(rule) if rule.effect > verdict.effect => Verdict {
+                effect: rule.effect,
+                by: format!("{}, since {UNREADABLE}", rule.label),
+                is_explicit: true,
+                is_certain: false,
+            },
+            _ => verdict,
+        }
+    }
+
+    /// The first of the strongest rules that fit.
+    fn strongest<'a>(&'a self, own: &'a [Rule], fits: impl Fn(&Rule) -> bool) -> Option<&'a Rule> {
         let mut strongest: Option<&Rule> = None;
-        for rule in self.rules.iter().chain(&own) {
-            if strongest.is_none_or(|s| rule.effect > s.effect) && rule.fits(subject, line.as_ref())
-            {
+        for rule in self.rules.iter().chain(own) {
+            if strongest.is_none_or(|s| rule.effect > s.effect) && fits(rule) {
                 strongest = Some(rule);
             }
         }
-        if let Some(rule) = strongest {
+        strongest
+    }
+
+    /// What follows from what could be read.
+    fn judge_read(&self, subject: &Subject, own: &[Rule]) -> Verdict {
+        let line = subject.command.as_deref().map(Line::of);
+        if let Some(rule) = self.strongest(own, |rule| rule.fits(subject, line.as_ref())) {
+            let fits_whole = || {
+                let whole = Subject {
+                    unread: false,
+                    ..subject.clone()
+                };
+                rule.fits(&whole, line.as_ref())
+            };
+            let is_certain = !subject.unread || fits_whole();
+            let since = if is_certain { "" } else { PARTLY_READ };
             return Verdict {
                 effect: rule.effect,
-                by: rule.label.clone(),
+                by: format!("{}{since}", rule.label),
                 is_explicit: true,
+                is_certain,
             };
         }
-        match self.preset {
-            Some(preset) => Verdict {
-                effect: preset.judge(subject),
-                by: format!("preset {:?}", preset.name),
-                is_explicit: false,
-            },
-            None => Verdict {
-                effect: self.mode.judge(subject),
-                by: format!("permissions {:?}", self.mode.name()),
-                is_explicit: false,
-            },
+        let (effect, by, is_certain) = if let Some(preset) = self.preset {
+            let (effect, is_certain) = preset.judge(subject);
+            let since = if is_certain {
+                String::new()
+            } else {
+                format!(", since {UNREADABLE}")
+            };
+            let by = format!("preset {:?}{since}", preset.name);
+            (effect, by, is_certain)
+        } else {
+            let by = format!("permissions {:?}", self.mode.name());
+            (self.mode.judge(subject), by, true)
+        };
+        Verdict {
+            effect,
+            by,
+            is_explicit: false,
+            is_certain,
         }
+    }
+
+    /// Whether there is anything that the client would be asked about.
+    #[must_use]
+    pub fn may_ask(&self, options: &SessionOptions) -> bool {
+        let own = self.rules_of(options);
+        let by_rule = self
+            .rules
+            .iter()
+            .chain(&own)
+            .any(|rule| rule.effect == Effect::Ask);
+        by_rule
+            || match self.preset {
+                Some(preset) => preset.may_ask(),
+                None => matches!(self.mode, Mode::Ask | Mode::Reads),
+            }
     }
 
     /// The rules that the lists of a session are.

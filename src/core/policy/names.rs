@@ -31,6 +31,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("shell", "execute"),
     ("update_plan", "think"),
     // Kimi, Mistral Vibe
+    ("FetchURL", "fetch"),
+    ("ReadFile", "read"),
+    ("ReadMediaFile", "read"),
+    ("SearchWeb", "fetch"),
     ("SetTodoList", "think"),
     ("StrReplaceFile", "edit"),
     ("WriteFile", "edit"),

@@ -72,17 +72,38 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    pub(super) fn judge(&self, subject: &Subject) -> Effect {
+    /// What it says of a subject, and whether enough of that could be read.
+    pub(super) fn judge(&self, subject: &Subject) -> (Effect, bool) {
         let name = subject.name.as_deref();
         let of_tool = self.tools.iter().find(|(tool, _)| name == Some(tool));
-        let of_kind = || {
-            self.kinds
-                .iter()
-                .find(|(kinds, _)| kinds.contains(&subject.kind.as_str()))
+        let effect = of_tool.map_or_else(|| self.of_kind(&subject.kind), |(_, effect)| *effect);
+        // A kind that was read from prose is no reason to allow more than without one.
+        let effect = if subject.derived {
+            effect.max(self.of_kind("other"))
+        } else {
+            effect
         };
-        let of_tool = of_tool.map(|(_, effect)| *effect);
-        of_tool
-            .or_else(|| of_kind().map(|(_, effect)| *effect))
-            .unwrap_or(self.rest)
+        let strongest = self.effects().max().unwrap_or(effect);
+        if subject.opaque && strongest > effect {
+            return (strongest, false);
+        }
+        (effect, true)
+    }
+
+    /// Whether it asks about anything.
+    pub(super) fn may_ask(&self) -> bool {
+        self.effects().any(|effect| effect == Ask)
+    }
+
+    fn of_kind(&self, kind: &str) -> Effect {
+        let mut kinds = self.kinds.iter();
+        let found = kinds.find(|(kinds, _)| kinds.contains(&kind));
+        found.map_or(self.rest, |(_, effect)| *effect)
+    }
+
+    fn effects(&self) -> impl Iterator<Item = Effect> {
+        let kinds = self.kinds.iter().map(|(_, effect)| *effect);
+        let tools = self.tools.iter().map(|(_, effect)| *effect);
+        kinds.chain(tools).chain([self.rest])
     }
 }

@@ -142,8 +142,14 @@ impl Rule {
             return false;
         }
         let title = subject.title.as_deref().unwrap_or_default();
-        (self.kinds.is_empty() || self.kinds.contains(&subject.kind))
-            && (self.tools.is_empty() || self.tools.iter().any(|tool| tool.fits(subject, allows)))
+        // A kind that was read from prose is enough to allow only what the rule names besides.
+        let has_kind = !(allows && subject.derived) || by_detail;
+        let on_tool = |tool: &ToolPattern| tool.fits(subject, allows, has_kind);
+        let has = |kind: &str| self.kinds.iter().any(|known| known == kind);
+        // The agent itself declared none: to refuse, it is of no kind as well.
+        let is_other = !allows && subject.derived && has("other");
+        (self.kinds.is_empty() || has_kind && has(&subject.kind) || is_other)
+            && (self.tools.is_empty() || self.tools.iter().any(on_tool))
             && (self.titles.is_empty() || self.titles.iter().any(|pattern| wild(pattern, title)))
             && (self.paths.is_empty() || on_paths())
             && (self.commands.is_empty()
@@ -153,17 +159,20 @@ impl Rule {
 }
 
 impl ToolPattern {
-    fn fits(&self, subject: &Subject, allows: bool) -> bool {
+    fn fits(&self, subject: &Subject, allows: bool, has_kind: bool) -> bool {
         let stands_for = names::stands_for(&self.name);
-        let by_kind = stands_for.is_some_and(|kind| kind == subject.kind);
+        let is_kind = |kind| kind == subject.kind || !allows && subject.derived && kind == "other";
+        let by_kind = has_kind && stands_for.is_some_and(is_kind);
         let is_kind = names::KINDS.contains(&self.name.as_str());
         // Codex calls a command a reading one where it looks like that.
         let is_more = allows && subject.command.is_some() && subject.kind != "execute";
-        let Some(name) = subject.name.as_deref() else {
-            // Many agents tell the kind alone.
-            return by_kind && (is_kind || !is_more) || self.name == "*";
-        };
         let pattern = self.name.to_ascii_lowercase();
+        let Some(name) = subject.name.as_deref() else {
+            // Many agents tell the kind alone, and some the name in the title.
+            let said = subject.said_name.as_deref().filter(|_| !allows);
+            let said = said.is_some_and(|said| wild(&pattern, &said.to_ascii_lowercase()));
+            return by_kind && (is_kind || !is_more) || self.name == "*" || said;
+        };
         let name = name.to_ascii_lowercase();
         let of_server = match names::mcp(&pattern) {
             Some((_, "")) => wild(&format!("{pattern}__*"), &name),

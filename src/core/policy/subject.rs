@@ -1,5 +1,6 @@
 //! What a policy is asked about, in words that all agents share.
 
+use super::derived::{Derived, is_runner};
 use super::input::{Found, Words};
 use super::line::Line;
 use super::names;
@@ -9,6 +10,10 @@ use std::collections::HashSet;
 
 /// Something that an agent wants to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each limits what rules can conclude in its own way"
+)]
 pub struct Subject {
     /// The kind of tool, by ACP's names: `read`, `edit`, `execute` … `other` where it is not known.
     pub kind: String,
@@ -26,6 +31,18 @@ pub struct Subject {
     pub unclear: bool,
     /// Whether it may name more than could be read, so that rules that refuse by a path or a command fit.
     pub unread: bool,
+    /// Whether the kind was read from prose, so that no rule can allow it by the kind alone.
+    pub derived: bool,
+    /// The tool's name in the title: rules that refuse look at it where the agent gives no other.
+    pub said_name: Option<String>,
+    /// Whether it cannot be read at all: no kind, no name, no input, no path, no command. Any rule that refuses or
+    /// asks may mean it.
+    pub opaque: bool,
+    /// Ids of the calls that it stands for, in the order of `parts`.
+    pub calls: Vec<String>,
+    /// The calls that it stands for, where the agent asks about them by a call that is none of them. All have to be
+    /// allowed.
+    pub parts: Vec<Subject>,
 }
 
 /// What is known of a tool call.
@@ -61,64 +78,184 @@ impl Subject {
     /// A tool call of a session that works in `cwd`.
     #[must_use]
     pub fn of_tool(tool: &Tool<'_>, cwd: &str) -> Self {
-        let told = tool.kind.filter(|kind| *kind != "other");
-        let name = tool.name.filter(|name| !names::is_kind_or_served(name));
-        let kind = told.or_else(|| names::kind(name?)).unwrap_or("other");
-        let found = Found::of(
-            [tool.input, tool.locations, tool.content]
-                .into_iter()
-                .flatten(),
-        );
+        Self::of_tools(&[tool], cwd)
+    }
+
+    /// The same of a call that was described more than once. Of names and kinds the first counts, of all else
+    /// everything.
+    #[must_use]
+    pub fn of_tools(tools: &[&Tool<'_>], cwd: &str) -> Self {
+        let mut declared = tools.iter().filter_map(|tool| tool.kind);
+        let declared = declared.find(|kind| *kind != "other");
+        let mut names = tools.iter().filter_map(|tool| tool.name);
+        let name = names.find(|name| !names::is_kind_or_served(name));
+        let titles: Vec<&str> = tools.iter().filter_map(|tool| tool.title).collect();
+        let mut raws: Vec<&RawValue> = Vec::new();
+        for raw in tools
+            .iter()
+            .flat_map(|tool| [tool.input, tool.locations, tool.content])
+        {
+            raws.extend(raw.filter(|raw| !raws.iter().any(|known| known.get() == raw.get())));
+        }
+        let found = Found::of(raws);
+        let has_input = tools.iter().filter_map(|tool| tool.input).any(is_filled);
+        let kind = declared.or_else(|| names::kind(name?));
         let mut subject = Self {
-            kind: kind.to_owned(),
+            kind: kind.unwrap_or("other").to_owned(),
             name: name.map(str::to_owned),
-            title: tool.title.map(str::to_owned),
+            title: titles.first().map(|title| (*title).to_owned()),
             cwd: cwd.to_owned(),
             unclear: !found.whole,
             unread: found.unread,
             ..Self::default()
         };
-        for words in found.commands {
-            match words {
-                Words::Line(line) => subject.add_line(&line),
-                Words::Arguments(words) => subject.add_arguments(&words),
-            }
+        let mut facts = vec![found];
+        let is_known = |facts: &[Found]| {
+            let known = |found: &Found| !found.commands.is_empty() || !found.paths.is_empty();
+            facts.iter().any(known)
+        };
+        if name.is_none() && (kind.is_none() || !is_known(&facts)) {
+            subject.derive(tools, &titles, kind, has_input, &mut facts);
         }
         // Gemini tells the command in the title alone; where there is an input, a title may be any words.
-        if let (None, "execute", Some(title)) = (&subject.command, kind, tool.title) {
+        if let (Some("execute"), Some(title)) = (kind, titles.first())
+            && facts.iter().all(|found| found.commands.is_empty())
+            && !is_runner(title)
+        {
             subject.add_line(title);
-            let told = tool
-                .input
-                .is_some_and(|input| !matches!(input.get(), "{}" | "null"));
-            subject.unclear |= told || title.ends_with('…') || title.ends_with("...");
+            let is_cut = title.ends_with('…') || title.ends_with("...");
+            subject.unclear |= has_input || is_cut;
+            subject.unread |= is_cut || has_input && name.is_none();
         }
-        let mut bases: Vec<String> = if subject.command.is_some() {
-            found.directories
-        } else {
-            Vec::new()
-        };
-        for directory in &bases {
-            subject.add_path(directory, cwd);
-        }
-        subject.unread |= bases.len() > BASES;
-        bases.truncate(BASES);
-        let files = subject.command.as_deref().map(|line| Line::of(line).files);
-        for path in found.paths.into_iter().chain(files.into_iter().flatten()) {
-            subject.add_path(&path, cwd);
-            for base in &bases {
-                let base = normal(base, cwd).path;
-                subject.add_path(&path, &base);
-            }
-        }
+        subject.add_facts(facts, cwd);
+        subject.note_what_is_missing(has_input);
         subject.unclear |= subject.unread;
         subject.keep_each_once();
         subject
     }
 
+    /// What stands for these calls; as a whole it is about all that they are about.
+    #[must_use]
+    pub fn standing_for(mut self, parts: Vec<(String, Self)>) -> Self {
+        let own = !self.opaque;
+        let before = own.then(|| Self {
+            calls: Vec::new(),
+            ..self.clone()
+        });
+        for (call, part) in parts {
+            if let Some(command) = &part.command {
+                self.add_line(command);
+            }
+            self.paths.extend(part.paths.iter().cloned());
+            if self.kind == "other" && self.parts.is_empty() {
+                self.kind.clone_from(&part.kind);
+            } else if self.kind != part.kind {
+                "other".clone_into(&mut self.kind);
+            }
+            self.calls.push(call);
+            self.parts.push(part);
+        }
+        self.parts.extend(before);
+        self.opaque &= self.parts.is_empty();
+        self.keep_each_once();
+        self
+    }
+
     /// Whether it changes nothing, as its kind has it; what a command does nobody knows.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        self.command.is_none() && matches!(self.kind.as_str(), "read" | "search" | "think")
+        !self.derived
+            && self.command.is_none()
+            && matches!(self.kind.as_str(), "read" | "search" | "think")
+    }
+
+    /// Adds the facts that titles and texts have where the agent gives no others.
+    fn derive(
+        &mut self,
+        tools: &[&Tool<'_>],
+        titles: &[&str],
+        kind: Option<&str>,
+        has_input: bool,
+        facts: &mut Vec<Found>,
+    ) {
+        let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
+        let derived = Derived::of(titles, &content, kind);
+        self.said_name = derived.name;
+        self.opaque = !derived.says;
+        if kind.is_none()
+            && let Some(kind) = derived.kind
+        {
+            kind.clone_into(&mut self.kind);
+            self.derived = true;
+        }
+        let is_known = |get: fn(&Found) -> bool| facts.iter().any(get);
+        let (has_command, has_path) = (
+            is_known(|found| !found.commands.is_empty()),
+            is_known(|found| !found.paths.is_empty()),
+        );
+        let commands = if has_command {
+            Vec::new()
+        } else {
+            derived.commands
+        };
+        let paths = if has_path { Vec::new() } else { derived.paths };
+        if let Some(arguments) = derived.arguments.filter(|_| !has_command && !has_path) {
+            facts.push(arguments);
+        }
+        let is_new = !commands.is_empty() || !paths.is_empty();
+        // An input that was not understood may say more.
+        self.unclear |= is_new && (!derived.whole || has_input);
+        self.unread |= derived.cut && !has_command && !has_path;
+        facts.push(Found {
+            commands: commands.into_iter().map(Words::Line).collect(),
+            paths,
+            whole: true,
+            ..Found::default()
+        });
+    }
+
+    fn add_facts(&mut self, facts: Vec<Found>, cwd: &str) {
+        let (mut bases, mut paths) = (Vec::new(), Vec::new());
+        for found in facts {
+            for words in found.commands {
+                match words {
+                    Words::Line(line) => self.add_line(&line),
+                    Words::Arguments(words) => self.add_arguments(&words),
+                }
+            }
+            bases.extend(found.directories);
+            paths.extend(found.paths);
+        }
+        if self.command.is_none() {
+            bases.clear();
+        }
+        for directory in &bases {
+            self.add_path(directory, cwd);
+        }
+        self.unread |= bases.len() > BASES;
+        bases.truncate(BASES);
+        let files = self.command.as_deref().map(|line| Line::of(line).files);
+        for path in paths.into_iter().chain(files.into_iter().flatten()) {
+            self.add_path(&path, cwd);
+            for base in &bases {
+                let base = normal(base, cwd).path;
+                self.add_path(&path, &base);
+            }
+        }
+    }
+
+    /// A tool that runs a command or changes a file, and names none: there is one that could not be read.
+    fn note_what_is_missing(&mut self, has_input: bool) {
+        let has_none = self.command.is_none() && self.paths.is_empty();
+        let is_named = self.name.is_some();
+        self.unread |= match self.kind.as_str() {
+            "execute" => self.command.is_none() && !(is_named && has_input),
+            "edit" | "delete" | "move" => has_none,
+            "read" => has_none && !has_input,
+            _ => false,
+        };
+        let is_kind_known = self.kind != "other" && !self.derived;
+        self.opaque &= has_none && !is_named && !has_input && !is_kind_known;
     }
 
     fn add_path(&mut self, path: &str, base: &str) {
@@ -157,6 +294,11 @@ impl Subject {
         self.unclear |= line.is_none();
         self.add_line(&line.unwrap_or_else(|| words.join(" ")));
     }
+}
+
+/// Whether an input says anything.
+fn is_filled(input: &RawValue) -> bool {
+    !matches!(input.get(), "{}" | "[]" | "null" | "\"\"")
 }
 
 /// The script that one of the system's shells is given on its command line, where that is all it is given.

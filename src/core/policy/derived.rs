@@ -1,0 +1,368 @@
+//! Facts about a tool call that are read from prose: the title, and the text that is shown with it.
+//!
+//! Some agents name neither a kind nor an input in a permission question. Their titles have known forms
+//! (`Shell: echo hi`, `Bash(echo hi)`), and their texts quote what is about to happen (``Run command `echo hi` ``) or are
+//! the tool's arguments as JSON. Prose can be cut, and a model may have written it: it is a reason to refuse or to ask.
+//! It is a reason to allow only where two sources agree, or where the arguments are there as JSON.
+
+use super::input::Found;
+use super::names;
+use crate::proto::json::{Members, prefix, raw_object, text};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The most of a text that is searched for quotes, in bytes.
+const SEARCHED: usize = 16 << 10;
+
+/// The most quotes that are read.
+const QUOTES: usize = 64;
+
+/// The words of titles before a command that are no names of tools.
+const RUNS: &[&str] = &[
+    "command",
+    "execute",
+    "run",
+    "running",
+    "run command",
+    "terminal",
+];
+
+/// The words before a quote in a text, and the kind of tool that they stand for.
+const VERBS: &[(&str, &str)] = &[
+    ("command", "execute"),
+    ("execute", "execute"),
+    ("executing", "execute"),
+    ("run", "execute"),
+    ("running", "execute"),
+    ("append", "edit"),
+    ("create", "edit"),
+    ("edit", "edit"),
+    ("modify", "edit"),
+    ("overwrite", "edit"),
+    ("replace", "edit"),
+    ("update", "edit"),
+    ("write", "edit"),
+    ("open", "read"),
+    ("read", "read"),
+    ("view", "read"),
+    ("delete", "delete"),
+    ("remove", "delete"),
+    ("move", "move"),
+    ("rename", "move"),
+    ("fetch", "fetch"),
+];
+
+/// The facts that were read.
+#[derive(Debug, Default)]
+pub struct Derived {
+    pub kind: Option<&'static str>,
+    /// The tool's name in the title.
+    pub name: Option<String>,
+    /// The facts of arguments that are shown as JSON.
+    pub arguments: Option<Found>,
+    pub commands: Vec<String>,
+    pub paths: Vec<String>,
+    /// Whether anything says what the call does: an argument in the title, a quote behind a verb, arguments as JSON.
+    pub says: bool,
+    /// Whether the facts are complete: the arguments were readable, or title and text agree.
+    pub whole: bool,
+    /// Whether a part was cut off, so that there may be anything.
+    pub cut: bool,
+}
+
+/// Text in backticks, and the kind of tool that the words before it stand for.
+#[derive(Debug)]
+struct Quote {
+    text: String,
+    kind: Option<&'static str>,
+}
+
+impl Derived {
+    /// Reads titles and texts of a call; `declared` is the kind that the agent declared, if it did.
+    #[must_use]
+    pub fn of(titles: &[&str], content: &[&RawValue], declared: Option<&str>) -> Self {
+        let texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
+        // A command may be the name of a tool: `ls`.
+        let is_meant = |form: &Form<'_>| match (declared, form.kind) {
+            (Some(declared), Some(kind)) => declared == kind,
+            _ => true,
+        };
+        let form = titles.iter().find_map(|title| form(title)).filter(is_meant);
+        let quotes: Vec<Quote> = match declared {
+            None => texts.iter().flat_map(|text| quotes(text)).collect(),
+            Some(_) => Vec::new(),
+        };
+        let of_form = form.as_ref().and_then(|form| form.kind);
+        let of_quotes = || quotes.iter().find_map(|quote| quote.kind);
+        let mut derived = Self {
+            kind: of_form.or_else(of_quotes),
+            name: form.as_ref().and_then(|form| form.name.map(str::to_owned)),
+            arguments: arguments(&texts),
+            ..Self::default()
+        };
+        let kind = declared.or(derived.kind);
+        let argument = form.filter(|form| form.kind.is_some());
+        let argument = argument.map_or("", |form| form.argument);
+        let is_cut = is_cut(argument);
+        let covers = |quote: &Quote| {
+            if is_cut {
+                is_cut_of(argument, &quote.text)
+            } else {
+                quote.text == argument
+            }
+        };
+        let is_repeated = !argument.is_empty() && quotes.iter().any(covers);
+        let is_trusted = declared.is_some() && !is_cut;
+        derived.whole = derived.arguments.is_some() || is_repeated || is_trusted;
+        derived.cut = is_cut && !derived.whole;
+        derived.says = !argument.is_empty()
+            || quotes.iter().any(|quote| quote.kind.is_some())
+            || texts.iter().any(|text| is_object(text));
+        for quote in quotes {
+            derived.add(kind, quote.text);
+        }
+        let is_whole_elsewhere = is_cut && derived.whole;
+        if !argument.is_empty() && !is_whole_elsewhere {
+            derived.add(kind, argument.to_owned());
+        }
+        derived
+    }
+
+    fn add(&mut self, kind: Option<&str>, text: String) {
+        match kind {
+            Some("execute") => self.commands.push(text),
+            Some("read" | "edit" | "delete" | "move") => self.paths.push(text),
+            // Of another kind, or of none, nothing follows from it.
+            _ => {}
+        }
+    }
+}
+
+/// A title that names a tool, and what that is about.
+struct Form<'a> {
+    kind: Option<&'static str>,
+    name: Option<&'a str>,
+    argument: &'a str,
+}
+
+fn form(title: &str) -> Option<Form<'_>> {
+    let title = title.trim();
+    if let Some(command) = quoted_whole(title) {
+        return Some(Form {
+            kind: Some("execute"),
+            name: None,
+            argument: command,
+        });
+    }
+    let called = || {
+        let (name, rest) = title.split_once('(')?;
+        Some((name, rest.strip_suffix(')')?))
+    };
+    let colon = || title.split_once(": ").or_else(|| title.split_once(":\n"));
+    let split = [colon(), called()].into_iter().flatten();
+    let (name, argument) = split
+        .map(|(name, argument)| (name.trim(), argument.trim()))
+        .find(|(name, _)| is_name(name))
+        .or_else(|| known(title).map(|_| (title, "")))?;
+    let kind = known(name);
+    Some(Form {
+        kind,
+        name: Some(name),
+        argument: quoted_whole(argument).unwrap_or(argument),
+    })
+}
+
+fn quoted_whole(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('`')?.strip_suffix('`')?;
+    (!inner.is_empty() && !inner.contains('`')).then_some(inner)
+}
+
+/// The kind of a tool that a title names.
+fn known(name: &str) -> Option<&'static str> {
+    let runs = RUNS.iter().any(|word| word.eq_ignore_ascii_case(name));
+    let kind = names::kind(name).or_else(|| names::stands_for(name));
+    kind.filter(|kind| *kind != "other")
+        .or_else(|| runs.then_some("execute"))
+}
+
+/// Whether a title is nothing but the name of a tool that runs commands.
+pub fn is_runner(title: &str) -> bool {
+    known(title.trim()) == Some("execute")
+}
+
+fn is_name(word: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    !word.is_empty() && (word.chars().all(is_letter) || known(word).is_some())
+}
+
+/// Whether a text was shortened.
+pub fn is_cut(text: &str) -> bool {
+    text.contains('…') || text.contains("...")
+}
+
+/// Whether a shortened text is one of this one.
+fn is_cut_of(short: &str, whole: &str) -> bool {
+    let split = short.split_once("...").or_else(|| short.split_once('…'));
+    split.is_some_and(|(head, tail)| {
+        let plain = whole.replace(['\r', '\n'], " ");
+        let fits = plain.len() >= head.len() + tail.len();
+        fits && !is_cut(tail) && plain.starts_with(head) && plain.ends_with(tail)
+    })
+}
+
+/// The texts in an array of content.
+fn texts(content: &RawValue) -> Vec<String> {
+    raw_object! {
+        struct Item { content = "content", text = "text" }
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let read = |item: &&RawValue| {
+        let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
+        let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
+        text(inner.text).map(Cow::into_owned)
+    };
+    items.iter().filter_map(read).collect()
+}
+
+/// Whether a text is a tool's arguments as JSON, and not empty.
+fn is_object(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with('{')
+        && serde_json::from_str(text).is_ok_and(|raw: &RawValue| Members::of(raw).count() > 0)
+}
+
+/// The facts of texts that are a tool's arguments as JSON.
+fn arguments(texts: &[String]) -> Option<Found> {
+    let objects = texts.iter().map(|text| text.trim());
+    let objects = objects.filter(|text| text.starts_with('{'));
+    let raw: Vec<&RawValue> = objects
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect();
+    let found = Found::of(raw);
+    let is_any = !found.commands.is_empty() || !found.paths.is_empty();
+    (found.whole && is_any).then_some(found)
+}
+
+/// What stands in backticks in a text.
+fn quotes(text: &str) -> Vec<Quote> {
+    let text = &text[..prefix(text, SEARCHED)];
+    let fence = if text.contains("```") { "```" } else { "`" };
+    let parts: Vec<&str> = text.split(fence).take(2 * QUOTES + 1).collect();
+    let pairs = parts
+        .chunks_exact(2)
+        .take(parts.len().saturating_sub(1) / 2);
+    let quote = |pair: &[&str]| {
+        let (before, text) = (pair[0], pair[1]);
+        // A fence names a language behind it.
+        let text = match text.split_once('\n') {
+            Some((_, lines)) if fence.len() > 1 => lines,
+            _ => text,
+        };
+        let words = before.split_whitespace().rev().take(3);
+        let kind = words.filter_map(verb).last();
+        Quote {
+            text: text.trim().to_owned(),
+            kind,
+        }
+    };
+    let quotes = pairs.map(quote);
+    quotes.filter(|quote| !quote.text.is_empty()).collect()
+}
+
+fn verb(word: &str) -> Option<&'static str> {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphabetic());
+    let known = VERBS
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(word));
+    known.map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    fn derived(title: &str, texts: &[&str]) -> Derived {
+        let blocks = texts
+            .iter()
+            .map(|text| json!({"type": "content", "content": {"type": "text", "text": text}}));
+        let content = to_raw_value(&blocks.collect::<Vec<_>>()).unwrap();
+        Derived::of(&[title], &[&content], None)
+    }
+
+    #[test]
+    fn titles_of_known_forms_name_kind_and_argument() {
+        for (title, kind, commands, paths) in [
+            ("Shell: echo hi", Some("execute"), &["echo hi"][..], &[][..]),
+            ("Run: echo: hi", Some("execute"), &["echo: hi"], &[]),
+            ("Bash(echo hi)", Some("execute"), &["echo hi"], &[]),
+            ("`echo hi`", Some("execute"), &["echo hi"], &[]),
+            ("bash: `ls`", Some("execute"), &["ls"], &[]),
+            ("Shell", Some("execute"), &[], &[]),
+            ("ReadFile: src/a", Some("read"), &[], &["src/a"]),
+            ("WriteFile: src/a", Some("edit"), &[], &["src/a"]),
+            ("Grep: rm", Some("search"), &[], &[]),
+            ("deploy: now", None, &[], &[]),
+            ("Confirm Agent Actions", None, &[], &[]),
+            ("Please note: careful", None, &[], &[]),
+            ("", None, &[], &[]),
+        ] {
+            let derived = derived(title, &[]);
+            assert_eq!(derived.kind, kind, "{title}");
+            assert_eq!(derived.commands, commands, "{title}");
+            assert_eq!(derived.paths, paths, "{title}");
+            assert!(!derived.whole, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_whole_where_the_text_says_the_same() {
+        let title = "Shell: echo hi";
+        assert!(derived(title, &["Run command `echo hi`"]).whole);
+        assert!(!derived(title, &["Run command `echo ho`"]).whole);
+        let cut = derived("Shell: echo aaaa...bbbb", &["nothing"]);
+        assert!(!cut.whole && cut.cut);
+        let cut = derived(
+            "Shell: echo aaaa...bbbb",
+            &["Run command `echo aaaa; rm x; bbbb`"],
+        );
+        assert!(cut.whole && !cut.cut);
+        assert_eq!(cut.commands, ["echo aaaa; rm x; bbbb"]);
+    }
+
+    #[test]
+    fn arguments_that_are_shown_as_json_are_read() {
+        let derived = derived("Shell: a...z", &[r#"{"command": "a\nrm x\nz"}"#]);
+        let arguments = derived.arguments.unwrap();
+        assert_eq!(arguments.commands.len(), 1);
+        assert!(derived.whole && !derived.cut && derived.commands.is_empty());
+    }
+
+    #[test]
+    fn quotes_in_a_text_have_the_kind_of_the_verb_before_them() {
+        for (text, kind, commands, paths) in [
+            (
+                "Requesting approval to perform: Run command `echo hi`",
+                Some("execute"),
+                &["echo hi"][..],
+                &[][..],
+            ),
+            ("Write file `a b`", Some("edit"), &[], &["a b"]),
+            ("It wants `x` now", None, &[], &[]),
+            ("Run:\n```sh\nrm x\n```", Some("execute"), &["rm x"], &[]),
+            ("an open ` only", None, &[], &[]),
+        ] {
+            let derived = derived("?", &[text]);
+            assert_eq!(derived.kind, kind, "{text}");
+            assert_eq!(derived.commands, commands, "{text}");
+            assert_eq!(derived.paths, paths, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_read_in_part() {
+        let text = "run `a` ".repeat(1 << 20);
+        assert_eq!(derived("?", &[&text]).commands.len(), QUOTES);
+    }
+}
