@@ -120,12 +120,13 @@ fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
         ("question", false) => "not answered",
+        ("tool", _) => "ran unasked",
         (_, true) => "allowed",
         (_, false) => "refused",
     };
     // What acpipe serves has one word, whoever decided; a tool of the agent's has its name.
     let tool = match entry.what.as_str() {
-        "permission" | "question" => entry.tool_name.as_deref().unwrap_or(&entry.what),
+        "permission" | "question" | "tool" => entry.tool_name.as_deref().unwrap_or(&entry.what),
         served => served,
     };
     [

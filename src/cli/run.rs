@@ -52,7 +52,9 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     } = found;
     let turn = format!("turn-{}", settings.id_prefix);
     let retry = !args.no_retry;
-    let (terminal, typed) = Terminal::open().unzip();
+    let options = &settings.default_agent.options;
+    let may_ask = settings.policy.may_ask(options);
+    let (terminal, typed) = Terminal::open(may_ask).unzip();
     let asks = Asks::new(terminal);
     let mut client = RunClient::new(prompt, session, turn, retry, asks, view);
     // A stored session has options of its own: those of the command line go before them.
@@ -175,6 +177,20 @@ impl RunClient {
         self.wishes.push_back(Wish::Command(Token(0), command));
     }
 
+    /// The prompt that delivers what was typed with answers in this turn and did not reach the agent, if there is any.
+    /// A turn that the user ended, or that failed, is followed by none.
+    fn late_words(&mut self, summary: &wire::TurnSummary) -> Option<String> {
+        let words = view::late_words(summary)?;
+        if self.interrupted || summary.is_error || view::was_asked_to_stop(summary) {
+            self.view
+                .note("your words to the agent were not delivered: the turn ended before that");
+            return None;
+        }
+        self.view
+            .note("the agent gets your words as a prompt that follows");
+        Some(words)
+    }
+
     /// What came meanwhile is shown once nothing is asked any more.
     fn go_on_showing(&mut self) {
         if !self.asks.is_open() {
@@ -224,7 +240,14 @@ impl Outlet for RunClient {
             }
             (Step::Prompt, Ok(Reply::Turn(summary))) => {
                 self.view.summary(&summary);
-                self.finish(view::exit_code(&summary));
+                match self.late_words(&summary) {
+                    Some(words) => {
+                        self.prompt = Prompt::of_text(words);
+                        self.turn = format!("{}+", self.turn);
+                        self.go(Step::Prompt);
+                    }
+                    None => self.finish(view::exit_code(&summary)),
+                }
             }
             (Step::Prompt, Ok(_)) => {}
         }

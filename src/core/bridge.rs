@@ -25,6 +25,7 @@ mod permissions;
 mod processes;
 mod questions;
 mod queue;
+mod ran_unasked;
 mod receipt;
 mod recovery;
 mod restart;
@@ -79,7 +80,9 @@ use crate::proto::wire::{
     AgentSource, ClientCapabilities, Done, McpServer, Program, Protocol, SessionOptions, Variables,
 };
 use listing::Listing;
+pub use permissions::NOBODY;
 use processes::Process;
+pub use ran_unasked::RAN_UNASKED;
 pub use status::Measure;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -262,6 +262,10 @@ impl Dialect for Claude {
         }
     }
 
+    fn takes_words(&self, refuses: bool) -> bool {
+        refuses
+    }
+
     fn watched(&mut self, call: &RawValue, effect: Effect, out: &mut Outgoing) {
         let Ok(call) = serde_json::from_str::<Question>(call.get()) else {
             return;

@@ -85,6 +85,11 @@ pub trait Dialect {
     /// Answers a permission question.
     fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing);
 
+    /// Whether a person's words reach the agent with an answer that refuses, or allows.
+    fn takes_words(&self, _refuses: bool) -> bool {
+        false
+    }
+
     /// Says what the policy makes of a call of which the agent told before it runs.
     fn watched(&mut self, _call: &RawValue, _effect: Effect, _out: &mut Outgoing) {}
 

@@ -1,5 +1,6 @@
 //! The answer to a permission question: which of the options an agent offers it is, and who chose it.
 
+use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
 use serde_json::value::RawValue;
 
@@ -56,13 +57,46 @@ impl By {
     }
 }
 
+/// What a person said with an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feedback {
+    pub words: String,
+    /// Whether they go to the agent with the answer: not all protocols have a place for them.
+    pub delivered: bool,
+    /// Whether the client wants them sent with the next prompt where they are not delivered.
+    pub next_prompt: bool,
+}
+
+impl Feedback {
+    /// Words that are not delivered yet; `None` where nothing is said.
+    #[must_use]
+    pub fn of(words: Option<String>, next_prompt: bool) -> Option<Self> {
+        let words = words.filter(|words| !words.trim().is_empty())?;
+        Some(Self {
+            words,
+            delivered: false,
+            next_prompt,
+        })
+    }
+}
+
+/// The text that delivers words after the answer that they belong to; `what` is the title of the call.
+#[must_use]
+pub fn late_words(what: Option<&str>, approved: bool, words: &str) -> String {
+    let decided = if approved { "allowed" } else { "refused" };
+    match what.filter(|what| !what.trim().is_empty()) {
+        Some(what) => format!("I {decided} this tool call: {}\n\n{words}", clip(what)),
+        None => format!("I {decided} a tool call.\n\n{words}"),
+    }
+}
+
 /// An answer to a question, and why.
 #[derive(Debug, Clone)]
 pub struct Decision {
     /// The chosen option; `None` answers "cancelled".
     pub choice: Option<PermissionOption>,
-    /// What a person said with it, where the agent can be told.
-    pub message: Option<String>,
+    /// What a person said with it.
+    pub feedback: Option<Feedback>,
     /// What a person answered to the questions that the agent asked him: an object.
     pub content: Option<Box<RawValue>>,
     /// Why, for people.
@@ -102,7 +136,7 @@ impl Decision {
         };
         Self {
             choice: choice.cloned(),
-            message: None,
+            feedback: None,
             content: None,
             reason,
             by,
@@ -111,7 +145,7 @@ impl Decision {
 
     /// The client's own choice.
     #[must_use]
-    pub fn chosen(choice: PermissionOption, message: Option<String>) -> Self {
+    pub fn chosen(choice: PermissionOption, feedback: Option<Feedback>) -> Self {
         let word = if choice.kind.refuses() {
             "refused"
         } else {
@@ -120,7 +154,7 @@ impl Decision {
         Self {
             reason: format!("{word} {}: {}", By::Client.phrase(), choice.name),
             choice: Some(choice),
-            message,
+            feedback,
             content: None,
             by: By::Client,
         }
@@ -131,11 +165,19 @@ impl Decision {
     pub fn cancelled(by: By) -> Self {
         Self {
             choice: None,
-            message: None,
+            feedback: None,
             content: None,
             reason: format!("cancelled {}", by.phrase()),
             by,
         }
+    }
+
+    /// The words that the agent does not get with the answer.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<&Feedback> {
+        self.feedback
+            .as_ref()
+            .filter(|feedback| !feedback.delivered)
     }
 
     /// Whether the tool may run. What an option of an unknown kind means, only who chose it knows: it is no refusal.

@@ -10,6 +10,7 @@ mod silence;
 mod sink;
 mod unprompted;
 mod unsent;
+mod words;
 
 use super::client::{Notice, Outlet, Token};
 use super::error::Error;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use unprompted::Unprompted;
 use unsent::Unsent;
+pub use words::Undelivered;
 
 /// A conversation.
 #[derive(Debug)]
@@ -77,6 +79,8 @@ pub struct Session {
     pub asks: Vec<Ask>,
     /// The tool calls that somebody allowed in this turn.
     pub granted: Granted,
+    /// What the user said with answers and the agent did not get, as it is sent with the next prompt.
+    pub late_words: Vec<String>,
     /// How many files and terminals that its agent asked for it waits for.
     pub owed: usize,
     /// The message of what the agent says unasked, while no prompt runs.
@@ -169,6 +173,8 @@ pub struct Running {
     /// Why acpipe itself cancelled it: the agent was silent for too long.
     pub timed_out: Option<Error>,
     pub skipped_parts: Vec<String>,
+    /// What the user said with answers in it and the agent did not get.
+    pub undelivered: Vec<Undelivered>,
     /// How it ended, while what was received with the agent's answer is still being read.
     pub ended: Option<Ending>,
 }
@@ -196,6 +202,7 @@ impl Running {
             cancel_deadline: None,
             timed_out: None,
             skipped_parts: Vec::new(),
+            undelivered: Vec::new(),
             ended: None,
         }
     }
@@ -243,6 +250,7 @@ impl Session {
             running: None,
             asks: Vec::new(),
             granted: Granted::default(),
+            late_words: Vec::new(),
             owed: 0,
             unprompted: None,
             used: None,

@@ -165,6 +165,9 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     if !running.skipped_parts.is_empty() {
         put("skippedParts", json!(running.skipped_parts));
     }
+    if !running.undelivered.is_empty() {
+        put("undeliveredFeedback", json!(running.undelivered));
+    }
     if let Some(recovery) = &running.attempts.recovery {
         put("recovery", json!(recovery));
     }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use subagents::Subagents;
 use terminals::Terminals;
 use told::Told;
-pub use tools::{Activity, Question};
+pub use tools::{Activity, Question, RanUnasked, written};
 use tools::{Settle, Tools};
 
 /// How much of a turn's text, of its calls and of their results its summary has, in bytes each.

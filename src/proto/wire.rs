@@ -18,9 +18,9 @@ mod turn;
 mod waiting;
 
 pub use asking::{
-    AskedTool, CancelRequestParams, LedgerEntry, OfferedKind, OfferedOption, PermissionAnswer,
-    PermissionOutcome, PermissionParams, QuestionAction, QuestionAnswer, QuestionKind,
-    QuestionParams,
+    AskedTool, CancelRequestParams, FeedbackDelivery, LedgerEntry, OfferedKind, OfferedOption,
+    PermissionAnswer, PermissionOutcome, PermissionParams, QuestionAction, QuestionAnswer,
+    QuestionKind, QuestionParams,
 };
 pub use auth::{
     AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,

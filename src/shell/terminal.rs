@@ -4,9 +4,10 @@
 use super::input::ClientInput;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::getpgrp;
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize,
-    tcsetattr, ttyname,
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr, ttyname,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -68,20 +69,26 @@ struct Asking {
 }
 
 impl Terminal {
-    /// The terminal, where a person seems to sit at one: stderr is shown on it, and it is acpipe's own. The answers
+    /// The terminal, where a person seems to sit at one: stderr is shown on it, and it is acpipe's own. Where stderr
+    /// goes elsewhere it is the controlling terminal, if `wanted` and acpipe runs in the foreground there. The answers
     /// come as [`ClientInput::Typed`].
     #[must_use]
-    pub fn open() -> Option<(Self, mpsc::Receiver<ClientInput>)> {
-        if !io::stderr().is_terminal() {
+    pub fn open(wanted: bool) -> Option<(Self, mpsc::Receiver<ClientInput>)> {
+        let is_shown = io::stderr().is_terminal();
+        if !is_shown && !wanted {
             return None;
         }
-        let opened = Self::begin();
+        let opened = Self::begin(!is_shown);
         let opened = opened.inspect_err(|error| debug!(%error, "nobody can be asked"));
         opened.ok()
     }
 
-    fn begin() -> io::Result<(Self, mpsc::Receiver<ClientInput>)> {
+    fn begin(must_lead: bool) -> io::Result<(Self, mpsc::Receiver<ClientInput>)> {
         let tty = File::options().read(true).write(true).open(path())?;
+        // A process in the background is stopped as soon as it reads.
+        if must_lead && tcgetpgrp(&tty)? != getpgrp() {
+            return Err(io::Error::other("acpipe runs in the background"));
+        }
         let window = tty.try_clone()?;
         let (orders, ordered) = thread::sync_channel(QUEUE);
         let (woken, wake) = io::pipe()?;
@@ -133,9 +140,19 @@ impl Terminal {
 
 /// The controlling terminal. On macOS `/dev/tty` cannot be polled, but the terminal itself can.
 fn path() -> PathBuf {
-    let named = cfg!(target_os = "macos").then(|| ttyname(rustix::stdio::stderr(), Vec::new()));
+    let streams = [
+        rustix::stdio::stderr(),
+        rustix::stdio::stdin(),
+        rustix::stdio::stdout(),
+    ];
+    let named = cfg!(target_os = "macos").then(|| {
+        let mut names = streams
+            .into_iter()
+            .map(|stream| ttyname(stream, Vec::new()));
+        names.find_map(Result::ok)
+    });
     match named {
-        Some(Ok(name)) => OsStr::from_bytes(name.as_bytes()).into(),
+        Some(Some(name)) => OsStr::from_bytes(name.as_bytes()).into(),
         _ => "/dev/tty".into(),
     }
 }

@@ -28,7 +28,10 @@ fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -> Sc
 }
 
 fn start(screen: &mut Screen, steps: &[Value], args: &[&str], redirect: &str) {
-    let script = screen.world.script(&json!({"session/prompt": [steps]}));
+    // Words that were typed with a refusal follow as another prompt.
+    let next = [say("next"), end("end_turn")];
+    let script = json!({"session/prompt": [steps, next]});
+    let script = screen.world.script(&script);
     let args = [
         &["run", "--permissions", "ask"],
         args,
@@ -336,4 +339,83 @@ fn without_a_terminal_the_policy_decides() {
     let run = Run::new(&["run", "--permissions", "ask", "go"]).script(&steps);
     let outcome = run.go().expect(0);
     assert_eq!(outcomes(&outcome.log), [selected("no")]);
+}
+
+#[test]
+fn words_with_a_refusal_follow_as_a_prompt() {
+    let refused = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
+    let mut screen = asking(&refused);
+    screen.sees(PROMPT);
+    screen.keys("n only the unit tests\n");
+    screen.sees("done\n");
+    screen.sees("acpipe: the agent gets your words as a prompt that follows\n");
+    screen.sees("next\n");
+    let (code, _, log) = screen.end();
+    assert_eq!(code, 0);
+    assert_eq!(outcomes(&log), [selected("no")]);
+    let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
+    let texts: Vec<&Value> = prompts.map(|m| &m["params"]["prompt"][0]["text"]).collect();
+    let words = json!("I refused this tool call: touch a\n\nonly the unit tests");
+    assert_eq!(texts, [&json!("go"), &words]);
+}
+
+#[test]
+fn words_that_cannot_follow_are_said_to_be_lost() {
+    let steps = [
+        ask(&call(), OPTIONS),
+        json!({"error": {"code": -32603, "message": "broken"}}),
+    ];
+    let mut screen = asking(&steps);
+    screen.sees(PROMPT);
+    screen.keys("n only the unit tests\n");
+    screen.sees("your words to the agent were not delivered");
+    let (_, _, log) = screen.end();
+    let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
+    assert_eq!(prompts.count(), 1);
+}
+
+#[test]
+fn a_person_is_asked_where_stderr_goes_elsewhere() {
+    for redirect in ["2>/dev/null", "3>&2 < /proc/version > out 2> err"] {
+        let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
+        let mut screen = screen_in(World::new(), &steps, &["go"], redirect);
+        screen.sees("acpipe: may the agent use");
+        screen.sees(PROMPT);
+        screen.keys("y\n");
+        let (code, _, log) = screen.end();
+        assert_eq!(code, 0);
+        assert_eq!(outcomes(&log), [selected("yes")], "{redirect}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_behind_a_redirection_where_everything_is_allowed() {
+    let mut screen = Screen::new(World::new());
+    let elicit = elicit(
+        &json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
+        "properties": {"name": {"type": "string"}}}}),
+    );
+    let script = json!({"session/prompt": [[elicit, say("done"), end("end_turn")]]});
+    let script = screen.world.script(&script);
+    screen.start(&["run", "go", "--", FAKE_AGENT, &script], "2>/dev/null");
+    screen.sees("done");
+    let (code, text, _) = screen.end();
+    assert_eq!(code, 0);
+    assert!(!text.contains("Who?"), "{text:?}");
+}
+
+#[test]
+fn the_letter_y_allows_once_though_others_do_too() {
+    let options = [
+        ("switch", "allow_once"),
+        ("no", "reject_once"),
+        ("always", "allow_always"),
+        ("once", "allow_once"),
+    ];
+    let mut screen = asking(&[ask(&call(), &options), say("done"), end("end_turn")]);
+    screen.sees("y/n/a/4 (Enter refuses): ");
+    screen.keys("Y\n");
+    screen.sees("done");
+    assert_eq!(outcomes(&screen.world.log()), [selected("switch")]);
+    assert_eq!(screen.end().0, 0);
 }

@@ -120,7 +120,7 @@ impl Live {
                 AgentEvent::Permission(question) => {
                     let decision =
                         Decision::of(true, false, &question.options, By::Policy("r".into()));
-                    let asked = turn.ask(None, &question, true, folding);
+                    let asked = turn.ask(None, &question, &[], true, folding);
                     turn.decide(&asked, &decision, folding);
                 }
                 AgentEvent::TurnEnded { end, .. } => {

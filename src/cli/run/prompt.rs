@@ -36,6 +36,15 @@ struct Attachment {
 }
 
 impl Prompt {
+    /// A prompt of this text alone.
+    pub fn of_text(text: String) -> Self {
+        Self {
+            text,
+            attached: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Reads it: the words, then `--file`s, then what is piped into stdin, with empty lines between.
     ///
     /// # Errors

@@ -2,9 +2,11 @@
 
 use super::asks::words::short;
 use crate::cli::args::Format;
+use crate::core::bridge::{NOBODY, RAN_UNASKED};
 use crate::core::cause::last_lines;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ladder::in_words;
+use crate::core::permit;
 use crate::core::printable::printable;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, value};
@@ -67,6 +69,8 @@ struct Refused {
     questions: HashSet<String>,
     /// By what, each once.
     rules: Vec<String>,
+    /// Whether it was said that nobody can be asked.
+    unasked: bool,
 }
 
 /// While a person is asked something nothing else is shown on the terminal, unless it becomes too much.
@@ -254,6 +258,7 @@ impl View {
         match chunk {
             Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
+            Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
             _ => {}
         }
         match self.format {
@@ -271,7 +276,21 @@ impl View {
         }
     }
 
+    /// What has to be seen in every format: where only text is shown, the other notices are.
+    fn warn(&mut self, notice: &Value) {
+        if self.format != Format::Text && notice["title"] == RAN_UNASKED {
+            self.notice(notice);
+        }
+    }
+
     fn decided(&mut self, question: &str, data: &Value) {
+        let rule = data["rule"].as_str().unwrap_or_default();
+        if data["by"] == "policy" && rule.ends_with(NOBODY) && !self.refused.unasked {
+            self.refused.unasked = true;
+            let decides =
+                "there is no terminal to ask at: the policy decides what it would ask about";
+            self.note(decides);
+        }
         if data["by"] != "policy" || data["approved"] != false {
             return;
         }
@@ -342,8 +361,10 @@ impl View {
             }
             Format::Text | Format::Chunks | Format::Sse => {}
         }
-        let rules = self.refused.rules.join("; ");
-        match self.refused.questions.len() {
+        let refused = std::mem::take(&mut self.refused);
+        self.refused.unasked = refused.unasked;
+        let rules = refused.rules.join("; ");
+        match refused.questions.len() {
             0 => {}
             1 => self.note(&format!("the policy refused the agent a tool: {rules}")),
             n => self.note(&format!("the policy refused the agent {n} tools: {rules}")),
@@ -413,6 +434,21 @@ pub fn exit_code(summary: &TurnSummary) -> u8 {
     }
 }
 
-fn was_asked_to_stop(summary: &TurnSummary) -> bool {
+/// What was said with answers in this turn and did not reach the agent, as a prompt.
+pub fn late_words(summary: &TurnSummary) -> Option<String> {
+    let kept = summary.metadata.get("undeliveredFeedback")?.as_array()?;
+    let words = kept.iter().filter_map(|words| {
+        let approved = words["approved"] == true;
+        Some(permit::late_words(
+            words["title"].as_str(),
+            approved,
+            words["feedback"].as_str()?,
+        ))
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join("\n\n"))
+}
+
+pub fn was_asked_to_stop(summary: &TurnSummary) -> bool {
     summary.metadata.contains_key("cancelRequested")
 }

@@ -10,9 +10,9 @@ use crate::core::event::PermissionOption;
 use crate::core::host::Ticket;
 use crate::core::limits::Wait;
 use crate::core::log::Record;
-use crate::core::permit::{By, Decision};
+use crate::core::permit::{By, Decision, Feedback};
 use crate::core::policy::Effect;
-use crate::core::session::{Ask, Asked, Session};
+use crate::core::session::{Ask, Asked, Session, Undelivered};
 use crate::proto::wire::{LedgerEntry, PermissionAnswer, PermissionOutcome};
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ impl Bridge {
                 debug!(id = id.0, "an answer to a question that is decided");
                 return;
             };
-            let decision = match &ask.about {
+            let mut decision = match &ask.about {
                 Asked::Permission { options, rule, .. } => {
                     bridge.permission_answered(options, rule, answer)
                 }
@@ -128,6 +128,7 @@ impl Bridge {
                     question_answered(question, options, answer)
                 }
             };
+            bridge.note_delivery(&ask, &mut decision);
             bridge.decide(&session, ask, &decision, now, outlet);
             bridge.go_on(now, outlet);
         });
@@ -164,16 +165,42 @@ impl Bridge {
             decision
         };
         match serde_json::from_str::<PermissionAnswer>(answer.get()) {
-            Ok(PermissionAnswer {
-                outcome: PermissionOutcome::Cancelled,
-            }) => Decision::cancelled(By::Client),
-            Ok(PermissionAnswer {
-                outcome: PermissionOutcome::Selected { option_id, message },
-            }) => match options.iter().find(|option| option.id == option_id) {
-                Some(option) => Decision::chosen(option.clone(), message),
-                None => refused(&format!("no option {option_id:?} was offered")),
+            Ok(PermissionAnswer { outcome }) => match outcome {
+                PermissionOutcome::Cancelled {
+                    message,
+                    feedback_delivery,
+                } => Decision {
+                    feedback: Feedback::of(message, feedback_delivery.is_some()),
+                    ..Decision::cancelled(By::Client)
+                },
+                PermissionOutcome::Selected {
+                    option_id,
+                    message,
+                    feedback_delivery,
+                } => {
+                    let feedback = Feedback::of(message, feedback_delivery.is_some());
+                    match options.iter().find(|option| option.id == option_id) {
+                        Some(option) => Decision::chosen(option.clone(), feedback),
+                        None => Decision {
+                            feedback,
+                            ..refused(&format!("no option {option_id:?} was offered"))
+                        },
+                    }
+                }
             },
             Err(error) => refused(&clip(&error.to_string())),
+        }
+    }
+
+    /// Says of a person's words whether the agent gets them with the answer.
+    fn note_delivery(&self, ask: &Ask, decision: &mut Decision) {
+        let refuses = decision.choice.as_ref().map(|option| option.kind.refuses());
+        let is_for_agent = ask.ticket.is_none() && ask.about.question().is_permission();
+        if let (Some(feedback), Some(refuses), Some(agent)) =
+            (&mut decision.feedback, refuses, &self.agent)
+        {
+            let is_asker = agent.number == ask.agent;
+            feedback.delivered = is_for_agent && is_asker && agent.dialect.takes_words(refuses);
         }
     }
 
@@ -218,6 +245,15 @@ impl Bridge {
         let mut entry = *ask.entry;
         entry.waited_ms = Some(ms(now.saturating_duration_since(ask.since)));
         entry.content = question.content(decision);
+        if let Some(feedback) = &decision.feedback {
+            entry.feedback = Some(feedback.words.clone());
+            entry.feedback_delivered = Some(feedback.delivered);
+        }
+        if let (Some(feedback), Some(session)) = (decision.undelivered(), self.sessions.get_mut(id))
+        {
+            let words = Undelivered::new(&entry, decision.approved(), feedback);
+            session.keep_words(&ask.turn_id, words);
+        }
         let other = self.take_down(id, &ask.turn_id, entry, decision, now, outlet);
         let decision = other.as_ref().unwrap_or(decision);
         let is_asker = |agent: &Agent| agent.number == ask.agent;

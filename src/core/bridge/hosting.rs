@@ -162,6 +162,7 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
+        session.granted.note_served(&subject);
         let by = match verdict.effect {
             policy::Effect::Allow => Some(verdict.by),
             policy::Effect::Ask if session.granted.cover(&subject) => {

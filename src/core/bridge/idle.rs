@@ -222,6 +222,7 @@ impl Session {
     fn is_idle(&self) -> bool {
         self.running.is_none()
             && self.queue.is_empty()
+            && self.late_words.is_empty()
             && self.unprompted.is_none()
             && self.abandoned.is_none()
             && self.settings.is_empty()

@@ -163,6 +163,9 @@ impl Bridge {
                 {
                     self.tool_shows(now);
                 }
+                if matches!(update, Update::Tool(_) | Update::OfSubagent { .. }) {
+                    self.note_ran_unasked(&session, now, outlet);
+                }
             }
             AgentEvent::Permission(permission) => self.permission(&permission, now, outlet),
             AgentEvent::Calls(call) => self.watch(&call, now, outlet),

@@ -12,6 +12,7 @@ use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::session::{Asked, MOST_ASKS};
+use crate::core::turn::written;
 use crate::proto::wire::{
     AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams, Protocol,
 };
@@ -20,6 +21,9 @@ use tracing::warn;
 
 /// Why one question more is not asked.
 pub(super) const FULL: &str = "too many questions are open already";
+
+/// Why no question is asked.
+pub const NOBODY: &str = "the client cannot be asked";
 
 /// What is to be done with a question.
 enum Course {
@@ -72,7 +76,8 @@ impl Bridge {
         session.hear(now, "permission question", outlet);
         let mut shown = None;
         session.with_turn_of(&turn_id, outlet, |turn, sink| {
-            let mut question = turn.ask(subagent, permission, automatic, sink);
+            let calls = &subject.calls;
+            let mut question = turn.ask(subagent, permission, calls, automatic, sink);
             let tool = turn.asked(&question).unwrap_or_default();
             match &course {
                 Course::Decided(decision) => turn.decide(&question, decision, sink),
@@ -93,7 +98,8 @@ impl Bridge {
         };
         let is_gate = is_gate(&subject, permission);
         let what = if is_gate { "question" } else { what };
-        let entry = entry(what, &question.id, &tool_call, subject);
+        let mut entry = entry(what, &question.id, &tool_call, subject);
+        entry.tool_call = written(&permission.tool);
         let options = permission.options.clone();
         let about = match &course {
             Course::Ask(rule) => Asked::Permission {
@@ -139,6 +145,9 @@ impl Bridge {
             question_id: asking.about.question().id.clone(),
             tool_call,
             options: offer(asking.about.options()),
+            command: asking.entry.command.clone(),
+            paths: asking.entry.paths.clone(),
+            stands_for: asking.entry.stands_for.clone(),
             rule,
             deadline_ms: self.settings.limits.of(Wait::Answer).map(ms),
         }));
@@ -209,7 +218,7 @@ impl Bridge {
             }
             Effect::Ask if self.client.permissions && !full => return Course::Ask(verdict.by),
             Effect::Ask => {
-                let why = unless_full("the client cannot be asked");
+                let why = unless_full(NOBODY);
                 let by = format!("{}, and {why}", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
@@ -232,6 +241,7 @@ pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subje
         kind: Some(subject.kind),
         paths: subject.paths,
         command: subject.command,
+        stands_for: subject.calls,
         ..LedgerEntry::default()
     }
 }

@@ -8,7 +8,7 @@ use crate::core::client::Outlet;
 use crate::core::error::clip;
 use crate::core::event::{Elicitation, PermissionOption};
 use crate::core::limits::Wait;
-use crate::core::permit::{By, Decision, choose, elicitation};
+use crate::core::permit::{By, Decision, Feedback, choose, elicitation};
 use crate::core::session::{Asked, MOST_ASKS};
 use crate::core::turn::Question;
 use crate::proto::json::to_raw;
@@ -180,11 +180,13 @@ pub(super) fn question_answered(
     let text = |name: &str| content.get(name)?.as_str().map(str::to_owned);
     let inquiry = question.inquiry.as_ref();
     let is_plan = inquiry.is_some_and(|inquiry| inquiry.kind == QuestionKind::Plan);
-    let feedback = text("feedback").filter(|_| is_plan);
+    let delivery = content.get("feedbackDelivery");
+    let delivery = delivery.is_some_and(|delivery| delivery == "nextPrompt");
+    let feedback = Feedback::of(text("feedback").filter(|_| is_plan), delivery);
     match action {
         QuestionAction::Cancel => Decision::cancelled(By::Client),
         QuestionAction::Decline => Decision {
-            message: feedback,
+            feedback,
             ..Decision::of(false, false, options, By::Client)
         },
         QuestionAction::Accept if is_plan => {

@@ -38,9 +38,15 @@ impl Bridge {
         let Queued {
             token,
             turn_id,
-            prompt: p,
+            prompt: mut p,
         } = queued;
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
+        let late = self.sessions.get(id).map(|s| s.late_words.clone());
+        let late = late.unwrap_or_default();
+        let late_parts = late
+            .iter()
+            .map(|words| json!({ "type": "text", "text": words }));
+        p.message.parts.splice(0..0, late_parts);
         let message_id = self.next_id("msg");
         let waited = self.waited;
         let at = self.time(now);
@@ -83,6 +89,7 @@ impl Bridge {
         session.log.sync(0);
         agent.out.append(&mut lines);
         session.reinject = None;
+        session.late_words.clear();
         session.granted = Granted::default();
         self.last_call += 1;
         let prompt = Call::Prompt {
@@ -100,7 +107,7 @@ impl Bridge {
             &earlier.unwrap_or_default(),
             &mut session.sink(Some(&turn_id), outlet),
         );
-        session.tell_first(&turn_id, &skipped, outlet);
+        session.tell_first(&turn_id, &skipped, &late, outlet);
         let wish = Wish {
             transient: p.retry,
             after_output: p.retry_after_output,
@@ -297,7 +304,13 @@ impl Bridge {
 
 impl Session {
     /// What a turn begins with: parts of the prompt that were left out, how the session was brought back.
-    fn tell_first(&mut self, turn_id: &str, skipped: &[String], outlet: &mut impl Outlet) {
+    fn tell_first(
+        &mut self,
+        turn_id: &str,
+        skipped: &[String],
+        late: &[String],
+        outlet: &mut impl Outlet,
+    ) {
         let receipt = self.receipt.take();
         let mut sink = self.sink(Some(turn_id), outlet);
         if !skipped.is_empty() {
@@ -305,6 +318,17 @@ impl Session {
                 "severity": "warning",
                 "title": "Parts of the prompt were left out",
                 "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if !late.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "info",
+                "title": "Your words to earlier answers are sent with this prompt",
+                "description": late.join("\n\n"),
             }));
             sink.chunk(&Chunk::DataNotice {
                 data: Raw(&notice),

@@ -9,6 +9,7 @@ use crate::core::client::Outlet;
 use crate::core::event::Permission;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::Effect;
+use crate::core::turn::written;
 use std::time::Instant;
 use tracing::warn;
 
@@ -28,6 +29,11 @@ impl Bridge {
             return Effect::Deny;
         };
         let verdict = self.settings.policy.judge(&subject);
+        if let Some(session) = self.sessions.get_mut(&route.session) {
+            // It is judged here: that it runs without a question is nothing to tell.
+            let calls = [call.tool.id.clone().into_owned()];
+            session.with_turn_of(&turn_id, outlet, |turn, _| turn.note_asked(&calls));
+        }
         match verdict.effect {
             Effect::Deny => {}
             Effect::Ask if verdict.is_explicit => return Effect::Ask,
@@ -41,13 +47,14 @@ impl Bridge {
         session.hear(now, "tool", outlet);
         let mut shown = None;
         session.with_turn_of(&turn_id, outlet, |turn, sink| {
-            let question = turn.ask(subagent, call, true, sink);
+            let question = turn.ask(subagent, call, &[], true, sink);
             turn.decide(&question, &decision, sink);
             let tool = turn.asked(&question).unwrap_or_default();
             shown = Some((question, tool));
         });
         if let Some((question, tool)) = shown {
-            let entry = entry("permission", &question.id, &tool, subject);
+            let mut entry = entry("permission", &question.id, &tool, subject);
+            entry.tool_call = written(&call.tool);
             self.take_down(id, &turn_id, entry, &decision, now, outlet);
         }
         Effect::Deny

@@ -209,7 +209,8 @@ fn refusal(about: About, decision: &Decision) -> String {
     if decision.choice.is_none() {
         return "The user cancelled the turn.".to_owned();
     }
-    let said = decision.message.as_deref().map(str::trim);
+    let said = decision.feedback.as_ref();
+    let said = said.map(|feedback| feedback.words.trim());
     match (about, said.filter(|said| !said.is_empty())) {
         (About::Plan, Some(said)) => {
             format!("The user does not approve this plan: {said}")
@@ -230,6 +231,7 @@ fn refusal(about: About, decision: &Decision) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::permit::Feedback;
     use serde_json::Value;
 
     fn asked(request: &Value) -> (Vec<String>, Value, Value, Value) {
@@ -336,7 +338,7 @@ mod tests {
             let request = to_raw(&json!({"tool_name": name, "tool_use_id": "t", "input": {}}));
             let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
             let decision = Decision {
-                message: said.map(str::to_owned),
+                feedback: Feedback::of(said.map(str::to_owned), false),
                 ..Decision::of(false, false, &permission.options, by)
             };
             let answer = json!(answer(&asked, &decision));

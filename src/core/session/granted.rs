@@ -7,9 +7,13 @@ use std::collections::VecDeque;
 /// How many tool calls are remembered; what is older is asked about again.
 const KEPT: usize = 64;
 
-/// The tool calls that were allowed in a turn, when somebody was asked, and that nothing came of yet.
+/// The tool calls that were allowed in a turn, when somebody was asked, and that nothing came of yet; and the files and
+/// commands that were judged when the agent wanted them of its client.
 #[derive(Debug, Default)]
-pub struct Granted(VecDeque<Grant>);
+pub struct Granted {
+    allowed: VecDeque<Grant>,
+    served: VecDeque<Grant>,
+}
 
 #[derive(Debug)]
 struct Grant {
@@ -21,14 +25,37 @@ struct Grant {
 impl Granted {
     /// A tool call was allowed.
     pub fn add(&mut self, kind: Option<&str>, paths: &[String], command: Option<&str>) {
-        if self.0.len() == KEPT {
-            self.0.pop_front();
-        }
-        self.0.push_back(Grant {
+        let grant = Grant {
             kind: kind.unwrap_or_default().to_owned(),
             paths: paths.to_vec(),
             command: command.map(str::to_owned),
-        });
+        };
+        push(&mut self.allowed, grant);
+    }
+
+    /// A file or a command that the agent wants of its client is judged.
+    pub fn note_served(&mut self, wanted: &Subject) {
+        let grant = Grant {
+            kind: wanted.kind.clone(),
+            paths: wanted.paths.clone(),
+            command: wanted.command.clone(),
+        };
+        push(&mut self.served, grant);
+    }
+
+    /// Whether a tool call did what it did through files and commands that were judged by themselves.
+    #[must_use]
+    pub fn was_served(&self, call: &Subject) -> bool {
+        if let Some(command) = &call.command {
+            let commands = || {
+                self.served
+                    .iter()
+                    .filter_map(|grant| grant.command.as_ref())
+            };
+            return commands().any(|served| served.contains(command.as_str()));
+        }
+        let is_served = |path| self.served.iter().any(|grant| grant.paths.contains(path));
+        !call.paths.is_empty() && call.paths.iter().all(is_served)
     }
 
     /// Whether one of them covers a file or a command that the agent wants; each covers one change or command, and
@@ -43,14 +70,21 @@ impl Granted {
             "read" | "edit" => is_change(&grant.kind) && grant.has(&wanted.paths),
             _ => false,
         };
-        let Some(at) = self.0.iter().position(same) else {
+        let Some(at) = self.allowed.iter().position(same) else {
             return false;
         };
         if wanted.kind != "read" {
-            self.0.remove(at);
+            self.allowed.remove(at);
         }
         true
     }
+}
+
+fn push(grants: &mut VecDeque<Grant>, grant: Grant) {
+    if grants.len() == KEPT {
+        grants.pop_front();
+    }
+    grants.push_back(grant);
 }
 
 impl Grant {
@@ -121,5 +155,17 @@ mod tests {
         let mut granted = Granted::default();
         granted.add(Some("execute"), &[], None);
         assert!(!granted.cover(&wanted("execute", "", None)));
+    }
+
+    #[test]
+    fn what_was_served_was_judged() {
+        let mut granted = Granted::default();
+        granted.note_served(&wanted("execute", "", Some("sh -c 'npm test'")));
+        granted.note_served(&wanted("edit", "/w/a", None));
+        assert!(granted.was_served(&wanted("execute", "", Some("npm test"))));
+        assert!(!granted.was_served(&wanted("execute", "", Some("rm x"))));
+        assert!(granted.was_served(&wanted("edit", "/w/a", None)));
+        assert!(!granted.was_served(&wanted("edit", "/w/b", None)));
+        assert!(!granted.was_served(&wanted("other", "", None)));
     }
 }

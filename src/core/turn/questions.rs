@@ -1,6 +1,6 @@
 //! Questions of a turn, its own and those of its subagents.
 
-use super::{ChunkSink, Question, Turn};
+use super::{ChunkSink, Question, RanUnasked, Turn};
 use crate::core::event::Permission;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
@@ -17,7 +17,8 @@ impl Turn {
         subagent.or_else(caller).map(str::to_owned)
     }
 
-    /// What a question is about, for a session that works in `cwd`.
+    /// What a question is about, for a session that works in `cwd`. Where the agent asks about a call of which it told
+    /// nothing else, and nothing can be read of that, the question stands for the open calls that were not asked about.
     #[must_use]
     pub fn subject(
         &self,
@@ -28,25 +29,62 @@ impl Turn {
         let tool = &permission.tool;
         let asking = self.asking(subagent, &tool.id);
         let asks = asking.and_then(|id| self.subagents.turn(&id));
-        asks.unwrap_or(self).tools.subject(tool, cwd)
+        let tools = &asks.unwrap_or(self).tools;
+        let subject = tools.subject(tool, cwd);
+        if tools.announced(&tool.id) || !(subject.opaque || subject.derived) {
+            return subject;
+        }
+        let calls: Vec<_> = self.unasked(cwd);
+        if calls.is_empty() {
+            return subject;
+        }
+        subject.standing_for(calls)
     }
 
-    /// Shows a permission question; `automatic` where the policy answers it.
+    /// The open calls that were not asked about, those of subagents too.
+    fn unasked(&self, cwd: &str) -> Vec<(String, Subject)> {
+        let subagents = self.subagents.turns();
+        let of_subagents = subagents.flat_map(|turn| turn.tools.unasked(cwd));
+        self.tools.unasked(cwd).chain(of_subagents).collect()
+    }
+
+    /// These calls need no question of their own: one stood for them, or they were judged otherwise.
+    pub fn note_asked(&mut self, calls: &[String]) {
+        self.tools.note_asked(calls);
+        for turn in self.subagents.turns_mut() {
+            turn.tools.note_asked(calls);
+        }
+    }
+
+    /// The calls that ran without having been asked about, each once, with those of subagents.
+    pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
+        let mut ran = self.tools.take_ran_unasked(cwd);
+        for turn in self.subagents.turns_mut() {
+            ran.extend(turn.tools.take_ran_unasked(cwd));
+        }
+        ran
+    }
+
+    /// Shows a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
     pub fn ask(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
+        calls: &[String],
         automatic: bool,
         sink: &mut impl ChunkSink,
     ) -> Question {
         self.begun = true;
         self.in_step = true;
+        self.note_asked(calls);
         if let Some(id) = self.asking(subagent, &permission.tool.id) {
             let of = (self.message_id.as_str(), self.dialect);
-            return self.subagents.ask(&id, of, permission, automatic, sink);
+            return self
+                .subagents
+                .ask(&id, of, permission, (calls, automatic), sink);
         }
         self.messages.close(sink);
-        self.tools.ask(permission, automatic, sink)
+        self.tools.ask(permission, calls, automatic, sink)
     }
 
     /// Shows the answer to a question of this turn.
@@ -84,6 +122,9 @@ impl Turn {
     ) -> Question {
         self.begun = true;
         self.in_step = true;
+        if let Some(tool) = tool {
+            self.note_asked(&[tool.to_owned()]);
+        }
         if let Some(id) = self.asking(subagent, tool.unwrap_or_default()) {
             let of = (self.message_id.as_str(), self.dialect);
             return self.subagents.pose(&id, of, tool, inquiry, sink);

@@ -107,12 +107,14 @@ impl Subagents {
         id: &str,
         of: (&str, &'static str),
         permission: &Permission<'_>,
-        automatic: bool,
+        (calls, automatic): (&[String], bool),
         sink: &mut impl ChunkSink,
     ) -> Question {
         let subagent = self.get(id, of);
         let folded = &mut subagent.folded;
-        let mut question = subagent.turn.ask(None, permission, automatic, folded);
+        let mut question = subagent
+            .turn
+            .ask(None, permission, calls, automatic, folded);
         question.subagent = Some(id.to_owned());
         subagent.show(sink);
         question
@@ -178,6 +180,16 @@ impl Subagents {
     pub fn turn(&self, id: &str) -> Option<&Turn> {
         let subagent = self.all.iter().find(|subagent| subagent.id == id);
         subagent.map(|subagent| &subagent.turn)
+    }
+
+    /// The messages of all of them.
+    pub fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.all.iter().map(|subagent| &subagent.turn)
+    }
+
+    /// The same, to be changed.
+    pub fn turns_mut(&mut self) -> impl Iterator<Item = &mut Turn> {
+        self.all.iter_mut().map(|subagent| &mut subagent.turn)
     }
 
     /// The subagent that made a call.

@@ -8,15 +8,17 @@
 mod call;
 mod inquiry;
 mod question;
+mod unasked;
 
 use super::{ChunkSink, Names};
-use crate::core::event::ToolUpdate;
+use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::proto::wire::{ToolCall, ToolResult};
-use call::{Call, Stage};
+use call::{Call, Progress, Stage};
 use inquiry::Visit;
-pub use question::Question;
+pub use question::{Question, written};
 use std::collections::HashMap;
 use std::sync::Arc;
+pub use unasked::RanUnasked;
 
 /// The tool that runs now, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct Tools {
     /// The addresses to which the user was sent.
     visits: Vec<Visit>,
     failed_last: Option<usize>,
+    /// The calls that ran without having been asked about, until they are judged.
+    ran_unasked: Vec<usize>,
 }
 
 impl Tools {
@@ -75,6 +79,7 @@ impl Tools {
             asked: 0,
             visits: Vec::new(),
             failed_last: None,
+            ran_unasked: Vec::new(),
         }
     }
 
@@ -83,7 +88,10 @@ impl Tools {
             return at;
         }
         let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
-        self.calls.push(Call::new(self.dialect, update, earlier));
+        let mut call = Call::new(self.dialect, update, earlier);
+        // What was asked about in the message before is not asked about again.
+        call.consent.asked = earlier.is_some();
+        self.calls.push(call);
         let at = self.calls.len() - 1;
         self.by_id.insert(update.id.as_ref().into(), at);
         self.open.push(at);
@@ -111,6 +119,16 @@ impl Tools {
         let at = self.call(update);
         let call = &mut self.calls[at];
         let changed = call.merge(update);
+        let status = update.status.as_deref().and_then(ToolStatus::of);
+        let progress = match status {
+            Some(ToolStatus::InProgress) => Progress::Started,
+            _ => Progress::Announced,
+        };
+        call.consent.progress = call.consent.progress.max(progress);
+        if !call.consent.asked && !call.consent.noted && call.has_run() {
+            call.consent.noted = true;
+            self.ran_unasked.push(at);
+        }
         call.show(changed, sink);
         if let Some(delta) = update.input_delta {
             call.show_delta(delta, sink);

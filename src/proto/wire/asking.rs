@@ -21,6 +21,13 @@ pub struct PermissionParams {
     pub tool_call: AskedTool,
     /// The answers that the agent offers, as it offers them.
     pub options: Vec<OfferedOption>,
+    /// The command line that it runs, as far as the policy could read it: of the call itself, or of those that it
+    /// stands for.
+    pub command: Option<String>,
+    /// The places that it is about, read in the same way.
+    pub paths: Vec<String>,
+    /// Ids of the open calls that the question stands for, where the agent asks by a call that is none of them.
+    pub stands_for: Vec<String>,
     /// The rule of the policy because of which it is asked.
     pub rule: String,
     /// After how many milliseconds it is answered by the policy; `null` where it waits for ever.
@@ -96,12 +103,31 @@ pub enum PermissionOutcome {
     Selected {
         /// Its id.
         option_id: String,
-        /// What the user says with it, where the agent can be told: why not, what instead.
+        /// What the user says with it: why not, what instead. Where the agent's protocol has no place for it, it is
+        /// kept and shown as not delivered.
         #[serde(default)]
         message: Option<String>,
+        /// What becomes of a `message` that is not delivered; absent: it is only kept.
+        #[serde(default)]
+        feedback_delivery: Option<FeedbackDelivery>,
     },
     /// None of them: the user went away from the question. Some agents end the turn then.
-    Cancelled,
+    Cancelled {
+        /// What the user says with it, as above.
+        #[serde(default)]
+        message: Option<String>,
+        /// What becomes of a `message` that is not delivered, as above.
+        #[serde(default)]
+        feedback_delivery: Option<FeedbackDelivery>,
+    },
+}
+
+/// What becomes of words that an agent does not get with the answer to its question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FeedbackDelivery {
+    /// They are sent with the next prompt of the session, as a text part before its own.
+    NextPrompt,
 }
 
 /// `question/ask`, to the client: the agent wants to know something of its user.
@@ -148,7 +174,8 @@ pub enum QuestionKind {
 pub struct QuestionAnswer {
     /// What the user did.
     pub action: QuestionAction,
-    /// `form`: what he filled in. `plan`: `{optionId?, feedback?}`, by default the option that allows once.
+    /// `form`: what he filled in. `plan`: `{optionId?, feedback?, feedbackDelivery?}`, by default the option that
+    /// allows once; `feedbackDelivery` is as in the answer to `permission/request`.
     #[serde(default)]
     pub content: Option<Map<String, Value>>,
 }
@@ -179,9 +206,10 @@ pub struct CancelRequestParams {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
-    /// What was asked for: `permission`, `question`, `readFile`, `writeFile` or `terminal`.
+    /// What was asked for: `permission`, `question`, `readFile`, `writeFile` or `terminal`. `tool`: nothing; a tool ran
+    /// without a question that the policy would have refused or asked about.
     pub what: String,
-    /// Id of the question.
+    /// Id of the question; of a tool that ran without one, the id of its call.
     pub question_id: String,
     /// Id of the tool call, where there is one.
     pub tool_call_id: Option<String>,
@@ -196,6 +224,12 @@ pub struct LedgerEntry {
     pub paths: Vec<String>,
     /// The command line.
     pub command: Option<String>,
+    /// Ids of the open calls that the question stood for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_for: Vec<String>,
+    /// What the agent wrote in the call of its question: `title`, `kind`, `rawInput`, `content`, each cut after 4 KiB.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub tool_call: Map<String, Value>,
     /// Whether it was allowed, or answered.
     pub approved: bool,
     /// The option that was chosen; `null` where none was.
@@ -203,9 +237,15 @@ pub struct LedgerEntry {
     /// What a person answered to a question, without what its form calls secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
+    /// What the user said with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Whether the agent got that with the answer; `null` where nothing was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback_delivered: Option<bool>,
     /// Who decided: `policy`, `client`, `timeout`, `agent`, `cancel` or `end`.
     pub by: String,
-    /// The rule of the policy that decided, or because of which the client was asked.
+    /// The rule of the policy that decided, because of which the client was asked, or that a tool ran against.
     pub rule: Option<String>,
     /// The same in a sentence.
     pub reason: String,

@@ -22,6 +22,9 @@ fn permission(tool: AskedTool) -> Dialog {
             option("yes", OfferedKind::AllowOnce),
             option("no", OfferedKind::RejectOnce),
         ],
+        command: None,
+        paths: Vec::new(),
+        stands_for: Vec::new(),
         rule: "permissions \"ask\"".to_owned(),
         deadline_ms: Some(300_000),
     };

@@ -33,10 +33,39 @@ impl Permission {
         let name = short(&tool.tool_name, NAME);
         sheet.line(&format!("\x1b[1macpipe: may the agent use {name}?\x1b[0m"));
         show_tool(tool, sheet);
+        self.show_read(sheet);
         let rule = short(&self.params.rule, MOST * 2);
         let until = until(self.params.deadline_ms, "the policy decides");
         sheet.line(&format!("  asked because of {rule}{until}"));
         self.keys.show(sheet);
+    }
+
+    /// The command and the places that were read of the call, or of those that it stands for, where they are not seen
+    /// in what the agent shows.
+    fn show_read(&self, sheet: &mut Sheet) {
+        let tool = &self.params.tool_call;
+        let texts = [&tool.input, &tool.content, &tool.locations].map(|part| {
+            let part = part.as_ref().map(Value::to_string);
+            part.unwrap_or_default()
+        });
+        let title = tool.title.as_deref().unwrap_or_default();
+        let is_seen = |text: &str| {
+            let quoted = Value::from(text).to_string();
+            let inner = quoted.trim_matches('"');
+            title.contains(text) || texts.iter().any(|shown| shown.contains(inner))
+        };
+        if !self.params.stands_for.is_empty() {
+            sheet.line("  which stands for what the agent is about to do:");
+        }
+        let command = self.params.command.as_deref().unwrap_or_default();
+        let commands = command.lines().filter(|line| !is_seen(line));
+        sheet.block(commands.map(|line| ("\x1b[1m", line)), MOST);
+        let is_new = |path: &&String| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            !is_seen(name)
+        };
+        let paths = self.params.paths.iter().filter(is_new);
+        sheet.block(paths.map(|path| ("", path.as_str())), MOST);
     }
 
     pub fn prompt(&self) -> String {
@@ -55,7 +84,7 @@ impl Permission {
             Some(option) => json!({
                 "outcome": "selected", "optionId": option.option_id, "message": chosen.words,
             }),
-            None => json!({"outcome": "cancelled"}),
+            None => json!({"outcome": "cancelled", "message": chosen.words}),
         };
         Next::Answer(json!({ "outcome": outcome }))
     }

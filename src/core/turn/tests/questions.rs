@@ -21,7 +21,7 @@ fn asked(seen: &mut Seen) -> (Turn, crate::core::turn::Question, usize) {
     let mut turn = start(seen);
     turn.update(&call("t"), original("{}"), seen);
     turn.update(&input("t", r#"{"command":"ls"}"#), original("{}"), seen);
-    let question = turn.ask(None, &question("t"), false, seen);
+    let question = turn.ask(None, &question("t"), &[], false, seen);
     let from = seen.0.len();
     (turn, question, from)
 }

@@ -41,7 +41,7 @@ fn subagents_have_steps_and_inputs_of_their_own() {
     let question = question("t2");
     turn.update(&of(call("t2")), original("{}"), &mut seen);
     let decision = Decision::of(true, false, &question.options, By::Policy("r".into()));
-    let asked = turn.ask(None, &question, true, &mut seen);
+    let asked = turn.ask(None, &question, &[], true, &mut seen);
     turn.decide(&asked, &decision, &mut seen);
     turn.finish(&ended(), false, &mut seen);
     let parts = seen.1.message()["parts"].clone();

@@ -55,6 +55,8 @@ pub struct Call {
     surrogates: Surrogates,
     output: Option<Box<RawValue>>,
     content: Option<Box<RawValue>>,
+    /// The content before the end, where that brought another.
+    before_end: Option<Box<RawValue>>,
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
     other: Map<String, Value>,
@@ -71,6 +73,30 @@ pub struct Call {
     /// Why the agent refused to run it by its own rules.
     refused: Option<String>,
     settled: Option<&'static str>,
+    pub consent: Consent,
+}
+
+/// How far the agent told of a call by updates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Progress {
+    /// There was no update.
+    #[default]
+    Unannounced,
+    /// There was one.
+    Announced,
+    /// One said that the call runs.
+    Started,
+}
+
+/// How a call stands with the policy.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Consent {
+    /// What the agent told of the call otherwise than by a question about it.
+    pub progress: Progress,
+    /// Whether the agent asked about it, be it by another call that stood for it, or it was judged otherwise.
+    pub asked: bool,
+    /// Whether it was found to have run without that.
+    pub noted: bool,
 }
 
 impl Call {
@@ -93,6 +119,7 @@ impl Call {
             surrogates: Surrogates::default(),
             output: None,
             content: None,
+            before_end: None,
             locations: None,
             meta: None,
             other: Map::new(),
@@ -104,6 +131,7 @@ impl Call {
             asked_client: false,
             refused: None,
             settled: None,
+            consent: Consent::default(),
         }
     }
 
@@ -124,6 +152,17 @@ impl Call {
         self.input_shown &= input.is_none();
         note(input);
         note(set_raw(&mut self.output, u.output));
+        let status = u.status.as_deref().and_then(ToolStatus::of);
+        let ends = matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed));
+        let known = self.content.as_deref().map(RawValue::get);
+        if ends
+            && u.content
+                .as_deref()
+                .is_some_and(|content| known != Some(content.get()))
+        {
+            let before = self.content.take();
+            self.before_end = Some(before.unwrap_or_else(|| RawValue::NULL.to_owned()));
+        }
         note(set_raw(&mut self.content, u.content.as_deref()));
         note(set_raw(&mut self.locations, u.locations.as_deref()));
         if let Some(meta) = u.meta
@@ -199,6 +238,31 @@ impl Call {
             input: self.input.as_deref(),
             locations: self.locations.as_deref(),
             content: self.content.as_deref(),
+        }
+    }
+
+    /// The same once it has run: what it shows now is what came of it.
+    pub fn facts_before_end(&self) -> Tool<'_> {
+        let content = self.before_end.as_deref().or(self.content.as_deref());
+        Tool {
+            content,
+            ..self.facts()
+        }
+    }
+
+    /// Whether it ran, as far as the agent tells. A call that failed may not have come so far.
+    pub fn has_run(&self) -> bool {
+        let shows_terminal = || {
+            let content = self.content.as_deref().map_or("", RawValue::get);
+            content.contains(r#""terminalId""#)
+        };
+        match self.status {
+            Some(ToolStatus::Completed) => true,
+            Some(ToolStatus::Failed) => {
+                self.consent.progress == Progress::Started
+                    && (self.output.is_some() || shows_terminal())
+            }
+            Some(ToolStatus::Pending | ToolStatus::InProgress) | None => self.output.is_some(),
         }
     }
 

@@ -159,8 +159,9 @@ fn decided(data: &mut Members<'static>, question: &Question, decision: &Decision
         .filter(|_| !question.options.is_empty())
     {
         let mut content = json!({ "optionId": option.id });
-        if let Some(feedback) = &decision.message {
-            content["feedback"] = feedback.as_str().into();
+        if let Some(feedback) = &decision.feedback {
+            content["feedback"] = feedback.words.as_str().into();
+            data.set_owned("feedbackDelivered", &feedback.delivered);
         }
         data.set_owned("content", &content);
     }

@@ -10,10 +10,13 @@ use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
 use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::json::{Members, Raw, shortened, to_raw, value};
 use crate::proto::wire::{AskedTool, OfferedOption};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// How much of each field of a question's call is kept with the question, in bytes.
+const WRITTEN: usize = 4 << 10;
 
 /// A question that was shown.
 #[derive(Debug)]
@@ -43,30 +46,25 @@ impl Question {
 impl Tools {
     /// What a question is about, with all that is known of its call.
     pub fn subject(&self, asked: &ToolUpdate<'_>, cwd: &str) -> Subject {
-        let known = self.by_id.get(asked.id.as_ref()).map(|&at| &self.calls[at]);
-        let known = known.map(Call::facts).unwrap_or_default();
-        let filled = |raw: &&RawValue| !matches!(raw.get(), "{}" | "[]");
-        Subject::of_tool(
-            &Tool {
-                name: asked.name.as_deref().or(known.name),
-                title: asked.title.as_deref().or(known.title),
-                kind: asked.kind.as_deref().or(known.kind),
-                input: asked.input.as_deref().filter(filled).or(known.input),
-                locations: asked
-                    .locations
-                    .as_deref()
-                    .filter(filled)
-                    .or(known.locations),
-                content: asked.content.as_deref().filter(filled).or(known.content),
-            },
-            cwd,
-        )
+        let asking = Tool {
+            name: asked.name.as_deref(),
+            title: asked.title.as_deref(),
+            kind: asked.kind.as_deref(),
+            input: asked.input.as_deref(),
+            locations: asked.locations.as_deref(),
+            content: asked.content.as_deref(),
+        };
+        match self.by_id.get(asked.id.as_ref()) {
+            Some(&at) => Subject::of_tools(&[&asking, &self.calls[at].facts()], cwd),
+            None => Subject::of_tool(&asking, cwd),
+        }
     }
 
-    /// Shows a permission question; `automatic` where the policy answers it.
+    /// Shows a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
     pub fn ask(
         &mut self,
         permission: &Permission<'_>,
+        calls: &[String],
         automatic: bool,
         sink: &mut impl ChunkSink,
     ) -> Question {
@@ -74,8 +72,9 @@ impl Tools {
         let id = self.next_question();
         let call = &mut self.calls[at];
         let changed = call.merge_question(&permission.tool);
+        call.consent.asked = true;
         call.show_asked(changed, sink);
-        let data = asked_data(permission);
+        let data = asked_data(permission, calls);
         show(&id, &to_raw(&data), sink);
         let question = Question {
             permission: Some(data),
@@ -124,6 +123,10 @@ impl Tools {
         if let Some(rule) = decision.by.rule() {
             data.set_owned("rule", &rule);
         }
+        if let Some(feedback) = &decision.feedback {
+            data.set_owned("feedback", &feedback.words);
+            data.set_owned("feedbackDelivered", &feedback.delivered);
+        }
         show(&question.id, &to_raw(&data), sink);
     }
 
@@ -135,6 +138,7 @@ impl Tools {
         });
         let id = self.next_question();
         let call = &mut self.calls[at];
+        call.consent.asked = true;
         call.show_asked(None, sink);
         if call.begin_question(&id, false) {
             request(call, &id, &to_raw(&json!([])), true, sink);
@@ -161,11 +165,41 @@ impl Tools {
     }
 }
 
+/// What the agent wrote in the call of its question, cut where it is long. What the policy answers at once is
+/// replaced before anything else could show it.
+#[must_use]
+pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
+    let mut written = Map::new();
+    let words = [("title", &tool.title), ("kind", &tool.kind)];
+    for (name, word) in words {
+        if let Some(word) = word {
+            written.insert(
+                name.to_owned(),
+                shortened(&Value::from(word.as_ref()), WRITTEN),
+            );
+        }
+    }
+    let raws = [("rawInput", &tool.input), ("content", &tool.content)];
+    for (name, raw) in raws {
+        if let Some(raw) = raw
+            .as_deref()
+            .filter(|raw| !matches!(raw.get(), "{}" | "[]"))
+        {
+            written.insert(name.to_owned(), shortened(&value(raw), WRITTEN));
+        }
+    }
+    written
+}
+
 /// What `data-permission` says of a question before it is decided.
-fn asked_data(permission: &Permission<'_>) -> Members<'static> {
+fn asked_data(permission: &Permission<'_>, calls: &[String]) -> Members<'static> {
     // The agent's own fields may not take the place of ours.
     let mut data = permission.other.clone();
     data.set_owned("toolCallId", &permission.tool.id);
+    data.set_owned("toolCall", &written(&permission.tool));
+    if !calls.is_empty() {
+        data.set_owned("standsFor", &calls);
+    }
     data.set_owned("options", &permission.raw_options.map(Raw));
     if let Some(status) = &permission.tool.status {
         data.set_owned("status", status);

@@ -1,0 +1,95 @@
+//! Words that a person says with an answer, to agents whose protocol has no place for them.
+
+use crate::harness::server::Server;
+use crate::harness::steps::{ask, end, say};
+use serde_json::{Value, json};
+
+const OPTIONS: &[(&str, &str)] = &[("y", "allow_once"), ("n", "reject_once")];
+
+fn server() -> Server {
+    let call = json!({"toolCallId": "t", "title": "npm test", "kind": "execute", "rawInput": {"command": "npm test"}});
+    let first = json!([ask(&call, OPTIONS), end("end_turn")]);
+    let next = json!([say("ok"), end("end_turn")]);
+    let mut server = Server::start(&["--permissions", "ask"]);
+    server.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "capabilities": {"permissions": true, "questions": true}}),
+    );
+    server.connect(&json!({"session/prompt": [first, next]}));
+    server.ensure("default");
+    server
+}
+
+/// The texts of each prompt that the agent got.
+fn prompts(log: &[Value]) -> Vec<Vec<&str>> {
+    let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
+    prompts
+        .map(|m| {
+            let parts = m["params"]["prompt"].as_array().unwrap();
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn words_that_the_agent_does_not_get_are_kept_and_shown() {
+    let mut server = server();
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let outcome = json!({"outcome": "selected", "optionId": "n", "message": "only the unit tests"});
+    server.reply(&id, &json!({ "outcome": outcome }));
+    let turn = server.turn(&prompt);
+    let data = &turn.of("data-permission").last().unwrap()["data"];
+    assert_eq!(data["feedback"], "only the unit tests");
+    assert_eq!(data["feedbackDelivered"], false);
+    let kept = &turn.summary["metadata"]["undeliveredFeedback"];
+    assert_eq!(kept[0]["feedback"], "only the unit tests");
+    assert_eq!(
+        (&kept[0]["nextPrompt"], &kept[0]["approved"]),
+        (&json!(false), &json!(false))
+    );
+    server.prompt("again");
+    let log = server.finish().log;
+    assert_eq!(prompts(&log), [["go"], ["again"]]);
+}
+
+#[test]
+fn words_are_sent_with_the_next_prompt_where_the_client_wants_that() {
+    let mut server = server();
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let outcome = json!({"outcome": "selected", "optionId": "n", "message": "only the unit tests",
+        "feedbackDelivery": "nextPrompt"});
+    server.reply(&id, &json!({ "outcome": outcome }));
+    let turn = server.turn(&prompt);
+    let kept = &turn.summary["metadata"]["undeliveredFeedback"];
+    assert_eq!(kept[0]["nextPrompt"], true);
+    let turn = server.prompt("again");
+    let notices = turn.of("data-notice");
+    let title = "Your words to earlier answers are sent with this prompt";
+    assert_eq!(notices[0]["data"]["title"], title);
+    server.prompt("once more");
+    let log = server.finish().log;
+    let words = "I refused this tool call: npm test\n\nonly the unit tests";
+    let want = [vec!["go"], vec![words, "again"], vec!["once more"]];
+    assert_eq!(prompts(&log), want);
+}
+
+#[test]
+fn words_are_kept_where_nothing_offered_refuses() {
+    let mut server = server();
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let outcome = json!({"outcome": "cancelled", "message": "not now"});
+    server.reply(&id, &json!({ "outcome": outcome }));
+    let turn = server.turn(&prompt);
+    let data = &turn.of("data-permission").last().unwrap()["data"];
+    assert_eq!(
+        (&data["feedback"], &data["feedbackDelivered"]),
+        (&json!("not now"), &json!(false))
+    );
+    server.finish();
+}
