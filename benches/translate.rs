@@ -75,6 +75,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             client_info: None,
             capabilities: wire::ClientCapabilities::default(),
             chunk_profile: None,
+            unknown_fields: wire::UnknownFields::default(),
         }),
         Command::Connect(wire::ConnectParams::default()),
         Command::Ensure(wire::EnsureParams::default()),

@@ -3,6 +3,7 @@
 pub mod acp;
 pub mod chunk;
 pub mod claude;
+pub mod fields;
 pub mod frame;
 pub mod json;
 pub mod rpc;

@@ -27,7 +27,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// How long a client that does not read keeps acpipe from ending.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -179,6 +179,9 @@ impl RpcClient {
             // Notifications are never answered, not even wrong ones.
             match called {
                 Called::Command(command) => self.want(command, None, None),
+                Called::Answer(Err(error)) if error.kind == ErrorKind::InvalidParams => {
+                    warn!(method, %error, "notification ignored: its parameters are not valid");
+                }
                 Called::Answer(Err(error)) => debug!(method, %error, "notification ignored"),
                 Called::Answer(Ok(_)) => {}
             }

@@ -151,6 +151,7 @@ impl RunClient {
                     ..wire::ClientCapabilities::default()
                 },
                 chunk_profile: None,
+                unknown_fields: wire::UnknownFields::default(),
             }),
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams {

@@ -77,14 +77,15 @@ use super::store::Store;
 use super::vitals::Vitals;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{
-    AgentSource, ClientCapabilities, Done, McpServer, Program, Protocol, SessionOptions, Variables,
+    AgentSource, ClientCapabilities, Done, McpServer, Program, Protocol, SessionOptions,
+    UnknownFields, Variables,
 };
 use listing::Listing;
 pub use permissions::NOBODY;
 use processes::Process;
 pub use ran_unasked::RAN_UNASKED;
 pub use status::Measure;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use storage::Awaited;
 
@@ -284,6 +285,9 @@ pub struct Bridge {
     view: View,
     /// What the client wants and answers.
     client: ClientCapabilities,
+    unknown_fields: UnknownFields,
+    /// The names of variables that were set by `agent/authenticate` and that the agent declared as secret.
+    secret_variables: BTreeSet<String>,
     agent: Option<Agent>,
     /// Whether the client ended the last agent: then only the client starts another one.
     disconnected: bool,
@@ -356,6 +360,8 @@ impl Bridge {
                 profile: settings.profile,
             },
             client: ClientCapabilities::default(),
+            unknown_fields: UnknownFields::default(),
+            secret_variables: BTreeSet::new(),
             settings,
             agent: None,
             disconnected: false,

@@ -1,7 +1,7 @@
 //! The neutral protocol, version 1: every type a client sends or gets. The sole source of `schemas/`.
 //!
-//! JSON-RPC 2.0, camelCase. Unknown fields are ignored. In results a value that is not known is `null`,
-//! never `0`.
+//! JSON-RPC 2.0, camelCase. Unknown fields of what a client sends are refused, unless it asks otherwise; clients ignore
+//! those of what they get. In results a value that is not known is `null`, never `0`.
 
 mod asking;
 mod auth;
@@ -81,6 +81,21 @@ pub struct InitializeParams {
     /// Major of the AI SDK whose chunks the client wants: 7, 6 or 5; that of `--chunk-profile` where absent.
     #[serde(default)]
     pub chunk_profile: Option<u32>,
+    /// Handling of unknown fields in everything that the client sends from this call on, this call included.
+    #[serde(default)]
+    pub unknown_fields: UnknownFields,
+}
+
+/// Handling of unknown fields in what a client sends. `_meta` and content that is passed on (messages, metadata, answers
+/// to forms) can have any field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum UnknownFields {
+    /// A call with an unknown field fails with `invalidParams`, which names the field and the nearest known one.
+    #[default]
+    Refuse,
+    /// Unknown fields have no effect.
+    Ignore,
 }
 
 /// Name and version of a program.

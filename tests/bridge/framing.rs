@@ -8,7 +8,7 @@ use serde_json::json;
 fn content_length_framing_is_answered_in_kind() {
     let mut s = Survivor::new(Framing::ContentLength, &[]);
     let id = Id("\"é\"".to_owned());
-    s.0.send_as(&id, "agent/status", &json!({"x": "\u{1F600}\n"}));
+    s.0.send_as(&id, "agent/status", &json!({"_meta": "\u{1F600}\n"}));
     s.0.result(&id);
     // Pieces, other headers, other case, a body with newlines.
     let body = "{\"jsonrpc\":\"2.0\",\r\n \"id\":\"é\",\n\"method\":\"agent/status\"}";

@@ -11,7 +11,7 @@ fn the_client_learns_who_serves_it() {
     let mut s = Server::start(&[]);
     let it = s.call(
         "initialize",
-        &json!({"protocolVersion": 1, "clientInfo": {"name": "t", "version": "1"}, "unknown": [1]}),
+        &json!({"protocolVersion": 1, "clientInfo": {"name": "t", "version": "1"}}),
     );
     assert_eq!(it["protocolVersion"], 1);
     assert_eq!(

@@ -48,6 +48,7 @@ mod logs;
 mod matrix;
 mod mcp;
 mod ownership;
+mod params;
 mod per_session;
 mod permission;
 mod policy;

@@ -264,14 +264,9 @@ fn invalid_params_name_the_field() {
 }
 
 #[test]
-fn params_may_be_absent_null_or_have_more() {
+fn params_may_be_absent_null_or_empty() {
     let mut s = Survivor::lines();
-    for params in [
-        "",
-        r#","params":null"#,
-        r#","params":{}"#,
-        r#","params":{"x":[{}]}"#,
-    ] {
+    for params in ["", r#","params":null"#, r#","params":{}"#] {
         let id = Id("\"p\"".to_owned());
         s.0.expect(&id);
         s.0.raw(&format!(
@@ -346,7 +341,11 @@ fn what_a_notification_wants_is_done() {
 fn batches() {
     let mut s = Survivor::lines();
     let call = |id: &str, method: &str| {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"message":"m"}}}}"#)
+        let params = match method {
+            "session/prompt" => r#"{"message":"m"}"#,
+            _ => "{}",
+        };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     };
     let notification = r#"{"jsonrpc":"2.0","method":"agent/status"}"#;
 

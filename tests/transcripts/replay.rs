@@ -303,6 +303,7 @@ pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Repl
             ..wire::ClientCapabilities::default()
         },
         chunk_profile: None,
+        unknown_fields: wire::UnknownFields::default(),
     });
     replay.command("initialize", initialize);
     for line in recording.lines() {

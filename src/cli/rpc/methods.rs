@@ -5,21 +5,43 @@
 
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::unknown_fields;
+use crate::proto::fields::Fields;
 use crate::proto::rpc::{self, Message};
+use crate::proto::wire::UnknownFields;
 use jsonrpsee::core::server::MethodCallback;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{Extensions, RpcModule};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Where a handler leaves its command; the table demands that its context can be shared.
-type Slot = Mutex<Option<Command>>;
+/// The call that says how unknown fields are handled, its own too.
+const INITIALIZE: &str = "initialize";
+
+/// What handlers share with the table, which demands that its context can be shared.
+#[derive(Default)]
+struct Slot(Mutex<Handled>);
+
+#[derive(Default)]
+struct Handled {
+    /// The command that a handler made of its parameters, or why it made none.
+    outcome: Option<Result<Command, Error>>,
+    /// As the client asked for in `initialize`.
+    unknown_fields: UnknownFields,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Handled> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The table.
 pub struct Methods {
     module: RpcModule<Slot>,
-    slot: std::sync::Arc<Slot>,
+    slot: Arc<Slot>,
 }
 
 /// What came of a call.
@@ -33,12 +55,12 @@ pub enum Called {
 impl Methods {
     /// The whole table.
     pub fn new() -> Self {
-        let slot = std::sync::Arc::new(Slot::default());
+        let slot = Arc::new(Slot::default());
         let mut methods = Self {
             module: RpcModule::from_arc(slot.clone()),
             slot,
         };
-        methods.add("initialize", Command::Initialize);
+        methods.add(INITIALIZE, Command::Initialize);
         methods.add("agent/connect", Command::Connect);
         methods.add("agent/disconnect", |_: Nothing| Command::Disconnect);
         methods.add("agent/getEnvironment", |_: Nothing| Command::GetEnvironment);
@@ -79,7 +101,11 @@ impl Methods {
             Command::History(History::ClearMessages(p))
         });
         methods.add("shutdown", |_: Nothing| Command::Shutdown);
-        let discover = |_: Params<'_>, _: &Slot, _: &Extensions| {
+        let fields = Fields::of::<Nothing>();
+        let discover = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
+            let mut handled = slot.lock();
+            let nothing = object(&params).and_then(|text| known(&fields, text, &handled));
+            handled.outcome = nothing.err().map(Err);
             Ok::<_, ErrorObjectOwned>(crate::cli::schema::openrpc())
         };
         // A name that is taken is a mistake in this very list; the schema test sees it.
@@ -87,14 +113,23 @@ impl Methods {
         methods
     }
 
-    fn add<P: DeserializeOwned + 'static>(
+    fn add<P: DeserializeOwned + JsonSchema + 'static>(
         &mut self,
         name: &'static str,
         command: impl Fn(P) -> Command + Send + Sync + 'static,
     ) {
+        let fields = OnceLock::new();
         let handler = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
-            let params = read_params(&params)?;
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(command(params));
+            let mut handled = slot.lock();
+            let fields = fields.get_or_init(Fields::of::<P>);
+            let read = object(&params).and_then(|text| {
+                if name == INITIALIZE {
+                    handled.unknown_fields = asked_for(text);
+                }
+                known(fields, text, &handled)?;
+                read_params(text).map(&command)
+            });
+            handled.outcome = Some(read);
             Ok::<(), ErrorObjectOwned>(())
         };
         let _ = self.module.register_method(name, handler);
@@ -108,13 +143,10 @@ impl Methods {
         };
         let params = Params::new(params.map(RawValue::get));
         let response = handler(Id::Null, params, usize::MAX, Extensions::new());
-        if let Some(command) = self
-            .slot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
-            return Called::Command(command);
+        match self.slot.lock().outcome.take() {
+            Some(Ok(command)) => return Called::Command(command),
+            Some(Err(error)) => return Called::Answer(Err(error)),
+            None => {}
         }
         Called::Answer(match rpc::parse(response.as_json().get()) {
             Ok(Message::Response { outcome, .. }) => match outcome {
@@ -138,29 +170,51 @@ impl Methods {
 }
 
 /// The parameters of methods that have none.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Reads parameters given by name; absent ones are an empty object. Errors name the field.
-fn read_params<P: DeserializeOwned>(params: &Params<'_>) -> Result<P, ErrorObjectOwned> {
-    let text = match params.as_str().map(str::trim) {
-        None | Some("" | "null") => "{}",
-        Some(text) => text,
-    };
-    let error = |message: String| {
-        ErrorObjectOwned::owned(ErrorKind::InvalidParams.rpc_code(), message, None::<()>)
-    };
-    if !text.starts_with('{') {
-        return Err(error("params: an object is needed".to_owned()));
+/// The object of parameters given by name; an empty one where there are none.
+fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
+    match params.as_str().map(str::trim) {
+        None | Some("" | "null") => Ok("{}"),
+        Some(text) if text.starts_with('{') => Ok(text),
+        Some(_) => {
+            let message = "params: an object is needed";
+            Err(Error::new(ErrorKind::InvalidParams, message))
+        }
     }
+}
+
+/// How unknown fields are to be handled, as the parameters of `initialize` say; where they cannot be read that fails.
+fn asked_for(text: &str) -> UnknownFields {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked {
+        #[serde(default)]
+        unknown_fields: UnknownFields,
+    }
+    let asked: Asked = serde_json::from_str(text).unwrap_or_default();
+    asked.unknown_fields
+}
+
+/// Refuses unknown fields, unless the client asked for them to be ignored.
+fn known(fields: &Fields, text: &str, handled: &Handled) -> Result<(), Error> {
+    match handled.unknown_fields {
+        UnknownFields::Refuse => unknown_fields::check(fields, text),
+        UnknownFields::Ignore => Ok(()),
+    }
+}
+
+/// Reads the parameters of a method. Errors name the field.
+fn read_params<P: DeserializeOwned>(text: &str) -> Result<P, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|e| {
         let (path, inner) = (e.path().to_string(), e.into_inner().to_string());
         let reason = inner.split(" at line ").next().unwrap_or(&inner).to_owned();
-        error(if path == "." {
-            reason
-        } else {
-            format!("{path}: {reason}")
-        })
+        if path == "." {
+            return Error::new(ErrorKind::InvalidParams, reason);
+        }
+        let message = format!("{path}: {reason}");
+        Error::new(ErrorKind::InvalidParams, message).with("field", path)
     })
 }

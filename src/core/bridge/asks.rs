@@ -13,6 +13,7 @@ use crate::core::log::Record;
 use crate::core::permit::{By, Decision, Feedback};
 use crate::core::policy::Effect;
 use crate::core::session::{Ask, Asked, Session, Undelivered};
+use crate::core::unknown_fields;
 use crate::proto::wire::{LedgerEntry, PermissionAnswer, PermissionOutcome};
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
@@ -125,7 +126,7 @@ impl Bridge {
                     bridge.permission_answered(options, rule, answer)
                 }
                 Asked::Question { question, options } => {
-                    question_answered(question, options, answer)
+                    question_answered(question, options, answer, bridge.unknown_fields)
                 }
             };
             bridge.note_delivery(&ask, &mut decision);
@@ -164,7 +165,7 @@ impl Bridge {
             decision.reason = format!("refused, since the client's answer is none: {why}");
             decision
         };
-        match serde_json::from_str::<PermissionAnswer>(answer.get()) {
+        match unknown_fields::read::<PermissionAnswer>(answer, self.unknown_fields) {
             Ok(PermissionAnswer { outcome }) => match outcome {
                 PermissionOutcome::Cancelled {
                     message,
@@ -188,7 +189,7 @@ impl Bridge {
                     }
                 }
             },
-            Err(error) => refused(&clip(&error.to_string())),
+            Err(why) => refused(&why),
         }
     }
 

@@ -134,6 +134,7 @@ impl Bridge {
         self.initialized = true;
         self.effects.extend(p.process_id.map(Effect::Watch));
         self.client = p.capabilities;
+        self.unknown_fields = p.unknown_fields;
         if let Some(chunks) = p.capabilities.chunks {
             self.view.chunks = chunks;
         }

@@ -345,7 +345,11 @@ impl Bridge {
         let Some((ticket, method)) = found else {
             return false;
         };
-        self.answer_wanted(ticket, &answered(method, answer), outlet);
+        self.answer_wanted(
+            ticket,
+            &answered(method, answer, self.unknown_fields),
+            outlet,
+        );
         true
     }
 

@@ -11,9 +11,11 @@ use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision, Feedback, choose, elicitation};
 use crate::core::session::{Asked, MOST_ASKS};
 use crate::core::turn::Question;
+use crate::core::unknown_fields::read;
 use crate::proto::json::to_raw;
 use crate::proto::wire::{
     AskedTool, LedgerEntry, QuestionAction, QuestionAnswer, QuestionKind, QuestionParams,
+    UnknownFields,
 };
 use std::time::Instant;
 use tracing::{debug, warn};
@@ -158,6 +160,7 @@ pub(super) fn question_answered(
     question: &Question,
     options: &[PermissionOption],
     answer: &ClientAnswer,
+    unknown_fields: UnknownFields,
 ) -> Decision {
     let declined = |why: &str| {
         warn!(
@@ -172,9 +175,9 @@ pub(super) fn question_answered(
         Ok(answer) => answer,
         Err(error) => return declined(&format!("the error {:?}", clip(&error.message))),
     };
-    let QuestionAnswer { action, content } = match serde_json::from_str(answer.get()) {
+    let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
         Ok(answer) => answer,
-        Err(error) => return declined(&clip(&error.to_string())),
+        Err(why) => return declined(&why),
     };
     let content = content.unwrap_or_default();
     let text = |name: &str| content.get(name)?.as_str().map(str::to_owned);

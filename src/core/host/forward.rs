@@ -3,9 +3,12 @@
 use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
 use crate::core::ask::Refusal;
 use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::unknown_fields;
 use crate::proto::acp;
 use crate::proto::wire;
-use serde::Deserialize;
+use crate::proto::wire::UnknownFields;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// What a client is asked.
@@ -89,6 +92,7 @@ impl Forwarded {
 pub fn answered(
     method: &'static str,
     answer: &Result<Box<RawValue>, Refusal>,
+    unknown_fields: UnknownFields,
 ) -> Result<HostAnswer, Error> {
     let answer = answer.as_ref().map_err(|refusal| {
         let is = |kind: ErrorKind| refusal.code == i64::from(kind.rpc_code());
@@ -104,29 +108,34 @@ pub fn answered(
         Error::new(kind, clip(&refusal.message))
     })?;
     match method {
-        "fs/readTextFile" => {
-            read(method, answer).map(|file: wire::TextFile| HostAnswer::Content(file.content))
-        }
+        "fs/readTextFile" => read(method, answer, unknown_fields)
+            .map(|file: wire::TextFile| HostAnswer::Content(file.content)),
         "fs/writeTextFile" => Ok(HostAnswer::Written),
-        "terminal/create" => read(method, answer)
+        "terminal/create" => read(method, answer, unknown_fields)
             .map(|made: wire::CreatedTerminal| HostAnswer::Created(made.terminal_id)),
-        "terminal/output" => read(method, answer).map(|said: wire::TerminalSaid| {
-            HostAnswer::Output(TerminalOutput {
-                text: said.output,
-                truncated: said.truncated,
-                exit: said.exit_status.map(TerminalExit::from),
+        "terminal/output" => {
+            read(method, answer, unknown_fields).map(|said: wire::TerminalSaid| {
+                HostAnswer::Output(TerminalOutput {
+                    text: said.output,
+                    truncated: said.truncated,
+                    exit: said.exit_status.map(TerminalExit::from),
+                })
             })
-        }),
-        "terminal/waitForExit" => {
-            read(method, answer).map(|exit: wire::TerminalExited| HostAnswer::Exit(exit.into()))
         }
+        "terminal/waitForExit" => read(method, answer, unknown_fields)
+            .map(|exit: wire::TerminalExited| HostAnswer::Exit(exit.into())),
         _ => Ok(HostAnswer::Done),
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, Error> {
-    serde_json::from_str(answer.get()).map_err(|error| {
-        let message = format!("the client's answer to {method} is none: {error}");
+/// Reads an answer. One that only says that it was done cannot be undone: its fields are not looked at.
+fn read<T: DeserializeOwned + JsonSchema>(
+    method: &str,
+    answer: &RawValue,
+    unknown_fields: UnknownFields,
+) -> Result<T, Error> {
+    unknown_fields::read(answer, unknown_fields).map_err(|why| {
+        let message = format!("the client's answer to {method} is not valid: {why}");
         Error::new(ErrorKind::Resource, message)
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::core::claude::tools::BUILTIN;
 pub use crate::core::claude::tools::mcp;
+use crate::core::similar::nearest;
 
 /// The kinds of tools, by ACP's names.
 pub const KINDS: &[&str] = &[
@@ -159,31 +160,6 @@ pub fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
     )
 }
 
-/// The word that somebody meant, if it is one of those.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let near = known.map(|known| (distance(&word, &known.to_lowercase()), known));
-    let most = word.chars().count().div_ceil(3);
-    let near = near.filter(|(distance, _)| *distance <= most);
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
-}
-
-/// How many letters are to be put in, taken out or changed to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (n, c) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], n + 1);
-        for (m, d) in b.iter().enumerate() {
-            let changed = corner + usize::from(c != *d);
-            corner = row[m + 1];
-            row[m + 1] = changed.min(row[m] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,18 +200,5 @@ mod tests {
             assert!(error.contains(why), "{name}: {error}");
         }
         assert_eq!(Names::default().check("mcp__any__thing"), Ok(()));
-    }
-
-    #[test]
-    fn words_are_told_apart_by_their_letters() {
-        for (a, b, want) in [
-            ("", "", 0),
-            ("", "ab", 2),
-            ("ab", "", 2),
-            ("kitten", "sitting", 3),
-            ("é", "e", 1),
-        ] {
-            assert_eq!(distance(a, b), want, "{a} {b}");
-        }
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! Their values may be secrets: errors and whatever else shows them by mistake name the fields alone.
 
+mod schema;
+
+pub use schema::McpServerList;
+use schema::{GivenPairs, PASSED_ON};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -110,14 +114,14 @@ struct Given {
     /// The program's arguments.
     #[schemars(with = "Option<Vec<String>>")]
     args: Option<Texts>,
-    /// The program's variables, each with `name` and `value`; an object of values by their names does as well.
-    #[schemars(with = "Option<Value>")]
+    /// The program's variables.
+    #[schemars(with = "Option<GivenPairs>")]
     env: Option<Pairs>,
     /// Its address.
     #[schemars(with = "Option<String>")]
     url: Option<Text>,
-    /// What it gets with each request, each with `name` and `value`; an object does as well.
-    #[schemars(with = "Option<Value>")]
+    /// The headers of each request to it.
+    #[schemars(with = "Option<GivenPairs>")]
     headers: Option<Pairs>,
     #[serde(flatten)]
     #[schemars(skip)]
@@ -196,7 +200,15 @@ impl JsonSchema for McpServer {
     }
 
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        Given::json_schema(g)
+        let mut schema = Given::json_schema(g);
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for name in PASSED_ON {
+                let description = "Passed on to the agent as it is.";
+                let field = serde_json::json!({ "description": description });
+                properties.insert((*name).to_owned(), field);
+            }
+        }
+        schema
     }
 }
 

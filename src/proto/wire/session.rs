@@ -1,5 +1,6 @@
 //! Sessions on the wire: opening, cancelling, subscribing, their state.
 
+use super::mcp::McpServerList;
 use super::{McpServer, NotRestored, SessionOptions, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub struct EnsureParams {
     pub cwd: Option<String>,
     /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
     #[serde(default)]
+    #[schemars(with = "McpServerList")]
     pub mcp_servers: Vec<McpServer>,
     /// Options of the session; what is not said is as it was, or as the agent's `options` say.
     #[serde(default)]
@@ -101,16 +103,44 @@ impl JsonSchema for Strategy {
         "Strategy".into()
     }
 
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    fn json_schema(g: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (word, way) = (
+            g.subschema_for::<StrategyWord>(),
+            g.subschema_for::<StrategyWay>(),
+        );
         schemars::json_schema!({
-            "description": "`auto`: what the agent offers, best first, and a new session if all of that fails. \
-                            A way, or a list of ways in order: these or none.",
-            "anyOf": [
-                { "enum": ["auto", "resume", "load", "new"] },
-                { "type": "array", "items": { "enum": ["resume", "load", "new"] } },
-            ],
+            "description": "How a session is brought back: one word, or ways in order: these or none.",
+            "anyOf": [word, { "type": "array", "items": way }],
         })
     }
+}
+
+/// How a session is brought back, in one word.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum StrategyWord {
+    /// What the agent offers, best first, and a new session if all of that fails.
+    Auto,
+    /// The agent resumes it without its history, or the call fails.
+    Resume,
+    /// The agent loads it with its history, or the call fails.
+    Load,
+    /// A new session takes its place.
+    New,
+}
+
+/// A way to bring a session back.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum StrategyWay {
+    /// The agent resumes it without its history.
+    Resume,
+    /// The agent loads it with its history.
+    Load,
+    /// A new session takes its place.
+    New,
 }
 
 /// `session/create`: as `session/ensure`, but the id must be new.
@@ -124,6 +154,7 @@ pub struct CreateParams {
     pub cwd: Option<String>,
     /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
     #[serde(default)]
+    #[schemars(with = "McpServerList")]
     pub mcp_servers: Vec<McpServer>,
     /// Options of the session; what is not said is as the agent's `options` say.
     #[serde(default)]

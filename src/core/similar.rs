@@ -1,0 +1,69 @@
+//! The known word that a misspelt one stands for.
+
+/// The longest word that is compared, in bytes.
+const LONGEST: usize = 100;
+
+/// The known word nearest to a misspelt one: in any case, with at most a third of its letters wrong.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
+    let word: Vec<char> = word.to_lowercase().chars().collect();
+    let near = known.map(|known| {
+        let letters: Vec<char> = known.to_lowercase().chars().collect();
+        let lengths = letters.len().abs_diff(word.len());
+        ((distance(&word, &letters), lengths), known)
+    });
+    let most = word.len().div_ceil(3);
+    let near = near.filter(|((distance, _), _)| *distance <= most);
+    near.min_by_key(|(far, _)| *far).map(|(_, known)| known)
+}
+
+/// The number of letters to insert, remove, replace or swap with their neighbours to make one word of the other.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (n, c) in a.iter().enumerate() {
+        let mut row = vec![n + 1];
+        for (m, d) in b.iter().enumerate() {
+            let replaced = above[m] + usize::from(c != d);
+            let mut least = replaced.min(row[m] + 1).min(above[m + 1] + 1);
+            if n > 0 && m > 0 && *c == b[m - 1] && a[n - 1] == *d {
+                least = least.min(before[m - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart_by_their_letters() {
+        for (a, b, want) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("ab", "", 2),
+            ("kitten", "sitting", 3),
+            ("é", "e", 1),
+            ("modle", "model", 1),
+            ("trunId", "turnId", 1),
+        ] {
+            let [a, b] = [a, b].map(|word| word.chars().collect::<Vec<char>>());
+            assert_eq!(distance(&a, &b), want, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_is_the_one_of_the_same_length() {
+        let near = |word| nearest(word, ["mode", "model", "maxTurns"].into_iter());
+        assert_eq!(near("modle"), Some("model"));
+        assert_eq!(near("mod"), Some("mode"));
+        assert_eq!(near("MAXTURN"), Some("maxTurns"));
+        assert_eq!(near("effort"), None);
+    }
+}

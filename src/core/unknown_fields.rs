@@ -1,0 +1,137 @@
+//! Unknown fields of what a client sends: refused, unless the client asked for them to be ignored.
+
+use super::error::{Error, ErrorKind, clip};
+use super::similar::nearest;
+use crate::proto::fields::{Fields, Unknown};
+use crate::proto::wire::UnknownFields;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// Refuses parameters that have an unknown field.
+///
+/// # Errors
+/// `invalidParams`: `field` is the path of the first unknown field, `choices` are the names that are known there.
+pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
+    let unknown = fields.unknown_in(json);
+    let Some(first) = unknown.first() else {
+        return Ok(());
+    };
+    let message = unknown.iter().map(describe).collect::<Vec<_>>().join("; ");
+    let error = Error::new(ErrorKind::InvalidParams, clip(&message));
+    Err(error
+        .with("field", path(first))
+        .with("choices", first.known.clone()))
+}
+
+/// Reads the result with which a client answers a request.
+///
+/// # Errors
+/// The reason, for people: an unknown field, or a result of another type.
+pub fn read<T: DeserializeOwned + JsonSchema>(
+    result: &RawValue,
+    unknown_fields: UnknownFields,
+) -> Result<T, String> {
+    if unknown_fields == UnknownFields::Refuse {
+        check(&Fields::of::<T>(), result.get()).map_err(|error| error.message)?;
+    }
+    serde_json::from_str(result.get()).map_err(|error| clip(&error.to_string()))
+}
+
+fn path(unknown: &Unknown) -> String {
+    // Somebody may have written a value behind the name.
+    let name = unknown.name.split('=').next().unwrap_or_default();
+    let dot = if unknown.object.is_empty() { "" } else { "." };
+    clip(&format!("{}{dot}{name}", unknown.object))
+}
+
+fn describe(unknown: &Unknown) -> String {
+    let path = path(unknown);
+    let known = unknown.known.iter().map(String::as_str);
+    if let Some(near) = nearest(&unknown.name, known) {
+        return format!("{path}: unknown field; did you mean {near:?}?");
+    }
+    if unknown.known.is_empty() {
+        return format!("{path}: unknown field; no fields are known here");
+    }
+    format!(
+        "{path}: unknown field; the known fields are {}",
+        unknown.known.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::wire;
+    use serde_json::json;
+
+    fn refused<T: JsonSchema>(given: &serde_json::Value) -> Error {
+        check(&Fields::of::<T>(), &given.to_string()).unwrap_err()
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested_else_all_are_listed() {
+        let prompt = refused::<wire::PromptParams>;
+        for (given, field, why) in [
+            (
+                json!({"trunId": "t"}),
+                "trunId",
+                "trunId: unknown field; did you mean \"turnId\"?",
+            ),
+            (
+                json!({"whenbusy": "reject"}),
+                "whenbusy",
+                "did you mean \"whenBusy\"?",
+            ),
+            (
+                json!({"session_id": "s"}),
+                "session_id",
+                "did you mean \"sessionId\"?",
+            ),
+            (
+                json!({"priority": 1}),
+                "priority",
+                "the known fields are degrade, message, ",
+            ),
+            (
+                json!({"a": 1, "rety": true}),
+                "a",
+                "; rety: unknown field; did you mean \"retry\"?",
+            ),
+        ] {
+            let error = prompt(&given);
+            assert!(error.message.contains(why), "{error}");
+            assert_eq!(error.kind, ErrorKind::InvalidParams);
+            assert_eq!(error.data["field"], field);
+            assert!(
+                error.data["choices"]
+                    .as_array()
+                    .unwrap()
+                    .contains(&json!("turnId"))
+            );
+        }
+        let error =
+            refused::<wire::EnsureParams>(&json!({"options": {"disallowedTool": ["Bash"]}}));
+        assert_eq!(error.data["field"], "options.disallowedTool");
+        assert!(
+            error.message.contains("did you mean \"disallowedTools\"?"),
+            "{error}"
+        );
+        let error = refused::<wire::Done>(&json!({"x=s3cret": 1}));
+        assert_eq!(error.message, "x: unknown field; no fields are known here");
+    }
+
+    #[test]
+    fn answers_are_held_to_it_unless_the_client_says_otherwise() {
+        let answer = json!({"action": "decline", "feedback": "no"}).to_string();
+        let answer = RawValue::from_string(answer).unwrap();
+        let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);
+        assert!(
+            read(UnknownFields::Refuse)
+                .unwrap_err()
+                .contains("feedback: unknown field")
+        );
+        assert!(read(UnknownFields::Ignore).is_ok());
+    }
+}

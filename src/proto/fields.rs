@@ -1,0 +1,292 @@
+//! Members of objects that the type to be read does not have: found in JSON by the type's own schema.
+//!
+//! serde skips such members, also in enums and behind `flatten`, where a deserializer cannot see them. The schema is made
+//! of the type, so there is one list of names.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The most members that are reported of one text.
+const MOST: usize = 8;
+
+/// References are followed this deep; objects below that can have any member.
+const DEPTH: u32 = 16;
+
+/// Every object may have this member: ACP reserves it for extensions.
+const META: &str = "_meta";
+
+/// A schema that has none of these allows any JSON.
+const LIMITS: [&str; 7] = ["$ref", "anyOf", "oneOf", "allOf", "type", "enum", "const"];
+
+/// The members that the objects of a type can have, at any depth.
+#[derive(Debug, Default)]
+pub struct Fields {
+    /// Any JSON is allowed here.
+    any: bool,
+    /// An object is allowed here.
+    object: bool,
+    members: BTreeMap<String, Fields>,
+    /// The value of each other member, where other members are allowed.
+    others: Option<Box<Fields>>,
+    /// The elements of an array.
+    items: Option<Box<Fields>>,
+}
+
+/// A member that its object cannot have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The object that has it: `mcpServers[0]`; empty for the outermost.
+    pub object: String,
+    /// Its name.
+    pub name: String,
+    /// The names that are known in its place.
+    pub known: Vec<String>,
+}
+
+impl Fields {
+    /// The members of a type that is read.
+    #[must_use]
+    pub fn of<T: JsonSchema>() -> Self {
+        let generator = SchemaSettings::draft2020_12().into_generator();
+        let schema = Value::from(generator.into_root_schema_for::<T>());
+        let mut fields = Self::default();
+        fields.add(&schema, &schema["$defs"], DEPTH);
+        fields.prune();
+        fields
+    }
+
+    /// Adds the members that a schema allows.
+    fn add(&mut self, schema: &Value, definitions: &Value, depth: u32) {
+        let Some(next) = depth.checked_sub(1) else {
+            self.any = true;
+            return;
+        };
+        if !LIMITS.iter().any(|limit| schema.get(limit).is_some()) {
+            self.any = true;
+            return;
+        }
+        if let Some(name) = schema["$ref"].as_str() {
+            let name = name.rsplit('/').next().unwrap_or_default();
+            self.add(&definitions[name], definitions, next);
+        }
+        for list in ["anyOf", "oneOf", "allOf"] {
+            for one in schema[list].as_array().into_iter().flatten() {
+                self.add(one, definitions, next);
+            }
+        }
+        let kind = &schema["type"];
+        let is =
+            |name: &str| kind == name || kind.as_array().is_some_and(|k| k.contains(&name.into()));
+        if is("object") {
+            self.object = true;
+            for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+                let known = self.members.entry(name.clone()).or_default();
+                known.add(member, definitions, next);
+            }
+            if let Some(others) = schema.get("additionalProperties")
+                && *others != Value::Bool(false)
+            {
+                let known = self.others.get_or_insert_default();
+                known.add(others, definitions, next);
+            }
+        }
+        if is("array") {
+            let items = self.items.get_or_insert_default();
+            items.add(&schema["items"], definitions, next);
+        }
+    }
+
+    /// Marks the schemas in which no member can be unknown: their values are skipped.
+    fn prune(&mut self) -> bool {
+        let mut open = !self.object || self.others.is_some();
+        for inner in self.members.values_mut() {
+            open &= inner.prune();
+        }
+        for inner in [&mut self.others, &mut self.items].into_iter().flatten() {
+            open &= inner.prune();
+        }
+        self.any |= open;
+        self.any
+    }
+
+    /// The unknown members of a text, in their order, up to a syntax error.
+    #[must_use]
+    pub fn unknown_in(&self, json: &str) -> Vec<Unknown> {
+        let mut found = Vec::new();
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let walk = Walk {
+            fields: self,
+            path: String::new(),
+            found: &mut found,
+        };
+        // Reading the type reports the error.
+        let _ = walk.deserialize(&mut reader);
+        found
+    }
+}
+
+struct Walk<'a> {
+    fields: &'a Fields,
+    path: String,
+    found: &'a mut Vec<Unknown>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        if self.fields.any || self.found.len() >= MOST {
+            return from.deserialize_ignored_any(IgnoredAny).map(|_| ());
+        }
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let member = self.fields.members.get(&name);
+            let known = member.or(self.fields.others.as_deref());
+            if let Some(fields) = known.filter(|_| name != META) {
+                let dot = if self.path.is_empty() { "" } else { "." };
+                map.next_value_seed(Walk {
+                    fields,
+                    path: format!("{}{dot}{name}", self.path),
+                    found: &mut *self.found,
+                })?;
+                continue;
+            }
+            if self.fields.object && name != META && self.found.len() < MOST {
+                self.found.push(Unknown {
+                    object: self.path.clone(),
+                    name,
+                    known: self.fields.members.keys().cloned().collect(),
+                });
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Some(fields) = &self.fields.items else {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(());
+        };
+        let mut n = 0;
+        while seq
+            .next_element_seed(Walk {
+                fields,
+                path: format!("{}[{n}]", self.path),
+                found: &mut *self.found,
+            })?
+            .is_some()
+        {
+            n += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::wire;
+    use serde_json::json;
+
+    fn unknown<T: JsonSchema>(given: &Value) -> Vec<String> {
+        let found = Fields::of::<T>().unknown_in(&given.to_string());
+        let path = |u: Unknown| format!("{}/{}", u.object, u.name);
+        found.into_iter().map(path).collect()
+    }
+
+    #[test]
+    fn unknown_members_are_found_at_every_depth() {
+        let ensure = unknown::<wire::EnsureParams>;
+        let given = json!({
+            "sessionid": "s",
+            "options": {"maxTurn": 1, "outputSchema": {"anything": {"goes": 1}}, "_meta": {"x": 1}},
+            "mcpServers": [
+                {"name": "a", "command": "c", "env": {"ANY": "v"}},
+                {"name": "a", "command": "c", "enviroment": {}, "env": [{"name": "A", "value": "v", "valu": ""}]},
+            ],
+        });
+        let want = [
+            "/sessionid",
+            "options/maxTurn",
+            "mcpServers[1]/enviroment",
+            "mcpServers[1].env[0]/valu",
+        ];
+        assert_eq!(ensure(&given), want);
+        let initialize = unknown::<wire::InitializeParams>;
+        let given =
+            json!({"capabilities": {"fs": {"readTextfile": true}}, "clientInfo": {"nam": "x"}});
+        assert_eq!(
+            initialize(&given),
+            ["capabilities.fs/readTextfile", "clientInfo/nam"]
+        );
+        let answer = unknown::<wire::PermissionAnswer>;
+        let given = json!({"outcome": {"outcome": "selected", "optionId": "a", "mesage": "x"}});
+        assert_eq!(answer(&given), ["outcome/mesage"]);
+        assert_eq!(unknown::<wire::Done>(&json!({"x": 1})), ["/x"]);
+    }
+
+    #[test]
+    fn foreign_content_is_not_looked_into() {
+        let message =
+            json!({"id": "m", "parts": [{"type": "text", "text": "t", "x": {"y": 1}}], "z": 1});
+        assert!(unknown::<wire::PromptParams>(&json!({"message": message})).is_empty());
+        assert!(unknown::<wire::AddMessageParams>(&json!({"message": message})).is_empty());
+        assert!(
+            Fields::of::<wire::UserMessage>().any,
+            "the largest text is skipped whole"
+        );
+        let answer = json!({"action": "accept", "content": {"any": {"field": 1}}});
+        assert!(unknown::<wire::QuestionAnswer>(&answer).is_empty());
+        let env = json!({"env": {"ANY": "x"}, "args": ["x"]});
+        assert!(unknown::<wire::ConnectParams>(&env).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_to_others_and_the_rest_is_bounded() {
+        assert!(Fields::of::<wire::Done>().unknown_in("[1, {").is_empty());
+        assert!(unknown::<wire::CancelParams>(&json!({"sessionId": {"a": 1}})).is_empty());
+        let many: serde_json::Map<String, Value> =
+            (0..100).map(|n| (format!("x{n}"), json!(n))).collect();
+        assert_eq!(unknown::<wire::Done>(&json!(many)).len(), MOST);
+    }
+}
