@@ -33,6 +33,7 @@ pub mod printable;
 pub mod profile;
 pub mod replay;
 pub mod retry;
+pub mod secret;
 pub mod session;
 pub mod session_id;
 pub mod sessions;

@@ -1,7 +1,6 @@
 //! Logs: to stderr or a file, without secrets, through a thread that the loop never waits for.
 
 mod secrets;
-mod tokens;
 
 use super::Mistake;
 use super::args::{LogArgs, LogFormat};

@@ -71,9 +71,42 @@ fn env(s: &mut Server) -> Value {
 }
 
 #[test]
+fn secrets_are_redacted_and_named() {
+    let mut s = Server::initialized(&[]);
+    let methods = json!([{"id": "key", "name": "A key", "type": "env_var", "vars": [
+        {"name": "ORG", "secret": true}, {"name": "REGION", "secret": false, "optional": true}]}]);
+    let script =
+        json!({"initialize": [[{"reply": {"protocolVersion": 1, "authMethods": methods}}]]});
+    let mut agent = agent(&s, &script);
+    let env = json!({"GITHUB_TOKEN": SECRET, "DATABASE": format!("db://me:{SECRET}@host"), "ORG": SECRET,
+        "REGION": "north", "EMPTY_KEY": "", "GONE_KEY": null});
+    agent["env"] = env;
+    s.call("agent/connect", &agent);
+    s.agent_states(&["starting", "ready"]);
+    let given = s.call("agent/getEnvironment", &json!({}));
+    let want = json!({"GITHUB_TOKEN": "[redacted]", "DATABASE": "[redacted]", "ORG": "[redacted]",
+        "REGION": "north", "EMPTY_KEY": "", "GONE_KEY": null});
+    assert_eq!(given["env"], want);
+    assert_eq!(
+        given["redacted"],
+        json!(["DATABASE", "GITHUB_TOKEN", "ORG"])
+    );
+    // What was read is not to be written back.
+    let error = s.call_error("agent/updateEnvironment", &json!({"set": given["env"]}));
+    assert_eq!(error["data"]["field"], "set");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("leave the variable out"),
+        "{error}"
+    );
+}
+
+#[test]
 fn without_an_agent_the_next_one_gets_it() {
     let mut s = Server::initialized(&["-e", "TOKEN=first"]);
-    assert_eq!(env(&mut s), json!({"TOKEN": "first"}));
+    assert_eq!(env(&mut s), json!({"TOKEN": "[redacted]"}));
     let changed = update(
         &mut s,
         &json!({"set": {"TOKEN": "second"}, "unset": ["GONE"]}),
@@ -93,11 +126,11 @@ fn without_an_agent_the_next_one_gets_it() {
     assert_eq!(seen(&s), ["second own"]);
     assert_eq!(
         env(&mut s),
-        json!({"TOKEN": "second", "GONE": null, "MORE": "own"})
+        json!({"TOKEN": "[redacted]", "GONE": null, "MORE": "own"})
     );
     // What was given to that agent alone goes with it.
     s.call("agent/disconnect", &json!({}));
-    assert_eq!(env(&mut s), json!({"TOKEN": "second", "GONE": null}));
+    assert_eq!(env(&mut s), json!({"TOKEN": "[redacted]", "GONE": null}));
     s.agent_states(&["stopping", "disconnected"]);
 }
 
@@ -401,7 +434,7 @@ fn what_is_no_environment_is_refused_without_its_values() {
     update(&mut s, &json!({"set": {"TOKEN": SECRET}}));
     s.agent_states(&RESTART);
     s.prompt("one");
-    assert_eq!(env(&mut s), json!({"TOKEN": SECRET}));
+    assert_eq!(env(&mut s), json!({"TOKEN": "[redacted]"}));
     let status = s.call("agent/status", &json!({}));
     assert!(!status.to_string().contains(SECRET), "{status}");
     let error = s.call_error(

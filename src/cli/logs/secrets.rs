@@ -1,8 +1,8 @@
 //! What no log shows: the values that the client gave to agents and MCP servers.
 
-use super::tokens::{self, HIDDEN};
 use crate::core::client::Command;
 use crate::core::mcp;
+use crate::core::secret::{self, HIDDEN};
 use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ impl Secrets {
     /// Learns what acpipe's own environment calls a secret: agents inherit it.
     pub fn learn_inherited(&self) {
         for (name, value) in std::env::vars_os() {
-            if tokens::names_secret(&name.to_string_lossy()) {
+            if secret::names_secret(&name.to_string_lossy()) {
                 self.learn_value(&value.to_string_lossy());
             }
         }
@@ -143,8 +143,8 @@ impl Secrets {
             }
         }
         match shown {
-            Cow::Borrowed(text) => tokens::hide(text),
-            Cow::Owned(text) => Cow::Owned(tokens::hide(&text).into_owned()),
+            Cow::Borrowed(text) => secret::hide(text),
+            Cow::Owned(text) => Cow::Owned(secret::hide(&text).into_owned()),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Keys are set in its environment, so that it is started again before it is asked to take them.
 
 use super::commands::{invalid, out_of_order};
+use super::environment::secrets;
 use super::{Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::Error;
@@ -46,6 +47,9 @@ impl Bridge {
         match &method.way {
             SignIn::EnvVar { vars, .. } => {
                 self.check_keys(vars, &p.env)?;
+                let secret: Vec<String> = secrets(method).map(str::to_owned).collect();
+                let given = secret.into_iter().filter(|name| p.env.0.contains_key(name));
+                self.secret_variables.extend(given);
                 if self.set_keys(&p.env) {
                     self.signing.push(Signing {
                         token,

@@ -8,12 +8,13 @@ use super::restart::Crashed;
 use super::{Agent, AgentSpec, Bridge, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::secret::{REDACTED, is_secret};
 use crate::core::session::{Session, Stage};
 use crate::proto::wire::{
-    BroughtBack, EnvironmentResult, Recovery, UpdateEnvironmentParams, UpdateEnvironmentResult,
-    Variables, WhenBusy,
+    AuthMethod, BroughtBack, EnvironmentResult, Recovery, SignIn, UpdateEnvironmentParams,
+    UpdateEnvironmentResult, Variables, WhenBusy,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// An agent on its way to be started again with another environment.
@@ -30,7 +31,7 @@ pub(super) struct Renewal {
 }
 
 impl Bridge {
-    /// What is laid over acpipe's own environment for the agent.
+    /// The variables set on top of acpipe's own environment for the agent, without the values of secrets.
     pub(super) fn environment(&self) -> EnvironmentResult {
         let agent = self.agent.as_ref().and_then(|agent| match &agent.phase {
             Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec.as_ref()),
@@ -38,9 +39,30 @@ impl Bridge {
         });
         let crashed = self.crashed.as_ref().map(|crashed| &crashed.spec);
         let spec = agent.or(crashed).unwrap_or(&self.settings.default_agent);
-        EnvironmentResult {
-            env: spec.env.clone(),
+        let declared = self.declared_secrets();
+        let (mut env, mut redacted) = (spec.env.clone(), Vec::new());
+        for (name, value) in &mut env.0 {
+            if let Some(value) = value
+                && !value.is_empty()
+                && (declared.contains(name.as_str()) || is_secret(name, value))
+            {
+                REDACTED.clone_into(value);
+                redacted.push(name.clone());
+            }
         }
+        EnvironmentResult { env, redacted }
+    }
+
+    /// The variables that the agent declares as secret in its `authMethods`, now or when they were set.
+    fn declared_secrets(&self) -> BTreeSet<&str> {
+        let info = self.agent.as_ref().and_then(|agent| match &agent.phase {
+            Phase::Ready(info) => Some(info),
+            Phase::Starting { .. } | Phase::Stopping { .. } => None,
+        });
+        let methods = info.map(|info| info.auth_methods.as_slice());
+        let vars = methods.unwrap_or_default().iter().flat_map(secrets);
+        let known = self.secret_variables.iter().map(String::as_str);
+        known.chain(vars).collect()
     }
 
     /// Changes the environment of every agent there may be, and renews the one that runs with another.
@@ -259,6 +281,16 @@ impl Renewal {
     }
 }
 
+/// The variables of a method that hold a secret.
+pub(super) fn secrets(method: &AuthMethod) -> impl Iterator<Item = &str> {
+    let vars = match &method.way {
+        SignIn::EnvVar { vars, .. } => vars.as_slice(),
+        SignIn::Agent | SignIn::Terminal(_) => &[],
+    };
+    let secret = vars.iter().filter(|var| var.secret);
+    secret.map(|var| var.name.as_str())
+}
+
 /// All that is to be changed, checked.
 fn changes(p: UpdateEnvironmentParams) -> Result<Variables, Error> {
     let UpdateEnvironmentParams { set, unset, .. } = p;
@@ -267,6 +299,14 @@ fn changes(p: UpdateEnvironmentParams) -> Result<Variables, Error> {
         if let Some(why) = variables.fault() {
             return Err(invalid(field, &why));
         }
+    }
+    let redacted = |value: &Option<String>| value.as_deref() == Some(REDACTED);
+    if let Some((name, _)) = set.0.iter().find(|(_, value)| redacted(value)) {
+        let why = format!(
+            "{name:?} has the value that agent/getEnvironment shows in place of a secret: leave the variable out to \
+             keep its value"
+        );
+        return Err(invalid("set", &why));
     }
     if let Some((name, _)) = set.0.iter().find(|(name, _)| unset.0.contains_key(*name)) {
         return Err(invalid("unset", &format!("{name:?} is in set too")));

@@ -105,8 +105,12 @@ pub enum WhenBusy {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentResult {
-    /// Environment variables that are set, or with `null` unset, on top of acpipe's own.
+    /// Environment variables that are set, or with `null` unset, on top of acpipe's own. The value of a secret is
+    /// `[redacted]`.
     pub env: Variables,
+    /// The names of the variables whose values are redacted: they look like secrets by name or value, or the agent
+    /// declares them as secret in its `authMethods`.
+    pub redacted: Vec<String>,
 }
 
 /// The answer to `agent/updateEnvironment`.

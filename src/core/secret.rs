@@ -1,10 +1,29 @@
-//! What looks like a secret, whoever wrote it.
+//! Text that looks like a secret: keys, tokens, passwords.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// What stands in the place of a secret.
 pub const HIDDEN: &str = "[hidden]";
+
+/// Replaces the value of a variable in an answer to a client.
+pub const REDACTED: &str = "[redacted]";
+
+/// Last words of the names of variables that hold a secret, beside [`NAMES`].
+const LAST_WORDS: &[&str] = &[
+    "auth",
+    "cookie",
+    "cookies",
+    "dsn",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passphrase",
+    "pat",
+    "pin",
+    "secrets",
+];
 
 /// How keys of known services begin, and how much follows at least.
 const PREFIXES: &[(&str, usize)] = &[
@@ -115,9 +134,21 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Whether it is the name of a secret.
+#[must_use]
 pub fn names_secret(name: &str) -> bool {
     let name = name.replace(['_', '-'], "").to_ascii_lowercase();
     NAMES.iter().any(|known| name.ends_with(known))
+}
+
+/// Whether a variable holds a secret, by its name or by its value.
+#[must_use]
+pub fn is_secret(name: &str, value: &str) -> bool {
+    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    let by_last = LAST_WORDS
+        .iter()
+        .any(|known| last.eq_ignore_ascii_case(known));
+    let by_name = by_last || names_secret(name);
+    !value.is_empty() && (by_name || matches!(hide(value), Cow::Owned(_)))
 }
 
 /// The password of an address.
@@ -207,6 +238,35 @@ mod tests {
         ];
         for (text, want) in cases {
             assert_eq!(hide(text), want);
+        }
+    }
+
+    #[test]
+    fn variables_hold_secrets_by_name_or_by_value() {
+        for (name, value) in [
+            ("GITHUB_TOKEN", "x"),
+            ("OPENAI_KEY", "x"),
+            ("openai_api_key", "x"),
+            ("GITHUB_PAT", "x"),
+            ("DB_PASSWORD", "1"),
+            ("SENTRY_DSN", "x"),
+            ("DATABASE_URL", "postgres://me:hunter2@host/db"),
+            ("EXTRA_ARGS", "--token abcdef1"),
+            ("ANYTHING", "ghp_0123456789abcdefABCDEF"),
+        ] {
+            assert!(is_secret(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("TOKEN", ""),
+            ("PATH", "/usr/bin:/bin"),
+            ("PWD", "/home/me"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("MAX_OUTPUT_TOKENS", "32000"),
+            ("MONKEY", "x"),
+            ("RUST_LOG", "debug"),
+            ("HTTPS_PROXY", "http://proxy:8080"),
+        ] {
+            assert!(!is_secret(name, value), "{name}");
         }
     }
 
