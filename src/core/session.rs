@@ -31,7 +31,7 @@ pub use granted::Granted;
 pub use known::{Given, Known};
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
 use serde_json::{Map, Value};
-pub use settings::{PendingSettings, Restoring};
+pub use settings::{PendingSettings, Required, Restoring};
 pub use sink::{Numbered, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -126,6 +126,7 @@ pub enum Stage {
 #[derive(Debug, Default)]
 pub struct Climb {
     pub strategy: Strategy,
+    pub required: Required,
     /// Planned when the agent has said what it can.
     pub ladder: Option<Ladder>,
     /// The last call for it.
@@ -274,6 +275,13 @@ impl Session {
         };
     }
 
+    /// The session that is on its way is not to be live without these settings.
+    pub fn require(&mut self, settings: Required) {
+        if let Stage::Opening { climb, .. } = &mut self.stage {
+            climb.required = settings;
+        }
+    }
+
     /// Its agent is no more.
     pub fn rest(&mut self) {
         self.stage = Stage::Resting;
@@ -285,13 +293,17 @@ impl Session {
     pub fn reopen(&mut self) {
         self.abandoned = None;
         self.give_up_restoring();
-        let (strategy, waiting) = match &mut self.stage {
+        let (strategy, required, waiting) = match &mut self.stage {
             Stage::Opening { climb, waiters, .. } => {
-                (climb.strategy.clone(), std::mem::take(waiters))
+                let waiters = std::mem::take(waiters);
+                (climb.strategy.clone(), climb.required, waiters)
             }
-            Stage::Live { .. } | Stage::Resting => (Strategy::Auto, Vec::new()),
+            Stage::Live { .. } | Stage::Resting => {
+                (Strategy::Auto, Required::default(), Vec::new())
+            }
         };
         self.begin_opening(strategy, waiting);
+        self.require(required);
     }
 
     /// The agent was asked for the session, and has so long for its answer.

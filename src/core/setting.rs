@@ -1,22 +1,19 @@
-//! What a client can set in a session: its mode, its model, its options. All of it is looked up in the session's
-//! state, where agents list what they offer by their own names.
-//!
-//! An agent lists modes and models of their own, or an option of that category, or both: then the option counts,
-//! since ACP keeps the others for older clients only.
+//! What a client can set in a session: its mode, its model, its options. Values are looked up in the session's state, where
+//! agents list what they offer by their own names.
 
 mod choice;
+mod view;
 mod wanted;
 
-use super::error::Error;
-use crate::proto::json::{Members, value};
+use super::error::{Error, ErrorKind};
+use crate::proto::json::Members;
 use crate::proto::wire::SettingValue;
-use choice::{Choice, choices, not_offered, pick, wrong};
+use choice::{Choice, choices, find, not_offered, pick, wrong};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use view::{MODELS, MODES, Place, Source, State, agree, offered, options, options_of, put};
+pub use view::{merge_state, mode, model};
 pub use wanted::Wanted;
-
-/// A session's state.
-type State = Map<String, Value>;
 
 /// What is set, and to what: in the client's words, or once it is resolved by the agent's ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,38 +27,20 @@ pub enum Setting {
     Option { id: String, value: SettingValue },
 }
 
-/// Where an agent lists its modes or its models.
-struct Place {
-    /// The category of the option, and the parameter of the client's call.
-    category: &'static str,
-    group: &'static str,
-    current: &'static str,
-    available: &'static str,
-    id: &'static str,
+/// What a setting is about: two settings of one topic replace each other.
+#[derive(Debug, PartialEq, Eq)]
+enum Topic<'a> {
+    Mode,
+    Model,
+    Option(&'a str),
 }
-
-const MODES: Place = Place {
-    category: "mode",
-    group: "modes",
-    current: "currentModeId",
-    available: "availableModes",
-    id: "id",
-};
-
-const MODELS: Place = Place {
-    category: "model",
-    group: "models",
-    current: "currentModelId",
-    available: "availableModels",
-    id: "modelId",
-};
 
 impl Setting {
     /// What is meant, by the agent's ids: looked up by id, then by name, then by name in any case.
     pub fn resolve(&self, state: &State) -> Result<Self, Error> {
         match self {
-            Self::Mode(word) => listed(state, &MODES, word, Self::Mode),
-            Self::Model(word) => listed(state, &MODELS, word, Self::Model),
+            Self::Mode(word) => resolve_in(state, &MODES, word, Self::Mode),
+            Self::Model(word) => resolve_in(state, &MODELS, word, Self::Model),
             Self::Option { id, value } => {
                 let all: Vec<Choice<'_>> =
                     options(state).filter_map(|o| Choice::of(o, "id")).collect();
@@ -78,6 +57,40 @@ impl Setting {
             self.resolve(state)
         } else {
             Ok(self.clone())
+        }
+    }
+
+    /// The error of a session that is not opened because this setting was required and `cause` prevents it. Only what the
+    /// agent does not offer or refuses is the client's mistake.
+    #[must_use]
+    pub fn required(&self, cause: Error, state: &State) -> Error {
+        let (place, field) = match self {
+            Self::Mode(_) => (&MODES, "options.mode"),
+            Self::Model(_) => (&MODELS, "options.model"),
+            Self::Option { .. } => return cause,
+        };
+        match cause.kind {
+            ErrorKind::InvalidParams => Error {
+                message: format!("options.{}", cause.message),
+                ..cause
+            }
+            .with("field", field),
+            ErrorKind::Session => {
+                let value = self.value();
+                let message = format!(
+                    "{field}: the agent refused {}: {}",
+                    json!(value),
+                    cause.message
+                );
+                let choices = choice::data(&offered(state, place));
+                let error = Error::new(ErrorKind::InvalidParams, message);
+                let error = error.with("field", field).with("choices", choices);
+                match cause.data.get("raw") {
+                    Some(raw) => error.with("raw", raw.clone()),
+                    None => error,
+                }
+            }
+            _ => cause,
         }
     }
 
@@ -102,19 +115,19 @@ impl Setting {
 
     /// What a state shows in its place.
     fn shown(&self, state: &State) -> Option<SettingValue> {
-        let shown = match self {
-            Self::Mode(_) => state
-                .get(MODES.current)
-                .or_else(|| state.get(MODES.group)?.get(MODES.current)),
-            Self::Model(_) => state.get(MODELS.group)?.get(MODELS.current),
-            Self::Option { id, .. } => options(state)
-                .find(|o| o["id"] == **id)?
-                .get("currentValue"),
-        };
-        match shown? {
-            Value::String(id) => Some(SettingValue::Id(id.clone())),
-            Value::Bool(on) => Some(SettingValue::Switch(*on)),
-            _ => None,
+        match self {
+            Self::Mode(_) => mode(state).map(SettingValue::Id),
+            Self::Model(_) => model(state).map(SettingValue::Id),
+            Self::Option { id, .. } => {
+                match options(state)
+                    .find(|o| o["id"] == **id)?
+                    .get("currentValue")?
+                {
+                    Value::String(id) => Some(SettingValue::Id(id.clone())),
+                    Value::Bool(on) => Some(SettingValue::Switch(*on)),
+                    _ => None,
+                }
+            }
         }
     }
 
@@ -127,24 +140,40 @@ impl Setting {
     /// The agent took it: the state shows it, and what came with the answer.
     pub fn take_over(&self, news: &Members<'_>, state: &mut State) {
         merge_state(state, news);
+        // The whole list of options came: the agent knows best.
+        let told = news.get("configOptions").is_some();
         match self {
-            Self::Mode(id) => {
+            Self::Mode(id) if !told || options_of(state, &MODES).is_empty() => {
                 state.insert(MODES.current.to_owned(), json!(id));
-                keep_mode_in_step(state);
+                agree(state, &MODES, Source::List);
             }
-            Self::Model(id) => put(state.get_mut(MODELS.group), MODELS.current, json!(id)),
-            // The whole list came: the agent knows best.
-            Self::Option { .. } if news.get("configOptions").is_some() => {}
-            Self::Option { id, value } => {
+            Self::Model(id) if !told || options_of(state, &MODELS).is_empty() => {
+                put(state.get_mut(MODELS.group), MODELS.current, json!(id));
+                agree(state, &MODELS, Source::List);
+            }
+            Self::Option { id, value } if !told => {
                 let all = state.get_mut("configOptions").and_then(Value::as_array_mut);
                 let option = all.and_then(|all| all.iter_mut().find(|o| o["id"] == **id));
                 put(option, "currentValue", json!(value));
+                agree(state, &MODES, Source::Options);
+                agree(state, &MODELS, Source::Options);
             }
+            _ => {}
         }
     }
 
-    fn is_same_thing(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other) && self.name() == other.name()
+    fn topic(&self, state: &State) -> Topic<'_> {
+        let stands_for = |place, id: &str| {
+            let first = options_of(state, place).into_iter().next();
+            first.is_some_and(|option| option["id"] == *id)
+        };
+        match self {
+            Self::Mode(_) => Topic::Mode,
+            Self::Model(_) => Topic::Model,
+            Self::Option { id, .. } if stands_for(&MODES, id) => Topic::Mode,
+            Self::Option { id, .. } if stands_for(&MODELS, id) => Topic::Model,
+            Self::Option { id, .. } => Topic::Option(id),
+        }
     }
 
     /// Modes and models first: which options there are depends on them.
@@ -163,51 +192,52 @@ impl Setting {
     }
 }
 
-/// Takes over news of a session's state.
-pub fn merge_state(state: &mut State, news: &Members<'_>) {
-    if news.get(MODES.group).is_some() {
-        // What was told of the mode by itself is older than the list.
-        state.remove(MODES.current);
-    }
-    for (name, said) in news.iter() {
-        state.insert(name.to_owned(), value(said));
-    }
-    keep_mode_in_step(state);
-}
-
-/// A mode that is told by itself is that of the list too.
-fn keep_mode_in_step(state: &mut State) {
-    if let Some(current) = state.get(MODES.current).cloned() {
-        put(state.get_mut(MODES.group), MODES.current, current);
-    }
-}
-
-fn put(object: Option<&mut Value>, name: &str, value: Value) {
-    if let Some(object) = object.and_then(Value::as_object_mut) {
-        object.insert(name.to_owned(), value);
-    }
-}
-
-fn options(state: &State) -> impl Iterator<Item = &Value> {
-    let all = state.get("configOptions").and_then(Value::as_array);
-    all.into_iter().flatten().filter(|o| o["id"].is_string())
-}
-
-/// A mode or a model: of the option for it, else of the list.
-fn listed(
+/// A mode or a model: the value of an option that offers it, else an entry of the list. An id goes before a name.
+fn resolve_in(
     state: &State,
     place: &Place,
     word: &str,
     make: fn(String) -> Setting,
 ) -> Result<Setting, Error> {
     let field = place.category;
-    if let Some(option) = options(state).find(|o| o["category"] == field && o["type"] != "boolean")
-    {
-        return with_value(field, option, &SettingValue::Id(word.to_owned()));
-    }
+    let options = options_of(state, place);
+    let values = options.iter().flat_map(|option| {
+        let values = choices(&option["options"], "value").into_iter();
+        values.map(|value| (value, Some(*option)))
+    });
     let list = state.get(place.group).map(|group| &group[place.available]);
-    let choices = list.map(|list| choices(list, place.id)).unwrap_or_default();
-    pick(field, word, &choices).map(|choice| make(choice.id.to_owned()))
+    let list = list.map(|list| choices(list, place.id)).unwrap_or_default();
+    let all: Vec<(Choice<'_>, Option<&Value>)> = values
+        .chain(list.iter().map(|entry| (*entry, None)))
+        .collect();
+    let set = |id: &str, option: Option<&Value>| match option {
+        None => make(id.to_owned()),
+        Some(option) => Setting::Option {
+            id: option["id"].as_str().unwrap_or_default().to_owned(),
+            value: SettingValue::Id(id.to_owned()),
+        },
+    };
+    if let Some((found, option)) = all.iter().find(|(choice, _)| choice.id == word) {
+        return Ok(set(found.id, *option));
+    }
+    let sources = options.iter().map(|option| Some(*option)).chain([None]);
+    for source in sources {
+        let is_of = |of: Option<&Value>| match (of, source) {
+            (Some(of), Some(option)) => std::ptr::eq(of, option),
+            (of, source) => of.is_none() && source.is_none(),
+        };
+        let of = all.iter().filter(|(_, of)| is_of(*of));
+        let of: Vec<Choice<'_>> = of.map(|(choice, _)| *choice).collect();
+        if let Some(found) = find(field, word, &of)? {
+            return Ok(set(found.id, source));
+        }
+    }
+    // An option that lists no values: the agent will say what it takes.
+    let is_free = |option: &&&Value| choices(&option["options"], "value").is_empty();
+    match options.iter().find(is_free) {
+        Some(free) => Ok(set(word, Some(free))),
+        None => Err(not_offered(field, word, &offered(state, place))),
+    }
 }
 
 /// An option with one of the values that it takes.
@@ -230,214 +260,4 @@ fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setti
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::error::ErrorKind;
-
-    fn state(value: &Value) -> State {
-        value.as_object().unwrap().clone()
-    }
-
-    fn option(id: &str, value: &str) -> Setting {
-        let value = SettingValue::Id(value.to_owned());
-        Setting::Option {
-            id: id.to_owned(),
-            value,
-        }
-    }
-
-    /// As old agents tell it.
-    fn lists() -> State {
-        state(&json!({
-            "modes": {"currentModeId": "default", "availableModes": [
-                {"id": "default", "name": "Manual"},
-                {"id": "plan", "name": "Plan"},
-                {"id": "Plan", "name": "Odd"},
-                {"id": "a", "name": "Twice"},
-                {"id": "b", "name": "Twice"},
-                {"id": "c", "name": "twice"},
-                "odd",
-            ]},
-            "models": {"currentModelId": "m1", "availableModels": [
-                {"modelId": "m1", "name": "One"},
-                {"modelId": "m2"},
-            ]},
-        }))
-    }
-
-    fn with_options() -> State {
-        let mut all = lists();
-        let options = json!([
-            {"id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "build",
-             "options": [{"value": "build", "name": "Build"}, {"value": "plan", "name": "Plan"}]},
-            {"id": "llm", "name": "Model", "category": "model", "type": "select", "currentValue": "x/1",
-             "options": [{"group": "x", "name": "X", "options": [{"value": "x/1", "name": "One"}]},
-                         {"group": "y", "name": "Y", "options": [{"value": "y/1", "name": "Two"}]}]},
-            {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": false},
-            {"id": "free", "type": "text"},
-        ]);
-        all.insert("configOptions".to_owned(), options);
-        all
-    }
-
-    #[test]
-    fn words_are_looked_up_by_id_then_by_name_then_in_any_case() {
-        let mode = |id: &str| Setting::Mode(id.to_owned());
-        let model = |id: &str| Setting::Model(id.to_owned());
-        for (state, word, want) in [
-            (lists(), mode("plan"), mode("plan")),
-            // An id goes before a name.
-            (lists(), mode("Plan"), mode("Plan")),
-            (lists(), mode("PLAN"), mode("plan")),
-            (lists(), mode("Manual"), mode("default")),
-            // Exactly one is called so exactly.
-            (lists(), mode("twice"), mode("c")),
-            (lists(), model("one"), model("m1")),
-            (lists(), model("m2"), model("m2")),
-            (with_options(), mode("PLAN"), option("mode", "plan")),
-            (with_options(), model("Two"), option("llm", "y/1")),
-            (with_options(), option("Model", "One"), option("llm", "x/1")),
-            (with_options(), option("free", "any"), option("free", "any")),
-        ] {
-            assert_eq!(word.resolve(&state).unwrap(), want, "{word:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_is_told_with_what_is() {
-        let switch = |id: &str, on| Setting::Option {
-            id: id.to_owned(),
-            value: SettingValue::Switch(on),
-        };
-        for (state, word, why) in [
-            (
-                lists(),
-                Setting::Mode("x".into()),
-                "take one of these: default (Manual), plan (Plan), Plan (Odd)",
-            ),
-            (
-                lists(),
-                Setting::Mode("Twice".into()),
-                "mode: several are called \"Twice\"; take one by its id",
-            ),
-            (
-                lists(),
-                Setting::Model("x".into()),
-                "model: \"x\" is not offered; take one of these: m1 (One), m2",
-            ),
-            (lists(), option("x", "y"), "option: the agent offers none"),
-            (
-                State::new(),
-                Setting::Mode("x".into()),
-                "mode: the agent offers none",
-            ),
-            (
-                with_options(),
-                option("x", "y"),
-                "take one of these: mode (Mode), llm (Model), fast (Fast), free",
-            ),
-            (
-                with_options(),
-                option("mode", "y"),
-                "value: \"y\" is not offered; take one of these: build (Build)",
-            ),
-            (
-                with_options(),
-                switch("mode", true),
-                "value: \"true\" is not offered",
-            ),
-            (
-                with_options(),
-                option("fast", "yes"),
-                "value: option \"fast\" is true or false",
-            ),
-            (
-                with_options(),
-                Setting::Mode("default".into()),
-                "mode: \"default\" is not offered",
-            ),
-        ] {
-            let error = word.resolve(&state).unwrap_err();
-            assert!(error.message.contains(why), "{}", error.message);
-            assert_eq!(error.kind, ErrorKind::InvalidParams);
-            let choices = error.data["choices"].as_array().unwrap();
-            assert_eq!(choices.is_empty(), error.message.contains("offers none"));
-            // The sentence and the data name the same choices.
-            for choice in choices {
-                let id = choice.get("id").unwrap_or(choice).to_string();
-                let id = id.trim_matches('"');
-                assert!(error.message.contains(id), "{id}: {}", error.message);
-            }
-        }
-        assert!(switch("Fast", true).resolve(&with_options()).is_ok());
-    }
-
-    #[test]
-    fn what_the_agent_took_is_shown() {
-        let nothing = Members::default();
-        for setting in [
-            Setting::Mode("plan".into()),
-            Setting::Model("m2".into()),
-            option("mode", "plan"),
-            Setting::Option {
-                id: "fast".into(),
-                value: SettingValue::Switch(true),
-            },
-        ] {
-            let mut state = with_options();
-            assert!(!setting.is_shown(&state));
-            setting.take_over(&nothing, &mut state);
-            assert!(setting.is_shown(&state), "{setting:?} {state:?}");
-        }
-        let mut state = lists();
-        Setting::Mode("plan".into()).take_over(&nothing, &mut state);
-        assert_eq!(state["modes"]["currentModeId"], "plan");
-        // An agent that answers with its list knows best.
-        let mut news = Members::default();
-        news.set_owned(
-            "configOptions",
-            &json!([{"id": "mode", "currentValue": "other"}]),
-        );
-        option("mode", "plan").take_over(&news, &mut state);
-        assert_eq!(state["configOptions"][0]["currentValue"], "other");
-    }
-
-    #[test]
-    fn what_was_set_is_kept_in_step_and_in_order() {
-        let mut wanted = Wanted::default();
-        for setting in [
-            option("b", "1"),
-            option("a", "1"),
-            option("llm", "x/1"),
-            option("b", "2"),
-            Setting::Mode("plan".into()),
-        ] {
-            wanted.set(setting);
-        }
-        let order: Vec<_> = wanted.in_order(&with_options()).into();
-        let plan = Setting::Mode("plan".into());
-        let want = [
-            plan,
-            option("llm", "x/1"),
-            option("a", "1"),
-            option("b", "2"),
-        ];
-        assert_eq!(order, want);
-        let written = serde_json::to_string(&wanted).unwrap();
-        assert_eq!(serde_json::from_str::<Wanted>(&written).unwrap(), wanted);
-
-        let shows = json!({"currentModeId": "default", "configOptions": [{"id": "a", "currentValue": true}]});
-        wanted.follow(&state(&shows));
-        let order: Vec<_> = wanted.in_order(&with_options()).into();
-        assert_eq!(order[0], Setting::Mode("default".into()));
-        let on = SettingValue::Switch(true);
-        assert_eq!(
-            order[2],
-            Setting::Option {
-                id: "a".into(),
-                value: on
-            }
-        );
-        assert_eq!(order[3], option("b", "2"));
-    }
-}
+mod tests;

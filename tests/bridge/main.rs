@@ -65,6 +65,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod sizes;
+mod start_settings;
 mod store;
 mod surroundings;
 mod terminal;

@@ -172,6 +172,13 @@ impl View {
         if let Some(warning) = &recovery.warning {
             self.note(warning);
         }
+        for lost in &recovery.not_restored {
+            let value = serde_json::json!(lost.value);
+            self.note(&format!(
+                "{} {value} of session {id:?} is not restored: {}",
+                lost.setting, lost.message
+            ));
+        }
         self.receipt = serde_json::to_value(recovery).ok();
     }
 

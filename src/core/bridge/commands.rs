@@ -372,6 +372,7 @@ impl Bridge {
         if !p.mcp_servers.is_empty() {
             session.mcp_servers = p.mcp_servers;
         }
+        let required = session.required(&p.options);
         session.set_options(options, &p.options, protocol);
         // A fresh session in the place of the one to adopt is not what was asked for.
         let strategy = match p.strategy {
@@ -379,6 +380,7 @@ impl Bridge {
             other => other,
         };
         session.begin_opening(strategy, vec![token]);
+        session.require(required);
         self.routes.retain(|_, routed| routed != id);
         self.climb(id, now, outlet);
         Ok(())

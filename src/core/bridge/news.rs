@@ -271,7 +271,10 @@ impl Bridge {
             session.hear(now, "subagent", outlet);
         }
         match (&route.subagent, update) {
-            (None, Update::Session(news)) => session.set_state(news, outlet),
+            (None, Update::Session(news)) => {
+                session.set_state(news, outlet);
+                self.store_settings(&route.session, now, outlet);
+            }
             _ if session.running.is_none() || session.is_late(update) => {
                 self.unasked(&route, update, original, now, outlet);
             }

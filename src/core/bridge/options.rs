@@ -9,7 +9,7 @@ use crate::core::dialect::{Dialect, Launch, Offer};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::mcp;
 use crate::core::policy::Policy;
-use crate::core::session::Session;
+use crate::core::session::{Required, Session};
 use crate::core::setting::Setting;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 
@@ -85,6 +85,15 @@ impl Session {
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
     }
 
+    /// The settings that it is to have when it is opened with these options.
+    pub(super) fn required(&self, wish: &SessionOptions) -> Required {
+        let fresh = self.log.identity().is_none();
+        Required {
+            mode: fresh || wish.mode.is_some(),
+            model: fresh || wish.model.is_some(),
+        }
+    }
+
     /// Takes over what it is to be opened with. What is wished now holds against what was set before.
     pub(super) fn set_options(
         &mut self,
@@ -100,8 +109,8 @@ impl Session {
         for setting in mode.into_iter().chain(model) {
             match protocol {
                 // ACP sets after the opening what others are started with.
-                Protocol::Acp => self.wanted.set(setting),
-                Protocol::Claude => self.wanted.forget(&setting),
+                Protocol::Acp => self.wanted.set(setting, &self.state),
+                Protocol::Claude => self.wanted.forget(&setting, &self.state),
             }
         }
         self.options = options;

@@ -334,7 +334,7 @@ impl Bridge {
         session.known.started_by(command);
         self.routes.retain(|_, routed| routed != id);
         self.routes.insert(agent_session, id.to_owned());
-        self.restore(id, now, outlet);
+        self.begin_to_restore(id, now, outlet);
     }
 
     /// All is as it was, as far as that was to be had: whoever waited goes on.

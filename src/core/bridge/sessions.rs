@@ -5,6 +5,7 @@ use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
 use crate::core::session::{Session, Stage};
+use crate::core::setting;
 use crate::core::store::Card;
 use crate::core::summary::Ending;
 use crate::proto::wire::{
@@ -188,6 +189,7 @@ impl Session {
 
     /// What lists show of it.
     pub(super) fn info(&self) -> SessionInfo {
+        let card = self.log.card();
         SessionInfo {
             state: match self.stage {
                 Stage::Live { .. } => SessionStage::Live,
@@ -197,7 +199,9 @@ impl Session {
             turn_id: self.turn_id().map(str::to_owned),
             corrupt_lines: Some(self.log.corrupt()),
             waiting_for: None,
-            ..stored(self.log.card())
+            mode: setting::mode(&self.state).or(card.mode.clone()),
+            model: setting::model(&self.state).or(card.model.clone()),
+            ..stored(card)
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::core::limits::Wait;
 use crate::core::session::{Session, Stage};
 use crate::core::setting::Setting;
 use crate::proto::json::Members;
-use crate::proto::wire::{SettingResult, Strategy};
+use crate::proto::wire::{Protocol, SettingResult, Strategy};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -132,14 +132,31 @@ impl Bridge {
         }
     }
 
+    /// The agent has the session: checks the mode that it was started in, then sets what is to be set.
+    pub(super) fn begin_to_restore(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let starts_in_mode = self.spec_in_use().protocol == Protocol::Claude;
+        let session = self.sessions.get_mut(id).filter(|_| starts_in_mode);
+        match session.map_or(Ok(()), Session::check_mode) {
+            Ok(()) => self.restore(id, now, outlet),
+            Err(error) => self.opening_refused(id, &error, now, outlet),
+        }
+    }
+
     /// Sets again what the client had set and the session does not show, one after the other; then it is live.
     pub(super) fn restore(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let Some((agent_session, setting)) = session.next_to_restore() else {
-            self.live(id, now, outlet);
-            return;
+        let (agent_session, setting) = match session.next_to_restore() {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                self.live(id, now, outlet);
+                return;
+            }
+            Err(error) => {
+                self.opening_refused(id, &error, now, outlet);
+                return;
+            }
         };
         let call = self.ask_to_set(id, &agent_session, &setting);
         if let Some(session) = self.sessions.get_mut(id) {
@@ -147,12 +164,37 @@ impl Bridge {
         }
     }
 
-    /// One of them could not be set: the session is live all the same, and the receipt tells.
+    /// One of them could not be set: the receipt says so, or the session is not opened where it was required.
     fn not_restored(&mut self, id: &str, error: Error, now: Instant, outlet: &mut impl Outlet) {
-        if let Some(restoring) = self.sessions.get_mut(id).and_then(Session::restoring) {
-            restoring.give_up(error);
+        let session = self.sessions.get_mut(id);
+        match session.map_or(Ok(()), |session| session.not_restored(error)) {
+            Ok(()) => self.restore(id, now, outlet),
+            Err(error) => self.opening_refused(id, &error, now, outlet),
         }
-        self.restore(id, now, outlet);
+    }
+
+    /// The agent has the session, but not with the settings that are required: it is closed there, and nothing is
+    /// prompted.
+    pub(super) fn opening_refused(
+        &mut self,
+        id: &str,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let agent_session = session.restoring().map(|r| r.agent_session.clone());
+        session.reset_options();
+        if session.log.identity().is_none() {
+            // It was made for this session, and what the agent repeated belongs to none now.
+            let _ = session.log.remove(false);
+        }
+        if let Some(agent_session) = agent_session {
+            self.close_at_agent(&agent_session, now);
+        }
+        self.opening_failed(id, error, now, outlet);
     }
 
     /// The agent did not answer in time. The call is not forgotten: a late answer still counts.

@@ -9,6 +9,7 @@ use crate::core::event::CallId;
 use crate::core::limits::Wait;
 use crate::core::log::{FORMAT, Identity, Log, Record};
 use crate::core::session::{Abandoned, Known, Session};
+use crate::core::setting;
 use crate::core::store::StoreEvent;
 use crate::core::summary::Ending;
 use crate::core::turn::ChunkSink as _;
@@ -102,6 +103,15 @@ impl Bridge {
             session.log.sync(0);
         }
         Ok(())
+    }
+
+    /// Stores the mode and the model of a live session, where the agent changed them.
+    pub(super) fn store_settings(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let session = self.sessions.get(id);
+        if session.is_some_and(|s| s.agent_session().is_some() && s.is_set_otherwise()) {
+            // A full disk is reported by the turn that hits it.
+            let _ = self.identify(id, now, outlet);
+        }
     }
 
     fn take_down_identity(&mut self, id: &str, now: Instant) {
@@ -288,8 +298,6 @@ impl Session {
     fn identity(&self, last: Option<&Identity>) -> Identity {
         let last = last.cloned().unwrap_or_default();
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let current =
-            |list: &str, field: &str| text(self.state.get(list).and_then(|l| l.get(field)));
         Identity {
             format: FORMAT,
             session_id: self.id.clone(),
@@ -303,12 +311,8 @@ impl Session {
                 None => last.title,
                 title => text(title),
             },
-            mode: current("modes", "currentModeId")
-                .or_else(|| self.option("mode"))
-                .or(last.mode),
-            model: current("models", "currentModelId")
-                .or_else(|| self.option("model"))
-                .or(last.model),
+            mode: setting::mode(&self.state).or(last.mode),
+            model: setting::model(&self.state).or(last.model),
             options: self.options.clone(),
             wanted: self.wanted.clone(),
             cost: self.cost,
@@ -316,12 +320,12 @@ impl Session {
         }
     }
 
-    /// What the first option of a category is set to.
-    fn option(&self, category: &str) -> Option<String> {
-        let options = self.state.get("configOptions")?.as_array()?;
-        let option = options
-            .iter()
-            .find(|option| option["category"] == category)?;
-        option["currentValue"].as_str().map(str::to_owned)
+    /// Whether its mode or its model is another one than the stored one.
+    fn is_set_otherwise(&self) -> bool {
+        let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
+        self.log.identity().is_some_and(|stored| {
+            other(setting::mode(&self.state), &stored.mode)
+                || other(setting::model(&self.state), &stored.model)
+        })
     }
 }

@@ -7,6 +7,7 @@ use crate::proto::wire::{
     AgentCapabilities, AuthMethod, AuthVariable, CommandLine, McpServer, SessionOptions, SignIn,
     Variables,
 };
+use serde_json::{Value, json};
 
 /// How hard a model can be told to think.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
@@ -35,10 +36,16 @@ fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error>
     match word.filter(|word| !known.contains(word)) {
         None => Ok(()),
         Some(word) => {
+            let choices: Vec<Value> = known
+                .iter()
+                .map(|id| json!({ "id": id, "name": null }))
+                .collect();
             let known = known.join(", ");
-            let message = format!("options.{option}: there is no {word:?}: take one of {known}");
+            let message =
+                format!("options.{option}: {word:?} is not offered; take one of these: {known}");
             let field = format!("options.{option}");
-            Err(Error::new(ErrorKind::InvalidParams, message).with("field", field))
+            let error = Error::new(ErrorKind::InvalidParams, message).with("field", field);
+            Err(error.with("choices", choices))
         }
     }
 }

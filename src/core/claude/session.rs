@@ -68,6 +68,7 @@ pub struct Session {
 #[derive(Debug)]
 struct Launched {
     model: Option<String>,
+    mode: Option<String>,
     may_bypass: bool,
     /// Whether the answer has to match a schema.
     schema: bool,
@@ -127,6 +128,7 @@ impl Session {
             context: Context::default(),
             launched: Launched {
                 model: options.model.clone(),
+                mode: options.mode.clone(),
                 may_bypass: launch::may_bypass(options),
                 schema: options.output_schema.is_some(),
             },
@@ -395,9 +397,15 @@ impl Session {
             Pending::Initialize => {
                 if let Some(opening) = &mut self.opening {
                     let said = answer.response.unwrap_or(RawValue::NULL);
-                    let (model, bypass) =
-                        (self.launched.model.as_deref(), self.launched.may_bypass);
-                    opening.state = Some(self.frames.facts.initialized(said, model, bypass));
+                    let Launched {
+                        model,
+                        mode,
+                        may_bypass,
+                        ..
+                    } = &self.launched;
+                    let (model, mode) = (model.as_deref(), mode.as_deref());
+                    let facts = &mut self.frames.facts;
+                    opening.state = Some(facts.initialized(said, model, mode, *may_bypass));
                     events.extend(self.opened());
                 }
             }

@@ -47,16 +47,17 @@ const ELSEWHERE: &[&str] = &[
 
 impl Facts {
     /// From the answer to `initialize`. Only a CLI that was started for it goes into the mode that bypasses
-    /// permissions; `model` is what it was started with.
+    /// permissions; `model` and `started_in` (a mode) are what it was started with.
     pub fn initialized(
         &mut self,
         answer: &RawValue,
         model: Option<&str>,
+        started_in: Option<&str>,
         may_bypass: bool,
     ) -> Members<'static> {
         let answer: Members<'_> = Members::of(answer);
         let mode = text(answer.get("current_permission_mode"));
-        let mode = mode.as_deref().unwrap_or("default");
+        let mode = mode.as_deref().or(started_in).unwrap_or("default");
         let offered = |id: &str| id != "bypassPermissions" || may_bypass || mode == id;
         let offers: Vec<Value> = MODES
             .iter()
@@ -154,7 +155,7 @@ mod tests {
             "account":{"apiProvider":"firstParty"},"pid":132,"claude_code_version":"2.1.330","current_permission_mode":"default"}"#;
         let mut facts = Facts::default();
         let mut state = Map::new();
-        let told = facts.initialized(serde_json::from_str(answer).unwrap(), None, false);
+        let told = facts.initialized(serde_json::from_str(answer).unwrap(), None, None, false);
         merge_state(&mut state, &told);
         assert_eq!(
             state["availableCommands"],
@@ -180,7 +181,12 @@ mod tests {
         });
         assert_eq!(state["claude"], known);
 
-        let may = facts.initialized(serde_json::from_str("{}").unwrap(), Some("haiku"), true);
+        let may = facts.initialized(
+            serde_json::from_str("{}").unwrap(),
+            Some("haiku"),
+            None,
+            true,
+        );
         assert!(
             may.get("modes")
                 .unwrap()

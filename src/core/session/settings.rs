@@ -2,11 +2,12 @@
 
 use super::{Known, Session, Stage};
 use crate::core::client::{Outlet, Token};
-use crate::core::error::Error;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
-use crate::core::setting::Setting;
+use crate::core::setting::{self, Setting};
 use crate::proto::json::Members;
 use crate::proto::wire::{NotRestored, Recovery};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,24 @@ impl PendingSettings {
     }
 }
 
+/// The settings without which a session is not opened: those that the client asks for as it opens the session, and all of
+/// a session that was never open. Others are restored as far as the agent allows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Required {
+    pub mode: bool,
+    pub model: bool,
+}
+
+impl Required {
+    fn includes(self, setting: &Setting) -> bool {
+        match setting {
+            Setting::Mode(_) => self.mode,
+            Setting::Model(_) => self.model,
+            Setting::Option { .. } => false,
+        }
+    }
+}
+
 /// A session that the agent has, but not yet as it was.
 #[derive(Debug)]
 pub struct Restoring {
@@ -140,22 +159,94 @@ impl Session {
     }
 
     /// The next that has to be set, by the agent's ids, with the agent's id of the session.
-    pub fn next_to_restore(&mut self) -> Option<(String, Setting)> {
+    ///
+    /// # Errors
+    /// The agent does not offer a setting without which the session is not to be opened.
+    pub fn next_to_restore(&mut self) -> Result<Option<(String, Setting)>, Error> {
         let Stage::Opening { climb, .. } = &mut self.stage else {
-            return None;
+            return Ok(None);
         };
-        let restoring = climb.restoring.as_mut()?;
+        let Some(restoring) = climb.restoring.as_mut() else {
+            return Ok(None);
+        };
         while let Some(wanted) = restoring.left.front() {
             match wanted.resolve_again(&self.state) {
                 // Only what the agent said since it was asked for the session counts.
                 Ok(setting) if setting.is_shown(&climb.told) => {
                     restoring.left.pop_front();
                 }
-                Ok(setting) => return Some((restoring.agent_session.clone(), setting)),
+                Ok(setting) => return Ok(Some((restoring.agent_session.clone(), setting))),
+                Err(error) if climb.required.includes(wanted) => {
+                    return Err(wanted.required(error, &self.state));
+                }
                 Err(error) => restoring.give_up(error),
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// The first that is left could not be set.
+    ///
+    /// # Errors
+    /// The session is not to be opened without it.
+    pub fn not_restored(&mut self, error: Error) -> Result<(), Error> {
+        if let Stage::Opening { climb, .. } = &mut self.stage
+            && let Some(restoring) = &mut climb.restoring
+        {
+            match restoring.left.front() {
+                Some(wanted) if climb.required.includes(wanted) => {
+                    return Err(wanted.required(error, &self.state));
+                }
+                _ => restoring.give_up(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the agent is in the mode that its process was started with, as far as it reports its mode.
+    ///
+    /// # Errors
+    /// It is in another one, and the session is not to be opened without that mode.
+    pub fn check_mode(&mut self) -> Result<(), Error> {
+        let Some(id) = self.options.mode.clone() else {
+            return Ok(());
+        };
+        let Stage::Opening { climb, .. } = &mut self.stage else {
+            return Ok(());
+        };
+        let wanted = Setting::Mode(id);
+        let told = setting::mode(&climb.told);
+        let Some(told) = told.filter(|_| !wanted.is_shown(&climb.told)) else {
+            return Ok(());
+        };
+        let (mode, told) = (wanted.value(), json!(told));
+        let why = format!(
+            "the agent was started with mode {}, and reports {told}",
+            json!(mode)
+        );
+        if climb.required.includes(&wanted) {
+            let error = Error::new(ErrorKind::Session, why);
+            return Err(wanted.required(error, &self.state));
+        }
+        // What was set after the start is set again.
+        if let Some(restoring) = &mut climb.restoring
+            && !self.wanted.has(&wanted, &self.state)
+        {
+            restoring.recovery.not_restored.push(NotRestored {
+                setting: wanted.name().to_owned(),
+                value: mode,
+                message: why,
+            });
+        }
+        Ok(())
+    }
+
+    /// The session was not opened: its options and settings are those that are stored.
+    pub fn reset_options(&mut self) {
+        if let Some(identity) = self.log.identity() {
+            self.options = identity.options.clone();
+            self.wanted = identity.wanted.clone();
+        }
     }
 
     /// The agent has set again what it was asked for.
@@ -173,7 +264,7 @@ impl Session {
     pub fn take_over(&mut self, setting: Setting, news: &Members<'_>, outlet: &mut impl Outlet) {
         let before = self.state.clone();
         setting.take_over(news, &mut self.state);
-        self.wanted.set(setting);
+        self.wanted.set(setting, &self.state);
         self.wanted.follow(&self.state);
         if self.state != before {
             self.tell_state(outlet);

@@ -35,8 +35,17 @@ pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
         .collect()
 }
 
-/// What is meant by a word: looked up by id, then by name, then by name in any case.
+/// The choice that a word means, or the error that it is not offered.
 pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choice<'a>, Error> {
+    find(field, word, choices)?.ok_or_else(|| not_offered(field, word, choices))
+}
+
+/// The choice that a word means: looked up by id, then by name, then by name in any case.
+pub fn find<'a>(
+    field: &str,
+    word: &str,
+    choices: &[Choice<'a>],
+) -> Result<Option<Choice<'a>>, Error> {
     let lower = word.to_lowercase();
     let by_id = |c: &Choice<'_>| c.id == word;
     let by_name = |c: &Choice<'_>| c.name == Some(word);
@@ -46,7 +55,7 @@ pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choic
         let mut found = choices.iter().filter(|c| fits(c));
         let Some(first) = found.next() else { continue };
         if found.all(|other| other.id == first.id) {
-            return Ok(*first);
+            return Ok(Some(*first));
         }
         let why = format!(
             "{field}: several are called {word:?}; take one by its id: {}",
@@ -54,7 +63,7 @@ pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choic
         );
         return Err(wrong(field, why, data(choices)));
     }
-    Err(not_offered(field, word, choices))
+    Ok(None)
 }
 
 /// The error where a word means nothing.
@@ -84,7 +93,8 @@ fn list(choices: &[Choice<'_>]) -> String {
     clip(&choices.iter().map(word).collect::<Vec<_>>().join(", "))
 }
 
-fn data(choices: &[Choice<'_>]) -> Value {
+/// The choices, for clients.
+pub fn data(choices: &[Choice<'_>]) -> Value {
     choices
         .iter()
         .map(|c| json!({"id": c.id, "name": c.name}))

@@ -1,6 +1,7 @@
 //! What the client set in a session, to be set again when it is brought back.
 
-use super::{Setting, State};
+use super::Setting;
+use super::view::State;
 use crate::proto::wire::SettingValue;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -11,15 +12,23 @@ use std::collections::VecDeque;
 pub struct Wanted(Vec<Setting>);
 
 impl Wanted {
-    /// Notes what was set.
-    pub fn set(&mut self, setting: Setting) {
-        self.0.retain(|old| !old.is_same_thing(&setting));
+    /// Notes what was set. It replaces what was set of the same topic, as the session's state has it.
+    pub fn set(&mut self, setting: Setting, state: &State) {
+        self.forget(&setting, state);
         self.0.push(setting);
     }
 
-    /// What was set in the place of this does not hold any more.
-    pub fn forget(&mut self, setting: &Setting) {
-        self.0.retain(|old| !old.is_same_thing(setting));
+    /// Removes what was set of the topic of this.
+    pub fn forget(&mut self, setting: &Setting, state: &State) {
+        self.0
+            .retain(|old| old.topic(state) != setting.topic(state));
+    }
+
+    /// Whether something of this topic was set.
+    #[must_use]
+    pub fn has(&self, setting: &Setting, state: &State) -> bool {
+        let mut topics = self.0.iter().map(|old| old.topic(state));
+        topics.any(|topic| topic == setting.topic(state))
     }
 
     /// What the agent or its user changed meanwhile is not to be changed back.
@@ -41,10 +50,15 @@ impl Wanted {
         }
     }
 
-    /// All of it in the order in which it is restored.
+    /// All of it in the order in which it is restored, the last of each topic as the state has it now.
     #[must_use]
     pub fn in_order(&self, state: &State) -> VecDeque<Setting> {
-        let mut all = self.0.clone();
+        let is_last = |n: usize| {
+            let mut later = self.0[n + 1..].iter().map(|later| later.topic(state));
+            later.all(|topic| topic != self.0[n].topic(state))
+        };
+        let last = (0..self.0.len()).filter(|n| is_last(*n));
+        let mut all: Vec<Setting> = last.map(|n| self.0[n].clone()).collect();
         all.sort_by_key(|setting| setting.rank(state));
         all.into()
     }

@@ -453,11 +453,11 @@ fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
     for (odd, want) in [
         (
             json!({"mode": "plna"}),
-            "options.mode: there is no \"plna\": take one of default, ",
+            "options.mode: \"plna\" is not offered; take one of these: default, ",
         ),
         (
             json!({"effort": "hgih"}),
-            "options.effort: there is no \"hgih\": take one of low, ",
+            "options.effort: \"hgih\" is not offered; take one of these: low, ",
         ),
         (
             json!({"allowedTools": ["mcp__x"], "settingSources": []}),

@@ -1,0 +1,360 @@
+//! Words, what is offered, and one view of mode and model.
+
+use super::*;
+use crate::core::error::ErrorKind;
+
+fn state(value: &Value) -> State {
+    value.as_object().unwrap().clone()
+}
+
+fn option(id: &str, value: &str) -> Setting {
+    let value = SettingValue::Id(value.to_owned());
+    Setting::Option {
+        id: id.to_owned(),
+        value,
+    }
+}
+
+/// As old agents tell it.
+fn lists() -> State {
+    state(&json!({
+        "modes": {"currentModeId": "default", "availableModes": [
+            {"id": "default", "name": "Manual"},
+            {"id": "plan", "name": "Plan"},
+            {"id": "Plan", "name": "Odd"},
+            {"id": "a", "name": "Twice"},
+            {"id": "b", "name": "Twice"},
+            {"id": "c", "name": "twice"},
+            "odd",
+        ]},
+        "models": {"currentModelId": "m1", "availableModels": [
+            {"modelId": "m1", "name": "One"},
+            {"modelId": "m2"},
+        ]},
+    }))
+}
+
+fn with_options() -> State {
+    let mut all = lists();
+    let options = json!([
+        {"id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "build",
+         "options": [{"value": "build", "name": "Build"}, {"value": "plan", "name": "Plan"}]},
+        {"id": "llm", "name": "Model", "category": "model", "type": "select", "currentValue": "x/1",
+         "options": [{"group": "x", "name": "X", "options": [{"value": "x/1", "name": "One"}]},
+                     {"group": "y", "name": "Y", "options": [{"value": "y/1", "name": "Two"}]}]},
+        {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": false},
+        {"id": "free", "type": "text"},
+    ]);
+    all.insert("configOptions".to_owned(), options);
+    all
+}
+
+#[test]
+fn words_are_looked_up_by_id_then_by_name_then_in_any_case() {
+    let mode = |id: &str| Setting::Mode(id.to_owned());
+    let model = |id: &str| Setting::Model(id.to_owned());
+    for (state, word, want) in [
+        (lists(), mode("plan"), mode("plan")),
+        // An id goes before a name.
+        (lists(), mode("Plan"), mode("Plan")),
+        (lists(), mode("PLAN"), mode("plan")),
+        (lists(), mode("Manual"), mode("default")),
+        // Exactly one is called so exactly.
+        (lists(), mode("twice"), mode("c")),
+        (lists(), model("one"), model("m1")),
+        (lists(), model("m2"), model("m2")),
+        (with_options(), mode("PLAN"), option("mode", "plan")),
+        (with_options(), model("Two"), option("llm", "y/1")),
+        (with_options(), option("Model", "One"), option("llm", "x/1")),
+        (with_options(), option("free", "any"), option("free", "any")),
+    ] {
+        assert_eq!(word.resolve(&state).unwrap(), want, "{word:?}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let switch = |id: &str, on| Setting::Option {
+        id: id.to_owned(),
+        value: SettingValue::Switch(on),
+    };
+    for (state, word, why) in [
+        (
+            lists(),
+            Setting::Mode("x".into()),
+            "take one of these: default (Manual), plan (Plan), Plan (Odd)",
+        ),
+        (
+            lists(),
+            Setting::Mode("Twice".into()),
+            "mode: several are called \"Twice\"; take one by its id",
+        ),
+        (
+            lists(),
+            Setting::Model("x".into()),
+            "model: \"x\" is not offered; take one of these: m1 (One), m2",
+        ),
+        (lists(), option("x", "y"), "option: the agent offers none"),
+        (
+            State::new(),
+            Setting::Mode("x".into()),
+            "mode: the agent offers none",
+        ),
+        (
+            with_options(),
+            option("x", "y"),
+            "take one of these: mode (Mode), llm (Model), fast (Fast), free",
+        ),
+        (
+            with_options(),
+            option("mode", "y"),
+            "value: \"y\" is not offered; take one of these: build (Build)",
+        ),
+        (
+            with_options(),
+            switch("mode", true),
+            "value: \"true\" is not offered",
+        ),
+        (
+            with_options(),
+            option("fast", "yes"),
+            "value: option \"fast\" is true or false",
+        ),
+        (
+            with_options(),
+            Setting::Mode("none".into()),
+            "mode: \"none\" is not offered; take one of these: build (Build), plan (Plan), default (Manual)",
+        ),
+    ] {
+        let error = word.resolve(&state).unwrap_err();
+        assert!(error.message.contains(why), "{}", error.message);
+        assert_eq!(error.kind, ErrorKind::InvalidParams);
+        let choices = error.data["choices"].as_array().unwrap();
+        assert_eq!(choices.is_empty(), error.message.contains("offers none"));
+        // The sentence and the data name the same choices.
+        for choice in choices {
+            let id = choice.get("id").unwrap_or(choice).to_string();
+            let id = id.trim_matches('"');
+            assert!(error.message.contains(id), "{id}: {}", error.message);
+        }
+    }
+    assert!(switch("Fast", true).resolve(&with_options()).is_ok());
+}
+
+#[test]
+fn what_the_agent_took_is_shown() {
+    let nothing = Members::default();
+    for setting in [
+        Setting::Mode("plan".into()),
+        Setting::Model("m2".into()),
+        option("mode", "plan"),
+        Setting::Option {
+            id: "fast".into(),
+            value: SettingValue::Switch(true),
+        },
+    ] {
+        let mut state = with_options();
+        assert!(!setting.is_shown(&state));
+        setting.take_over(&nothing, &mut state);
+        assert!(setting.is_shown(&state), "{setting:?} {state:?}");
+    }
+    let mut state = lists();
+    Setting::Mode("plan".into()).take_over(&nothing, &mut state);
+    assert_eq!(state["modes"]["currentModeId"], "plan");
+    // An agent that answers with its list knows best.
+    let mut news = Members::default();
+    news.set_owned(
+        "configOptions",
+        &json!([{"id": "mode", "currentValue": "other"}]),
+    );
+    option("mode", "plan").take_over(&news, &mut state);
+    assert_eq!(state["configOptions"][0]["currentValue"], "other");
+}
+
+#[test]
+fn what_was_set_is_kept_in_step_and_in_order() {
+    let mut wanted = Wanted::default();
+    for setting in [
+        option("b", "1"),
+        option("a", "1"),
+        option("llm", "x/1"),
+        option("b", "2"),
+        Setting::Mode("plan".into()),
+    ] {
+        wanted.set(setting, &with_options());
+    }
+    let order: Vec<_> = wanted.in_order(&with_options()).into();
+    let plan = Setting::Mode("plan".into());
+    let want = [
+        plan,
+        option("llm", "x/1"),
+        option("a", "1"),
+        option("b", "2"),
+    ];
+    assert_eq!(order, want);
+    let written = serde_json::to_string(&wanted).unwrap();
+    assert_eq!(serde_json::from_str::<Wanted>(&written).unwrap(), wanted);
+
+    let shows =
+        json!({"currentModeId": "default", "configOptions": [{"id": "a", "currentValue": true}]});
+    wanted.follow(&state(&shows));
+    let order: Vec<_> = wanted.in_order(&with_options()).into();
+    assert_eq!(order[0], Setting::Mode("default".into()));
+    let on = SettingValue::Switch(true);
+    assert_eq!(
+        order[2],
+        Setting::Option {
+            id: "a".into(),
+            value: on
+        }
+    );
+    assert_eq!(order[3], option("b", "2"));
+}
+
+/// As the Codex agent has it: a model of the list is composed of the values of two options.
+fn composed() -> State {
+    state(&json!({
+        "modes": {"currentModeId": "read-only", "availableModes": [
+            {"id": "read-only", "name": "Read-only"}, {"id": "agent", "name": "Auto review"}]},
+        "models": {"currentModelId": "g-5[low]", "availableModels": [
+            {"modelId": "g-5[low]"}, {"modelId": "g-5[high]"}, {"modelId": "g-6[low]"}, {"modelId": "g-6[high]"}]},
+        "configOptions": [
+            {"id": "mode", "category": "mode", "type": "select", "currentValue": "read-only",
+             "options": [{"value": "read-only"}, {"value": "agent"}]},
+            {"id": "model", "category": "model", "type": "select", "currentValue": "g-5",
+             "options": [{"value": "g-5", "name": "Five"}, {"value": "g-6", "name": "Six"}]},
+            {"id": "effort", "category": "thought_level", "type": "select", "currentValue": "low",
+             "options": [{"value": "low"}, {"value": "high"}]},
+        ],
+    }))
+}
+
+/// Mode and model wherever a state shows them: mode of the list and option, model of the list, option and effort.
+fn shown(state: &State) -> [&Value; 5] {
+    let options = &state["configOptions"];
+    [
+        &state["modes"]["currentModeId"],
+        &options[0]["currentValue"],
+        &state["models"]["currentModelId"],
+        &options[1]["currentValue"],
+        &options[2]["currentValue"],
+    ]
+}
+
+#[test]
+fn lists_and_options_show_the_same() {
+    let nothing = Members::default();
+    for (setting, want) in [
+        (
+            Setting::Mode("agent".into()),
+            ["agent", "agent", "g-5[low]", "g-5", "low"],
+        ),
+        (
+            option("mode", "agent"),
+            ["agent", "agent", "g-5[low]", "g-5", "low"],
+        ),
+        (
+            Setting::Model("g-6[high]".into()),
+            ["read-only", "read-only", "g-6[high]", "g-6", "high"],
+        ),
+        (
+            option("model", "g-6"),
+            ["read-only", "read-only", "g-6[low]", "g-6", "low"],
+        ),
+        (
+            option("effort", "high"),
+            ["read-only", "read-only", "g-5[high]", "g-5", "high"],
+        ),
+    ] {
+        let mut state = composed();
+        setting.take_over(&nothing, &mut state);
+        assert_eq!(shown(&state), want, "{setting:?}");
+        assert!(setting.is_shown(&state));
+        assert_eq!(mode(&state).unwrap(), want[0]);
+        assert_eq!(model(&state).unwrap(), want[2]);
+    }
+}
+
+#[test]
+fn what_an_agent_reports_of_one_holds_for_the_other() {
+    let mut told = composed();
+    Setting::Mode("agent".into()).take_over(&Members::default(), &mut told);
+    Setting::Model("g-6[high]".into()).take_over(&Members::default(), &mut told);
+    let want = ["agent", "agent", "g-6[high]", "g-6", "high"];
+    for (name, news) in [
+        ("configOptions", &told["configOptions"]),
+        ("models", &told["models"]),
+        ("modes", &told["modes"]),
+        ("currentModeId", &json!("agent")),
+    ] {
+        let mut state = composed();
+        let mut members = Members::default();
+        members.set_owned(name, news);
+        merge_state(&mut state, &members);
+        let shown = shown(&state);
+        assert_eq!(shown[0], shown[1], "{name}");
+        assert_eq!((shown[0] == want[0]), name != "models", "{name}");
+        let changed = matches!(name, "models" | "configOptions");
+        assert_eq!(shown[2..] == want[2..], changed, "{name}: {shown:?}");
+    }
+}
+
+#[test]
+fn the_option_that_offers_a_value_is_set() {
+    let select = |id: &str, values: &[&str]| {
+        let values: Vec<Value> = values.iter().map(|v| json!({"value": v})).collect();
+        json!({"id": id, "category": "model", "type": "select", "currentValue": values[0]["value"], "options": values})
+    };
+    // As Cline has it: the provider is before the model.
+    let named = json!([
+        select("provider", &["p", "q"]),
+        select("model", &["m", "n"])
+    ]);
+    let listed = json!([
+        select("provider", &["p", "q"]),
+        select("llm", &["m", "n", "o"])
+    ]);
+    let unlisted = json!([select("first", &["m"]), select("second", &["n"])]);
+    let models = json!({"currentModelId": "m", "availableModels": [{"modelId": "m"}, {"modelId": "n"}, {"modelId": "x"}]});
+    let covered =
+        json!({"currentModelId": "m", "availableModels": [{"modelId": "m"}, {"modelId": "n"}]});
+    for (options, models, word, want, current) in [
+        (&named, None, "n", option("model", "n"), "m"),
+        (&named, None, "q", option("provider", "q"), "m"),
+        (&named, Some(&models), "x", Setting::Model("x".into()), "m"),
+        (&listed, Some(&covered), "o", option("llm", "o"), "m"),
+        (&listed, Some(&covered), "n", option("llm", "n"), "m"),
+        (&unlisted, None, "n", option("second", "n"), "m"),
+    ] {
+        let mut state = state(&json!({"configOptions": options}));
+        state.extend(models.map(|models| ("models".to_owned(), models.clone())));
+        assert_eq!(super::model(&state).unwrap(), current);
+        let setting = Setting::Model(word.to_owned()).resolve(&state).unwrap();
+        assert_eq!(setting, want, "{word}");
+    }
+    let mut state = state(&json!({"configOptions": named, "models": models}));
+    option("provider", "q").take_over(&Members::default(), &mut state);
+    assert_eq!(super::model(&state).unwrap(), "m");
+}
+
+#[test]
+fn a_setting_replaces_the_same_one_by_another_name() {
+    let mut wanted = Wanted::default();
+    for setting in [
+        Setting::Mode("agent".into()),
+        Setting::Model("g-6[low]".into()),
+        option("mode", "read-only"),
+        option("effort", "high"),
+        option("model", "g-5"),
+    ] {
+        // What an option is for is not known before the session is open.
+        wanted.set(setting, &State::new());
+    }
+    let order: Vec<_> = wanted.in_order(&composed()).into();
+    let want = [
+        option("mode", "read-only"),
+        option("model", "g-5"),
+        option("effort", "high"),
+    ];
+    assert_eq!(order, want);
+}
