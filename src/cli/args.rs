@@ -274,6 +274,9 @@ pub struct SchemaArgs {
     /// Write the files into this directory instead of printing one document
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Print one JSON Schema with all types, for code generators, instead of the `OpenRPC` document
+    #[arg(long, conflicts_with = "dir")]
+    pub bundle: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,5 +1,7 @@
 //! `acpipe schema`, `rpc.discover` and the files of `schemas/`: all from the types of `proto::wire`.
 
+mod named;
+
 use super::args::SchemaArgs;
 use crate::core::error::ErrorKind as Kind;
 use crate::proto::{chunk::Chunk, wire};
@@ -9,11 +11,12 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Write as _};
 
-/// Prints the `OpenRPC` document, or writes all files into a directory.
+/// Prints the `OpenRPC` document or the bundle, or writes all files into a directory.
 pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let mut stdout = std::io::stdout().lock();
-        return match writeln!(stdout, "{:#}", openrpc()) {
+        let document = if args.bundle { bundle() } else { openrpc() };
+        return match writeln!(stdout, "{document:#}") {
             // As with any filter: the reader has what it wanted.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
             written => written.context("stdout cannot be written"),
@@ -32,6 +35,7 @@ pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
 /// The files of `schemas/`.
 pub const FILES: &[&str] = &[
     "openrpc.json",
+    "bundle.schema.json",
     "chunk.schema.json",
     "turn-summary.schema.json",
 ];
@@ -41,6 +45,7 @@ pub const FILES: &[&str] = &[
 pub fn render(file: &str) -> Option<String> {
     let document = match file {
         "openrpc.json" => openrpc(),
+        "bundle.schema.json" => bundle(),
         "chunk.schema.json" => standalone::<Chunk<'static>>(),
         "turn-summary.schema.json" => standalone::<wire::TurnSummary>(),
         _ => return None,
@@ -50,7 +55,46 @@ pub fn render(file: &str) -> Option<String> {
 
 fn standalone<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.into_generator().into_root_schema_for::<T>().into()
+    let mut generator = settings.into_generator();
+    let name = T::schema_name().into_owned();
+    let _ = generator.subschema_for::<T>();
+    let mut definitions = generator.take_definitions(true);
+    named::name_all(&mut definitions, DEFS);
+    let root = definitions.remove(&name).unwrap_or_default();
+    let mut document = Map::new();
+    document.insert("$schema".to_owned(), json!(DRAFT));
+    if let Value::Object(root) = root {
+        document.extend(root);
+    }
+    document.insert("$defs".to_owned(), Value::Object(definitions));
+    let mut document = Value::Object(document);
+    named::part_references(&mut document);
+    document
+}
+
+/// The dialect of JSON Schema of all files.
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Where a JSON Schema has its definitions.
+const DEFS: &str = "/$defs";
+
+/// Where an `OpenRPC` document has its schemas.
+const COMPONENTS: &str = "/components/schemas";
+
+/// All types of the protocol in one JSON Schema, for code generators.
+#[must_use]
+pub fn bundle() -> Value {
+    let mut document = protocol(DEFS).bundle();
+    named::part_references(&mut document);
+    document
+}
+
+/// The whole protocol as an `OpenRPC` 1.3 document.
+#[must_use]
+pub fn openrpc() -> Value {
+    let mut document = protocol(COMPONENTS).finish();
+    named::part_references(&mut document);
+    document
 }
 
 /// The calls about what is stored.
@@ -94,10 +138,9 @@ fn stored(doc: &mut Document) {
     );
 }
 
-/// The whole protocol as an `OpenRPC` 1.3 document.
-#[must_use]
-pub fn openrpc() -> Value {
-    let mut doc = Document::new();
+/// All calls, notifications and requests, whose schemas refer to each other at this path.
+fn protocol(references: &'static str) -> Document {
+    let mut doc = Document::new(references);
     doc.call::<wire::InitializeParams, wire::InitializeResult>(
         "initialize",
         "The first call: who speaks, and what the client wants to get.",
@@ -106,12 +149,15 @@ pub fn openrpc() -> Value {
         "agent/connect",
         "Starts an agent, the default one where no command is given; answers when it is ready.",
     );
-    doc.call::<Empty, wire::Done>(
+    doc.call::<NoParams, wire::Done>(
         "agent/disconnect",
         "Ends the agent in order; answers when it has ended.",
     );
-    doc.call::<Empty, wire::AgentStatus>("agent/status", "What the agent is, can, and how it is.");
-    doc.call::<Empty, wire::EnvironmentResult>(
+    doc.call::<NoParams, wire::AgentStatus>(
+        "agent/status",
+        "What the agent is, can, and how it is.",
+    );
+    doc.call::<NoParams, wire::EnvironmentResult>(
         "agent/getEnvironment",
         "The variables that the agent gets on top of acpipe's own environment.",
     );
@@ -123,7 +169,7 @@ pub fn openrpc() -> Value {
         "agent/authenticate",
         "Signs in to the agent; answers when it has done that, or with what to run in a terminal.",
     );
-    doc.call::<Empty, wire::Done>(
+    doc.call::<NoParams, wire::Done>(
         "agent/logout",
         "Signs out, where the agent can do that (`capabilities.logout`).",
     );
@@ -160,11 +206,11 @@ pub fn openrpc() -> Value {
         "Switches session/chunk notifications on or off.",
     );
     stored(&mut doc);
-    doc.call::<Empty, wire::Done>(
+    doc.call::<NoParams, wire::Done>(
         "shutdown",
         "Ends everything in order; answers when the agent has ended.",
     );
-    doc.call::<Empty, Anything>("rpc.discover", "This document.");
+    doc.call::<NoParams, OpenRpcDocument>("rpc.discover", "This document.");
     doc.notification::<wire::ChunkParams<'static>>("session/chunk", "The next chunk of a session.");
     doc.notification::<wire::ActivityParams>(
         "session/activity",
@@ -191,7 +237,7 @@ pub fn openrpc() -> Value {
         "What the user answers to a question of the agent; sent where the client declared `questions`.",
     );
     host_requests(&mut doc);
-    doc.finish()
+    doc
 }
 
 /// What a client is asked that serves files and terminals.
@@ -240,29 +286,38 @@ fn error_table() -> String {
 
 /// Parameters of methods that have none.
 #[derive(JsonSchema)]
-#[schemars(inline)]
-struct Empty {}
+struct NoParams {}
 
-/// Any JSON value.
+/// An `OpenRPC` document.
 #[derive(JsonSchema)]
-#[schemars(inline)]
+#[schemars(transparent)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct Anything(Value);
+struct OpenRpcDocument(Map<String, Value>);
 
 struct Document {
+    references: &'static str,
     inputs: SchemaGenerator,
     outputs: SchemaGenerator,
     methods: Vec<Value>,
     notifications: Vec<Value>,
     /// What acpipe asks its client.
     requests: Vec<Value>,
+    /// The names of the types of each method's parameters and result.
+    types: [Map<String, Value>; 3],
 }
 
+/// Lists of a document, and places in its `types`.
+const METHODS: usize = 0;
+const NOTIFICATIONS: usize = 1;
+const REQUESTS: usize = 2;
+
 impl Document {
-    fn new() -> Self {
-        let settings = SchemaSettings::draft2020_12()
-            .with(|s| s.definitions_path = "/components/schemas".into());
+    fn new(references: &'static str) -> Self {
+        let settings =
+            SchemaSettings::draft2020_12().with(|s| s.definitions_path = references.into());
         Self {
+            references,
+            types: Default::default(),
             inputs: settings.clone().into_generator(),
             outputs: settings.for_serialize().into_generator(),
             methods: Vec::new(),
@@ -272,6 +327,11 @@ impl Document {
     }
 
     fn call<P: JsonSchema, R: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let kinds = json!({
+            "params": self.inputs.subschema_for::<P>(),
+            "result": self.outputs.subschema_for::<R>(),
+        });
+        self.types[METHODS].insert(name.to_owned(), kinds);
         let params = params(&mut self.inputs, P::json_schema);
         let result = self.outputs.subschema_for::<R>();
         self.methods.push(json!({
@@ -284,6 +344,8 @@ impl Document {
     }
 
     fn notification<P: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let kinds = json!({ "params": self.outputs.subschema_for::<P>() });
+        self.types[NOTIFICATIONS].insert(name.to_owned(), kinds);
         let params = params(&mut self.outputs, P::json_schema);
         self.notifications.push(json!({
             "name": name,
@@ -294,6 +356,11 @@ impl Document {
     }
 
     fn request<P: JsonSchema, R: JsonSchema>(&mut self, name: &str, summary: &str) {
+        let kinds = json!({
+            "params": self.outputs.subschema_for::<P>(),
+            "result": self.inputs.subschema_for::<R>(),
+        });
+        self.types[REQUESTS].insert(name.to_owned(), kinds);
         let params = params(&mut self.outputs, P::json_schema);
         let result = self.inputs.subschema_for::<R>();
         self.requests.push(json!({
@@ -305,9 +372,37 @@ impl Document {
         }));
     }
 
-    fn finish(mut self) -> Value {
+    /// The definitions of all types.
+    fn definitions(&mut self) -> Map<String, Value> {
         let mut schemas: Map<String, Value> = self.inputs.take_definitions(true);
         schemas.append(&mut self.outputs.take_definitions(true));
+        named::name_all(&mut schemas, self.references);
+        schemas
+    }
+
+    fn bundle(mut self) -> Value {
+        let definitions = self.definitions();
+        let reference =
+            |name: &String| (name.clone(), json!({ "$ref": format!("#{DEFS}/{name}") }));
+        let all: Map<String, Value> = definitions.keys().map(reference).collect();
+        let [methods, notifications, requests] = self.types;
+        json!({
+            "$schema": DRAFT,
+            "title": "AcpipeProtocol",
+            "description": "All types of acpipe's protocol, version 1. No message has this type: each property stands for \
+                            a type, so that generators reach all of them. `x-methods`, `x-notifications` and \
+                            `x-requests` (of acpipe to the client) name the types of parameters and results.",
+            "type": "object",
+            "properties": all,
+            "x-methods": methods,
+            "x-notifications": notifications,
+            "x-requests": requests,
+            "$defs": definitions,
+        })
+    }
+
+    fn finish(mut self) -> Value {
+        let schemas = self.definitions();
         let errors = Kind::ALL.iter().map(|k| {
             let data = json!({ "kind": k.name() });
             json!({ "code": k.rpc_code(), "message": k.meaning(), "data": data })
@@ -328,7 +423,8 @@ impl Document {
     }
 }
 
-/// An object's properties as `OpenRPC` content descriptors.
+/// An object's properties as `OpenRPC` content descriptors, the required ones first: generators make positional parameters
+/// of them.
 fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Vec<Value> {
     let schema: Value = schema(g).into();
     let required = |name: &str| {
@@ -339,68 +435,13 @@ fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -
     let Some(properties) = schema["properties"].as_object() else {
         return Vec::new();
     };
-    properties
-        .iter()
+    let (first, then): (Vec<_>, Vec<_>) = properties.iter().partition(|(name, _)| required(name));
+    first
+        .into_iter()
+        .chain(then)
         .map(|(name, schema)| json!({ "name": name, "required": required(name), "schema": schema }))
         .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::rpc::method_names;
-    use std::path::Path;
-
-    const REWRITE: &str = "UPDATE_SCHEMAS=1 cargo test --lib schema";
-
-    /// The committed file holds what the types say; with `UPDATE_SCHEMAS` it is made to.
-    fn check(path: &Path, want: &str) {
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-            std::fs::write(path, want).unwrap();
-        }
-        let have = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(have == want, "{} is stale: {REWRITE}", path.display());
-    }
-
-    #[test]
-    fn the_schemas_are_those_of_the_types() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
-        for name in FILES {
-            check(&dir.join(name), &render(name).unwrap());
-        }
-        let mut there: Vec<String> = std::fs::read_dir(&dir)
-            .unwrap()
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
-        there.sort();
-        let mut files = FILES.to_vec();
-        files.sort_unstable();
-        assert_eq!(there, files, "schemas/ holds something else");
-    }
-
-    #[test]
-    fn the_table_of_errors_is_that_of_the_code() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
-        let have = std::fs::read_to_string(&path).unwrap();
-        let (head, rest) = have.split_once("<!-- table -->\n").unwrap();
-        let (_, tail) = rest.split_once("<!-- end of table -->").unwrap();
-        let table = error_table();
-        check(
-            &path,
-            &format!("{head}<!-- table -->\n{table}<!-- end of table -->{tail}"),
-        );
-    }
-
-    #[test]
-    fn every_method_is_described_and_every_description_is_a_method() {
-        let document = openrpc();
-        let mut described: Vec<&str> = document["methods"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|m| m["name"].as_str().unwrap())
-            .collect();
-        described.sort_unstable();
-        assert_eq!(described, method_names());
-    }
-}
+mod tests;

@@ -209,6 +209,7 @@ pub struct ConnectParams {
 /// The answer to `agent/connect` and `agent/status`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AgentStatusResult")]
 pub struct AgentStatus {
     /// How far the agent is.
     pub state: AgentState,

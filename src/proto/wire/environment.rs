@@ -13,7 +13,6 @@ use std::fmt;
 /// mistake (a log, an error) shows only the names.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
-#[schemars(inline)]
 pub struct Variables(pub BTreeMap<String, Option<String>>);
 
 impl fmt::Debug for Variables {

@@ -1,0 +1,180 @@
+//! Schemas as code generators need them: every type has a name, every variant of a union is a type of its own, and a property
+//! tells the variants apart.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Definitions by their names.
+type Definitions = Map<String, Value>;
+
+/// Names all types: `references` is the path at which they refer to each other.
+pub fn name_all(definitions: &mut Definitions, references: &str) {
+    let names: Vec<String> = definitions.keys().cloned().collect();
+    for name in &names {
+        let Some(mut schema) = definitions.remove(name) else {
+            continue;
+        };
+        words(&mut schema);
+        if let Some(variants) = variants(&schema, definitions) {
+            split(name, &mut schema, variants, references, definitions);
+        }
+        definitions.insert(name.clone(), schema);
+    }
+    for (name, schema) in definitions.iter_mut() {
+        if let Value::Object(schema) = schema {
+            schema.insert("title".to_owned(), json!(name));
+        }
+    }
+}
+
+/// Moves references away from what stands beside them, a description say: generators make another type of both otherwise.
+pub fn part_references(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.len() > 1
+                && let Some(reference) = object.remove("$ref")
+            {
+                object.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+            }
+            object.values_mut().for_each(part_references);
+        }
+        Value::Array(all) => all.iter_mut().for_each(part_references),
+        _ => {}
+    }
+}
+
+/// A union of words becomes an enumeration: generators make a type of each `const` otherwise.
+fn words(schema: &mut Value) {
+    let Some(all) = schema["oneOf"].as_array() else {
+        return;
+    };
+    let word = |one: &Value| Some((one["const"].as_str()?.to_owned(), text(one)));
+    let Some(words) = all.iter().map(word).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let lines = words
+        .iter()
+        .map(|(word, meaning)| format!("\n- `{word}`: {meaning}"));
+    let description = text(schema) + &lines.collect::<String>();
+    let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
+    *schema = json!({ "description": description, "type": "string", "enum": words });
+}
+
+/// An object of a union, with the word that tells which one it is.
+struct Variant {
+    tag: String,
+    word: String,
+    schema: Map<String, Value>,
+}
+
+/// The variants of a union of objects, each with all of its properties, if it is one.
+fn variants(schema: &Value, definitions: &Definitions) -> Option<Vec<Variant>> {
+    let all = schema
+        .get("oneOf")
+        .or_else(|| schema.get("anyOf"))?
+        .as_array()?;
+    let mut found = Vec::new();
+    for one in all {
+        one.get("properties")?;
+        let mut whole = Map::new();
+        merge(&mut whole, schema);
+        if let Some(name) = one["$ref"]
+            .as_str()
+            .and_then(|name| name.rsplit('/').next())
+        {
+            merge(&mut whole, definitions.get(name)?);
+        }
+        merge(&mut whole, one);
+        whole.insert("type".to_owned(), json!("object"));
+        whole.insert("description".to_owned(), json!(text(one)));
+        let properties = one["properties"].as_object()?.iter();
+        let mut tags = properties.filter_map(|(name, property)| Some((name, kinds(property)?)));
+        let (tag, kinds) = tags.next()?;
+        for word in kinds {
+            let mut schema = whole.clone();
+            let description = schema["properties"][tag]["description"].take();
+            let property = &mut schema["properties"][tag];
+            *property = json!({ "type": "string", "const": word });
+            if !description.is_null() {
+                property["description"] = description;
+            }
+            let tag = tag.clone();
+            found.push(Variant { tag, word, schema });
+        }
+    }
+    Some(found).filter(|found| !found.is_empty())
+}
+
+/// The words that a property of a variant can be.
+fn kinds(property: &Value) -> Option<Vec<String>> {
+    if let Some(word) = property["const"].as_str() {
+        return Some(vec![word.to_owned()]);
+    }
+    let words = property["enum"].as_array()?.iter();
+    words.map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// Adds the properties of an object to those of another, and which of them are required.
+fn merge(into: &mut Map<String, Value>, from: &Value) {
+    if let Some(properties) = from["properties"].as_object() {
+        let known = into.entry("properties").or_insert_with(|| json!({}));
+        if let Value::Object(known) = known {
+            known.extend(properties.clone());
+        }
+    }
+    if let Some(required) = from["required"].as_array() {
+        let known = into.entry("required").or_insert_with(|| json!([]));
+        if let Value::Array(known) = known {
+            for name in required {
+                if !known.contains(name) {
+                    known.push(name.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Makes a type of each variant, and a union with a discriminator of the whole.
+fn split(
+    name: &str,
+    schema: &mut Value,
+    variants: Vec<Variant>,
+    references: &str,
+    definitions: &mut Definitions,
+) {
+    let Some(tag) = variants.first().map(|first| first.tag.clone()) else {
+        return;
+    };
+    let mut mapping = BTreeMap::new();
+    let mut one_of = Vec::new();
+    for variant in variants {
+        let own = format!("{}{name}", pascal(&variant.word));
+        let reference = format!("#{references}/{own}");
+        one_of.push(json!({ "$ref": reference }));
+        mapping.insert(variant.word, reference);
+        definitions.insert(own, Value::Object(variant.schema));
+    }
+    *schema = json!({
+        "description": text(schema),
+        "oneOf": one_of,
+        "discriminator": { "propertyName": tag, "mapping": mapping },
+    });
+}
+
+fn text(schema: &Value) -> String {
+    schema["description"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// `text-delta` and `envVar` as parts of the name of a type.
+fn pascal(word: &str) -> String {
+    let parts = word.split(['-', '_', ' ']);
+    let part = |part: &str| {
+        let mut letters = part.chars();
+        let first = letters.next().map(|c| c.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    parts.map(part).collect()
+}

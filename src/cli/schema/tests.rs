@@ -1,0 +1,195 @@
+//! The committed schemas are those of the types, and code generators can use them.
+
+use super::*;
+use crate::cli::rpc::method_names;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const REWRITE: &str = "UPDATE_SCHEMAS=1 cargo test --lib schema";
+
+/// The committed file holds what the types say; with `UPDATE_SCHEMAS` it is made to.
+fn check(path: &Path, want: &str) {
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(path, want).unwrap();
+    }
+    let have = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(have == want, "{} is stale: {REWRITE}", path.display());
+}
+
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    for name in FILES {
+        check(&dir.join(name), &render(name).unwrap());
+    }
+    let mut there: Vec<String> = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    there.sort();
+    let mut files = FILES.to_vec();
+    files.sort_unstable();
+    assert_eq!(there, files, "schemas/ holds something else");
+}
+
+#[test]
+fn the_table_of_errors_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+    let have = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = have.split_once("<!-- table -->\n").unwrap();
+    let (_, tail) = rest.split_once("<!-- end of table -->").unwrap();
+    let table = error_table();
+    check(
+        &path,
+        &format!("{head}<!-- table -->\n{table}<!-- end of table -->{tail}"),
+    );
+}
+
+#[test]
+fn every_method_is_described_and_every_description_is_a_method() {
+    let document = openrpc();
+    let mut described: Vec<&str> = document["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["name"].as_str().unwrap())
+        .collect();
+    described.sort_unstable();
+    assert_eq!(described, method_names());
+}
+
+/// All objects within a document, with the paths to them.
+fn walk<'a>(value: &'a Value, path: &str, see: &mut dyn FnMut(&str, &'a Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            see(path, object);
+            for (name, inner) in object {
+                walk(inner, &format!("{path}/{name}"), see);
+            }
+        }
+        Value::Array(all) => {
+            for (n, inner) in all.iter().enumerate() {
+                walk(inner, &format!("{path}/{n}"), see);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_reference_resolves() {
+    for name in FILES {
+        let document: Value = serde_json::from_str(&render(name).unwrap()).unwrap();
+        walk(&document, "", &mut |path, object| {
+            let mapping = object.get("mapping").and_then(Value::as_object);
+            let mapped = mapping.into_iter().flat_map(Map::values);
+            assert!(
+                object.len() == 1 || !object.contains_key("$ref"),
+                "{name}{path}"
+            );
+            for reference in object.get("$ref").into_iter().chain(mapped) {
+                let target = reference.as_str().unwrap().strip_prefix('#').unwrap();
+                assert!(document.pointer(target).is_some(), "{name}{path}: {target}");
+            }
+        });
+    }
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let bundle = bundle();
+    let definitions = bundle["$defs"].as_object().unwrap();
+    let mut titles = BTreeSet::new();
+    walk(&bundle, "", &mut |path, object| {
+        if let Some(Value::String(title)) = object.get("title") {
+            assert!(titles.insert(title), "{path}: two types are called {title}");
+            let pascal = title.starts_with(|c: char| c.is_ascii_uppercase())
+                && title.chars().all(|c| c.is_ascii_alphanumeric());
+            assert!(pascal, "{path}: {title}");
+        }
+    });
+    for (name, schema) in definitions {
+        assert_eq!(schema["title"], **name);
+    }
+}
+
+#[test]
+fn every_variant_is_a_type_and_a_property_tells_them_apart() {
+    let bundle = bundle();
+    walk(&bundle["$defs"], "", &mut |path, object| {
+        if let Some(variants) = object.get("oneOf") {
+            let tag = object["discriminator"]["propertyName"].as_str().unwrap();
+            for variant in variants.as_array().unwrap() {
+                let target = variant["$ref"].as_str().unwrap().trim_start_matches('#');
+                let word = &bundle.pointer(target).unwrap()["properties"][tag]["const"];
+                assert!(word.is_string(), "{path}: {target}");
+            }
+        }
+        // What is left is a value or nothing, or is told apart by its JSON type.
+        for variant in object
+            .get("anyOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let anonymous = variant.get("properties").is_some() || variant.get("enum").is_some();
+            assert!(!anonymous, "{path}");
+        }
+        let nested = object.get("properties").is_some() && path.matches('/').count() > 1;
+        assert!(
+            !nested || path.ends_with("/properties"),
+            "{path} is an object without a name"
+        );
+    });
+    assert_eq!(
+        bundle["$defs"]["TextDeltaChunk"]["properties"]["type"]["const"],
+        "text-delta"
+    );
+    assert_eq!(
+        bundle["$defs"]["Chunk"]["discriminator"]["propertyName"],
+        "type"
+    );
+}
+
+#[test]
+fn required_parameters_are_before_optional_ones() {
+    for method in openrpc()["methods"].as_array().unwrap() {
+        let params = method["params"].as_array().unwrap();
+        assert!(
+            params.is_sorted_by_key(|param| param["required"] == false),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn the_bundle_has_the_types_of_every_method() {
+    let (bundle, document) = (bundle(), openrpc());
+    for (list, types, has_result) in [
+        ("methods", "x-methods", true),
+        ("x-notifications", "x-notifications", false),
+        ("x-requests", "x-requests", true),
+    ] {
+        for method in document[list].as_array().unwrap() {
+            let name = method["name"].as_str().unwrap();
+            let types = &bundle[types][name];
+            assert!(types["params"]["$ref"].is_string(), "{name}: {types}");
+            assert_eq!(
+                types["result"]["$ref"].is_string(),
+                has_result,
+                "{name}: {types}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_type_that_is_sent_and_received_has_one_schema() {
+    let mut doc = protocol(DEFS);
+    let inputs = doc.inputs.take_definitions(true);
+    let outputs = doc.outputs.take_definitions(true);
+    for (name, schema) in &inputs {
+        let other = outputs.get(name).unwrap_or(schema);
+        assert_eq!(schema, other, "{name}");
+    }
+}
