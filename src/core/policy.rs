@@ -317,6 +317,17 @@ impl Policy {
         }
     }
 
+    /// Whether there is anything that is not simply allowed.
+    #[must_use]
+    pub fn may_object(&self, options: &SessionOptions) -> bool {
+        !options.disallowed_tools.is_empty()
+            || self.rules.iter().any(|rule| rule.effect > Effect::Allow)
+            || match self.preset {
+                Some(preset) => preset.may_object(),
+                None => self.mode != Mode::Approve,
+            }
+    }
+
     /// Whether there is anything that the client would be asked about.
     #[must_use]
     pub fn may_ask(&self, options: &SessionOptions) -> bool {

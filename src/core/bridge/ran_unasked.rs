@@ -29,9 +29,13 @@ impl Bridge {
         let Some(id) = self.route(agent_session).map(|route| route.session) else {
             return;
         };
+        let policy = &self.settings.policy;
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if !policy.may_object(&session.options) {
+            return;
+        }
         for (turn_id, ran) in session.take_ran_unasked() {
             self.ran_unasked(&id, &turn_id, ran, now, outlet);
         }

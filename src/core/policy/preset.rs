@@ -90,6 +90,11 @@ impl Preset {
         (effect, true)
     }
 
+    /// Whether it refuses anything or asks about it.
+    pub(super) fn may_object(&self) -> bool {
+        self.effects().any(|effect| effect > Allow)
+    }
+
     /// Whether it asks about anything.
     pub(super) fn may_ask(&self) -> bool {
         self.effects().any(|effect| effect == Ask)

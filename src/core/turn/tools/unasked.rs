@@ -8,6 +8,7 @@ use crate::proto::wire::AskedTool;
 /// A call that ran without having been asked about.
 #[derive(Debug)]
 pub struct RanUnasked {
+    /// Its id and the name of its tool.
     pub tool: AskedTool,
     /// What it was about, as far as it was told before its end.
     pub subject: Subject,
@@ -43,7 +44,12 @@ impl Tools {
         // What was asked about meanwhile was asked late, but asked.
         let calls = calls.filter(|call| !call.consent.asked);
         let unasked = |call: &Call| RanUnasked {
-            tool: call.asked(),
+            // Its output can be huge, and nobody needs that here.
+            tool: AskedTool {
+                tool_call_id: call.id().to_owned(),
+                tool_name: call.name().to_owned(),
+                ..AskedTool::default()
+            },
             subject: Subject::of_tool(&call.facts_before_end(), cwd),
         };
         calls.map(unasked).collect()
