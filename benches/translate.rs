@@ -87,6 +87,7 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
             degrade: false,
             retry: false,
             retry_after_output: false,
+            timeout_ms: None,
             when_busy: wire::PromptWhenBusy::default(),
         }),
     ];

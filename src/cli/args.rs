@@ -16,7 +16,7 @@ use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use limits::LimitArgs;
+use limits::{LimitArgs, MaxTime};
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
 use serving::ServingArgs;
@@ -140,6 +140,10 @@ pub struct RunArgs {
     /// Say nothing on stderr but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Cancel the turn when it has lasted this long, however much the agent says: 90s, 10m, 1h; exit code 124. The
+    /// agent's start and the opening of the session have limits of their own (--timeout)
+    #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
+    pub max_time: MaxTime,
     /// Do not send the prompt again when the AI service is overloaded
     #[arg(long)]
     pub no_retry: bool,

@@ -13,6 +13,7 @@ use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
+use crate::core::summary::not_begun;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
@@ -20,7 +21,7 @@ use asks::Asks;
 use prompt::Prompt;
 use std::collections::VecDeque;
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::debug;
 use view::View;
 
@@ -36,7 +37,8 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         Err(error) => {
             // In the format that was wished for, too.
             let error = error.downcast::<Error>()?;
-            view.error(&error);
+            let session = args.session.as_deref().unwrap_or_default();
+            view.error(&error, &not_begun(session, "", &error, Duration::ZERO));
             view.done();
             let mut out = Vec::new();
             view.take_output(&mut out);
@@ -51,12 +53,15 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         stored,
     } = found;
     let turn = format!("turn-{}", settings.id_prefix);
-    let retry = !args.no_retry;
+    let terms = Terms {
+        retry: !args.no_retry,
+        max_time: args.max_time.0,
+    };
     let options = &settings.default_agent.options;
     let may_ask = settings.policy.may_ask(options);
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let asks = Asks::new(terminal);
-    let mut client = RunClient::new(prompt, session, turn, retry, asks, view);
+    let mut client = RunClient::new(prompt, session, turn, terms, asks, view);
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
     client.cwd.clone_from(&settings.cwd);
@@ -86,6 +91,22 @@ enum Step {
     Over,
 }
 
+/// How the prompt is sent.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    /// Whether the prompt is sent again after an error that may pass.
+    retry: bool,
+    /// How long the turn may last.
+    max_time: Option<Duration>,
+}
+
+impl Terms {
+    fn timeout_ms(self) -> Option<u64> {
+        let ms = self.max_time?.as_millis();
+        Some(u64::try_from(ms).unwrap_or(u64::MAX))
+    }
+}
+
 /// The client of one turn: each answer leads to the next call.
 struct RunClient {
     prompt: Prompt,
@@ -96,8 +117,9 @@ struct RunClient {
     cwd: String,
     /// The id of the turn.
     turn: String,
-    /// Whether the prompt is sent again after an error that may pass.
-    retry: bool,
+    terms: Terms,
+    /// When the run began.
+    began: Instant,
     options: Box<wire::SessionOptions>,
     /// The number of its last chunk.
     shown: u64,
@@ -114,7 +136,7 @@ impl RunClient {
         prompt: Prompt,
         session: String,
         turn: String,
-        retry: bool,
+        terms: Terms,
         asks: Asks,
         view: View,
     ) -> Self {
@@ -124,7 +146,8 @@ impl RunClient {
             session,
             cwd: String::new(),
             turn,
-            retry,
+            terms,
+            began: Instant::now(),
             options: Box::default(),
             shown: 0,
             asks,
@@ -166,8 +189,9 @@ impl RunClient {
                 turn_id: Some(self.turn.clone()),
                 rerun: false,
                 degrade: false,
-                retry: self.retry,
+                retry: self.terms.retry,
                 retry_after_output: false,
+                timeout_ms: self.terms.timeout_ms(),
                 when_busy: wire::PromptWhenBusy::default(),
             }),
             Step::Over => {
@@ -222,7 +246,9 @@ impl Outlet for RunClient {
             (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
             (_, Err(error)) => {
                 if !self.interrupted {
-                    self.view.error(&error);
+                    let (session, turn) = (&self.session, &self.turn);
+                    let summary = not_begun(session, turn, &error, self.began.elapsed());
+                    self.view.error(&error, &summary);
                 }
                 self.finish(error.kind.exit_code());
             }

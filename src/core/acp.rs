@@ -3,6 +3,7 @@
 mod answers;
 mod auth;
 mod elicitation;
+mod failures;
 mod gone;
 mod handshake;
 mod hosting;
@@ -29,6 +30,7 @@ use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, McpServer, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
+use failures::{FailureSign, signs_of};
 use pending::Pending;
 use requests::refuse;
 use serde_json::value::RawValue;
@@ -47,6 +49,8 @@ pub struct Acp {
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
+    /// Where this agent reports failures of turns beside the protocol.
+    failure_signs: Vec<FailureSign>,
     faults: LineFaults,
     shortcuts: Shortcuts,
     /// Lines of its stdout that are no frames, as far as they were reported.
@@ -115,11 +119,16 @@ impl Acp {
             debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "what it says");
             return;
         };
+        let outcome = match outcome {
+            Ok(result) => pending.check(result).map(|()| result),
+            Err(e) => Err(self.agent_error(&pending, &e)),
+        };
         events.extend(match outcome {
-            Err(e) => pending.failed(self.agent_error(&pending, &e)),
+            Err(error) => pending.failed(error),
             Ok(result) => Some(match pending {
                 Pending::Initialize => match answers::initialize(result, &self.launch) {
                     Ok(info) => {
+                        self.failure_signs = signs_of(info.name.as_deref());
                         self.info = info.clone();
                         AgentEvent::Ready(Box::new(info))
                     }
@@ -342,6 +351,10 @@ impl Dialect for Acp {
         lines.push(b'\n');
     }
 
+    fn failure(&self, said: &str) -> Error {
+        self.printed_error(said)
+    }
+
     fn give(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
         hosting::write_answer(out.lines(Child::MAIN), key, answer);
     }
@@ -363,12 +376,14 @@ impl Dialect for Acp {
         };
         if let Some(event) = self.shortcuts.read(text) {
             events.push(event);
+            self.add_failing(events);
             return;
         }
         if updates::read_line(text, events).is_some() {
             if let Some(event) = events.last() {
                 self.shortcuts.learn(text, event);
             }
+            self.add_failing(events);
             return;
         }
         match rpc::parse(text) {

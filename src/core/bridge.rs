@@ -13,6 +13,7 @@ mod commands;
 mod doubts;
 mod early;
 mod environment;
+mod failures;
 mod history;
 mod hosting;
 mod idle;

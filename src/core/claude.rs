@@ -150,7 +150,7 @@ impl Dialect for Claude {
         let launch = Launch {
             command: self.launch.command.clone(),
             args: vec!["--version".to_owned()],
-            env: launch::environment(),
+            env: self.launch.env.clone(),
             cwd: self.launch.cwd.clone(),
         };
         out.order(child, Order::Start(launch));
@@ -161,7 +161,8 @@ impl Dialect for Claude {
             Opening::Resume(id) | Opening::Load(id) if !place.fork => id.to_owned(),
             _ => self.uuids.next(),
         };
-        let loads = matches!(way, Opening::Load(_));
+        // The CLI may have been used without acpipe since: its file has what was said then.
+        let has_history = !matches!(way, Opening::New);
         if let Some(old) = self.sessions.get(&id) {
             self.stop(*old, out);
         }
@@ -171,7 +172,7 @@ impl Dialect for Claude {
         let launch = Launch {
             command: self.launch.command.clone(),
             args: launch::args(way, &id, place, &self.launch.args),
-            env: launch::environment(),
+            env: self.launch.env.clone(),
             cwd: place.cwd.to_owned(),
         };
         out.order(child, Order::Start(launch));
@@ -179,9 +180,13 @@ impl Dialect for Claude {
         if let Some((_, session)) = self.session(&id) {
             session.initialize(watch, out.lines(child));
         }
-        if loads {
+        if has_history {
             self.find(place.cwd, Then::Load(child), out);
         }
+    }
+
+    fn repeats_on_resume(&self) -> bool {
+        true
     }
 
     fn list(&mut self, call: CallId, cwd: Option<&str>, _: Option<&str>, out: &mut Outgoing) {

@@ -4,7 +4,7 @@
 //! agent's processes on the other. No type of an agent's protocol passes it. It says which processes there
 //! are: one for all sessions, or one for each.
 
-use super::error::Error;
+use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, CallId, Exit};
 use super::host::{self, HostAnswer};
 use super::permit::Decision;
@@ -25,6 +25,11 @@ pub trait Dialect {
 
     /// Calls for a session to be opened.
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing);
+
+    /// Whether a session that is resumed is repeated too, before the call is answered.
+    fn repeats_on_resume(&self) -> bool {
+        false
+    }
 
     /// Says that nobody wants what this call for a session opens, or has opened.
     fn forget(&mut self, _call: CallId, _out: &mut Outgoing) {}
@@ -129,6 +134,11 @@ pub trait Dialect {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) -> bool;
+
+    /// The error that a text stands for which the agent wrote in the place of one.
+    fn failure(&self, said: &str) -> Error {
+        Error::new(ErrorKind::Session, clip(said)).with("raw", said)
+    }
 
     /// Lines that could not be used so far.
     fn faults(&self) -> LineFaults;

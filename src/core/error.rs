@@ -65,6 +65,8 @@ kinds! {
     AgentExited = "agentExited", -32024, 1;
     #[doc = "The agent reached its limit of turns."]
     MaxTurns = "maxTurns", -32025, 1;
+    #[doc = "The agent ended its turn without any output."]
+    EmptyTurn = "emptyTurn", -32033, 1;
     #[doc = "A wait was given up."]
     Timeout = "timeout", -32014, 124;
     #[doc = "The agent could not reach its model over the network."]
@@ -230,6 +232,29 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Words for a connection that failed, as Node, Bun, Rust and Python and what is written in them have them.
+const CONNECTION_FAILURES: &[&str] = &[
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ETIMEDOUT",
+    "ENETUNREACH",
+    "EHOSTUNREACH",
+    "fetch failed",
+    "error sending request for url",
+    "Connection error",
+    "Connection refused",
+    "ConnectionRefused",
+    "Unable to connect to API",
+];
+
+/// Whether a text reports that a connection failed.
+#[must_use]
+pub fn is_connection_failure(text: &str) -> bool {
+    CONNECTION_FAILURES.iter().any(|words| text.contains(words))
+}
 
 /// What agents say in several lines, in one.
 fn one_line(message: Cow<'_, str>) -> String {

@@ -3,6 +3,8 @@
 //! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it stands in
 //! the client's output.
 
+mod failing;
+
 use super::cause::cause;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
@@ -10,6 +12,7 @@ use super::inquiry::Inquiry;
 use super::vitals::last_line;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
+pub use failing::Failing;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -69,6 +72,8 @@ pub enum AgentEvent<'a> {
         /// The key that the question had.
         question: Box<RawValue>,
     },
+    /// The agent reports beside its answer whether the session's turn fails.
+    TurnFailing { session: String, failing: Failing },
     /// The turn that the call began is over.
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
@@ -272,6 +277,15 @@ pub struct ToolUpdate<'a> {
     pub other: Members<'a>,
 }
 
+impl ToolUpdate<'_> {
+    /// Whether the agent reports the end of the call.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        let status = self.status.as_deref().and_then(ToolStatus::of);
+        matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed))
+    }
+}
+
 /// How far a tool call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
@@ -391,6 +405,8 @@ pub struct TurnEnd {
     pub reported: String,
     /// Why the turn failed, where the agent says so with its answer.
     pub error: Option<Error>,
+    /// Whether the prompt was a command of the agent's own, which asks no model and may have nothing to say.
+    pub of_command: bool,
     pub usage: Option<TokenUsage>,
     /// What the session cost so far.
     pub cost: Option<f64>,

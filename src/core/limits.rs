@@ -19,6 +19,8 @@ pub enum Wait {
     List,
     /// The agent goes on with a turn: nothing is heard of it for so long.
     Prompt,
+    /// A turn as a whole, from its begin to its end, however much is heard of it.
+    Turn,
     /// The client answers a question of the agent.
     Answer,
     /// The agent closes a session that is wanted again.
@@ -33,7 +35,7 @@ pub enum Wait {
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
@@ -41,6 +43,7 @@ impl Wait {
         Self::Authenticate,
         Self::List,
         Self::Prompt,
+        Self::Turn,
         Self::Answer,
         Self::CloseSession,
         Self::Cancel,
@@ -59,6 +62,7 @@ impl Wait {
             Self::Authenticate => "authenticate",
             Self::List => "list",
             Self::Prompt => "prompt",
+            Self::Turn => "turn",
             Self::Answer => "answer",
             Self::CloseSession => "closeSession",
             Self::Cancel => "cancel",
@@ -76,6 +80,7 @@ impl Wait {
             | Self::Set
             | Self::Authenticate
             | Self::Prompt
+            | Self::Turn
             | Self::Answer => true,
             Self::Spawn
             | Self::List
@@ -98,7 +103,7 @@ impl Wait {
             Self::Cancel => 5,
             Self::Terminate => 3,
             Self::Close => 2,
-            Self::Prompt => return None,
+            Self::Prompt | Self::Turn => return None,
         };
         Some(Duration::from_secs(seconds))
     }

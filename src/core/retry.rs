@@ -1,6 +1,6 @@
 //! Prompts that are sent again: which errors pass by themselves, and what a turn knows of its attempts.
 
-use super::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind, clip};
 use super::event::{StopReason, TurnEnd};
 use super::summary::Ending;
 use super::turn::Turn;
@@ -201,15 +201,10 @@ impl Attempts {
         if !self.wish.transient {
             return Verdict::Ends(ending);
         }
-        let said = turn.text().get(self.text_at..).unwrap_or_default().trim();
-        let failure = match (&ending, ending.error()) {
-            (_, Some(error)) => transient(error).map(|class| (class, error.clone())),
-            (Ending::Answered(end), None) => {
-                let failed = says_failure(end).then(|| class(said)).flatten();
-                failed.map(|class| (class, printed_error(said, end)))
-            }
-            (Ending::Failed(_), None) => None,
-        };
+        let said = self.said(turn);
+        let failure = ending
+            .error()
+            .and_then(|e| Some((transient(e)?, e.clone())));
         let Some((class, error)) = failure else {
             return Verdict::Ends(ending);
         };
@@ -232,6 +227,12 @@ impl Attempts {
         })
     }
 
+    /// What the agent wrote in this attempt.
+    #[must_use]
+    pub fn said<'t>(&self, turn: &'t Turn) -> &'t str {
+        turn.text().get(self.text_at..).unwrap_or_default().trim()
+    }
+
     /// The text of the answer, out of all that the turn said: what the last attempt said, or where that is
     /// nothing but a transient error, what is said of it.
     #[must_use]
@@ -246,21 +247,29 @@ impl Attempts {
     }
 }
 
-/// Whether an agent that prints its errors says with the end of the turn that it failed.
-fn says_failure(end: &TurnEnd) -> bool {
-    end.stop_reason == StopReason::Unknown
+/// The error of a turn that the agent ended with a word for failure: what it wrote may be the reason.
+#[must_use]
+pub fn printed_failure(said: &str, end: &TurnEnd) -> Option<Error> {
+    let failed = end.stop_reason == StopReason::Unknown
         && ["error", "failed", "failure"]
             .iter()
-            .any(|word| end.reported.eq_ignore_ascii_case(word))
-}
-
-fn printed_error(said: &str, end: &TurnEnd) -> Error {
-    let message = format!("the agent ended the turn with {}", end.reported);
+            .any(|word| end.reported.eq_ignore_ascii_case(word));
+    if !failed {
+        return None;
+    }
+    let message = match said.lines().next_back() {
+        Some(last) => format!(
+            "the agent ended the turn with {}: {}",
+            end.reported,
+            clip(last)
+        ),
+        None => format!("the agent ended the turn with {}", end.reported),
+    };
     let error = Error::new(ErrorKind::Session, message).with("raw", said);
-    match &end.details {
+    Some(match &end.details {
         Some(details) => error.with("agent", value(details)),
         None => error,
-    }
+    })
 }
 
 /// Whether what was said is only the error that ended the attempt: some agents print it first.

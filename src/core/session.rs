@@ -169,9 +169,13 @@ pub struct Running {
     pub messages_before: u64,
     /// How long the bridge had waited for agents when the turn began.
     pub waited_before: Duration,
+    /// When the turn as a whole has lasted for too long, and the limit that says so.
+    pub limit: Option<(Instant, Duration)>,
+    /// Position in the agent's stderr at which the turn began.
+    pub stderr_at: u64,
     /// When a cancel that was sent is given up.
     pub cancel_deadline: Option<Instant>,
-    /// Why acpipe itself cancelled it: the agent was silent for too long.
+    /// Why acpipe itself cancelled it: the agent was silent for too long, or the turn lasted for too long.
     pub timed_out: Option<Error>,
     pub skipped_parts: Vec<String>,
     /// What the user said with answers in it and the agent did not get.
@@ -200,6 +204,8 @@ impl Running {
             started,
             messages_before: 0,
             waited_before: Duration::ZERO,
+            limit: None,
+            stderr_at: 0,
             cancel_deadline: None,
             timed_out: None,
             skipped_parts: Vec::new(),

@@ -105,6 +105,34 @@ pub fn summarize(
     }
 }
 
+/// The summary of a turn that never began, as the agent or its session was not to be had.
+#[must_use]
+pub fn not_begun(session: &str, turn: &str, error: &Error, lasted: Duration) -> TurnSummary {
+    TurnSummary {
+        session_id: session.to_owned(),
+        turn_id: turn.to_owned(),
+        message_id: None,
+        text: String::new(),
+        stop_reason: "error".to_owned(),
+        finish_reason: "error".to_owned(),
+        is_error: true,
+        errors: vec![error.into()],
+        error_reason: reason_of(error.kind).map(str::to_owned),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        tools_used: Vec::new(),
+        usage: None,
+        cost: None,
+        num_turns: None,
+        structured_output: None,
+        duration_ms: u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX),
+        overhead_ms: 0.0,
+        attempts: 0,
+        omitted: None,
+        metadata: Map::new(),
+    }
+}
+
 fn stop_reason(ending: &Ending) -> String {
     match ending {
         Ending::Answered(end) if end.error.is_none() => end.reported.clone(),
@@ -144,15 +172,18 @@ fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     {
         return Some("max_turns limit reached".to_owned());
     }
-    match ending.error()?.kind {
-        ErrorKind::MaxTurns => Some("max_turns limit reached".to_owned()),
-        ErrorKind::AgentExited | ErrorKind::Streaming => {
-            Some("subprocess terminated unexpectedly".to_owned())
-        }
-        ErrorKind::Timeout => Some("timeout exceeded".to_owned()),
-        _ => turn
-            .failed_tool()
-            .map(|name| format!("tool execution failed: {name}")),
+    let tool = || Some(format!("tool execution failed: {}", turn.failed_tool()?));
+    let reason = reason_of(ending.error()?.kind);
+    reason.map(str::to_owned).or_else(tool)
+}
+
+/// The fixed text for a kind of error, where there is one.
+fn reason_of(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::MaxTurns => Some("max_turns limit reached"),
+        ErrorKind::AgentExited | ErrorKind::Streaming => Some("subprocess terminated unexpectedly"),
+        ErrorKind::Timeout => Some("timeout exceeded"),
+        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@ mod terminals;
 mod told;
 mod tools;
 
-use super::event::{MessagePiece, Original, Update};
+use super::event::{Failing, MessagePiece, Original, TurnEnd, Update};
 use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
@@ -63,9 +63,19 @@ pub struct Turn {
     structured_output: Option<Box<RawValue>>,
     /// Whether the agent said or did anything yet.
     begun: bool,
+    attempt: Attempt,
     /// Whether anything but words was shown in this step, and how many parts of words came before it.
     in_step: bool,
     before_step: u32,
+}
+
+/// What an attempt at the prompt led to.
+#[derive(Debug, Default)]
+struct Attempt {
+    /// Whether anything beside messages reached the user: tool calls, plans, notices, questions.
+    shown: bool,
+    /// The agent's report that the turn failed, and the length of the text then: the text after it is the reason.
+    failed_at: Option<(Failing, usize)>,
 }
 
 impl Turn {
@@ -100,6 +110,7 @@ impl Turn {
             spent: Spent::default(),
             structured_output: None,
             begun: false,
+            attempt: Attempt::default(),
             in_step: false,
             before_step: 0,
         }
@@ -123,6 +134,12 @@ impl Turn {
                 | Update::OfSubagent { .. }
         );
         self.begun |= shows;
+        self.attempt.shown |= match update {
+            Update::Message(piece) => piece.subagent.is_some(),
+            Update::Other => false,
+            Update::Notice | Update::OfSubagent { .. } => true,
+            _ => shows,
+        };
         self.in_step |= shows && !matches!(update, Update::Message(_));
         match update {
             Update::Message(MessagePiece {
@@ -135,6 +152,11 @@ impl Turn {
             Update::Tool(tool) => {
                 if tool.status.is_some() {
                     self.terminals.flush(sink);
+                    if tool.ends()
+                        && let Some(output) = self.terminals.output_of(&tool.id)
+                    {
+                        self.tools.set_terminal_output(&tool.id, output);
+                    }
                 }
                 let messages = &mut self.messages;
                 self.tools.update(tool, &mut AfterWords { messages, sink });
@@ -224,6 +246,7 @@ impl Turn {
             Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
             _ => {
                 self.begun = true;
+                self.attempt.shown = true;
                 self.in_step = true;
                 let of = (self.message_id.as_str(), self.dialect);
                 self.subagents.update(id, of, update, original, sink);
@@ -271,6 +294,32 @@ impl Turn {
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun
+    }
+
+    /// Whether there is anything for the user: text, thoughts, files, tool calls, plans, notices, questions.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.attempt.shown || self.messages.has_output()
+    }
+
+    /// Forgets what earlier attempts at the prompt showed: the next one has to show something of its own.
+    pub fn begin_attempt(&mut self) {
+        self.attempt = Attempt::default();
+        self.messages.begin_attempt();
+    }
+
+    /// Notes what the agent reported of a failure of the turn.
+    pub fn note_failure(&mut self, failing: Failing) {
+        self.attempt.failed_at = (failing != Failing::No).then_some((failing, self.text().len()));
+    }
+
+    /// The text that the agent wrote after it reported a failure of the turn, which ended so; `None` where it reported
+    /// none.
+    #[must_use]
+    pub fn failure_text(&self, end: &TurnEnd) -> Option<&str> {
+        let (failing, at) = self.attempt.failed_at?;
+        let failed = failing == Failing::Yes || end.usage.is_none();
+        failed.then(|| self.text().get(at..).unwrap_or_default().trim())
     }
 
     /// Whether it used tools, be it through subagents.

@@ -1,5 +1,6 @@
 //! What the world knows of a process at any time, beside what it tells in order.
 
+use super::error::clip;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ pub struct Vitals(Arc<Mutex<Signs>>);
 #[derive(Debug, Default)]
 struct Signs {
     stderr: VecDeque<u8>,
+    /// Bytes of stderr so far, kept or not.
+    stderr_at: u64,
     /// Since when something waits to be taken by its stdin.
     writing: Option<Instant>,
 }
@@ -27,7 +30,9 @@ impl Vitals {
 
     /// It wrote this to stderr.
     pub fn add_stderr(&self, new: &[u8]) {
-        let stderr = &mut self.signs().stderr;
+        let mut signs = self.signs();
+        signs.stderr_at += new.len() as u64;
+        let stderr = &mut signs.stderr;
         let new = &new[new.len().saturating_sub(STDERR_TAIL)..];
         let over = (stderr.len() + new.len()).saturating_sub(STDERR_TAIL);
         stderr.drain(..over);
@@ -38,6 +43,23 @@ impl Vitals {
     #[must_use]
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(self.signs().stderr.make_contiguous()).into_owned()
+    }
+
+    /// Position in its stderr: what it writes from now on comes after it.
+    #[must_use]
+    pub fn stderr_at(&self) -> u64 {
+        self.signs().stderr_at
+    }
+
+    /// What is kept of the stderr that it wrote after this position.
+    #[must_use]
+    pub fn stderr_since(&self, at: u64) -> String {
+        let mut signs = self.signs();
+        // A position beyond the end is one of another process.
+        let new = signs.stderr_at.checked_sub(at).unwrap_or(u64::MAX);
+        let kept = signs.stderr.make_contiguous();
+        let new = usize::try_from(new).unwrap_or(usize::MAX).min(kept.len());
+        String::from_utf8_lossy(&kept[kept.len() - new..]).into_owned()
     }
 
     /// Something is being written to its stdin since then; `None` when all of it is taken.
@@ -60,6 +82,52 @@ pub fn last_line(text: &str) -> Option<&str> {
     lines.find(|line| !line.is_empty())
 }
 
+/// Words by which a line is taken for an error.
+const ERROR_WORDS: &[&str] = &[
+    "error",
+    "exception",
+    "failed",
+    "failure",
+    "fatal",
+    "panic",
+    "denied",
+    "refused",
+    "unauthorized",
+    "forbidden",
+    "invalid",
+    "quota",
+    "timed out",
+];
+
+/// The last line of a text that looks like an error, without colours; of a stack trace that is the error itself.
+#[must_use]
+pub fn error_line(text: &str) -> Option<String> {
+    let is_error = |line: &str| {
+        let line = line.to_lowercase();
+        ERROR_WORDS.iter().any(|word| line.contains(word))
+    };
+    let lines = text.rsplit(['\n', '\r']).map(without_escapes);
+    // Indented lines continue others: places in a stack trace.
+    let mut lines = lines.filter(|line| !line.starts_with(char::is_whitespace));
+    let found = lines.find(|line| is_error(line))?;
+    Some(clip(found.trim()))
+}
+
+/// A line without control characters and the escape sequences of terminals.
+fn without_escapes(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
+            // To the byte that ends the sequence.
+            let _ = chars.find(|c| ('@'..='~').contains(c));
+        } else if c == '\t' || !c.is_control() {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +143,39 @@ mod tests {
         assert!(kept.starts_with("aa") && kept.ends_with("abcd"));
         vitals.add_stderr(&vec![b'x'; 3 * STDERR_TAIL]);
         assert_eq!(vitals.stderr(), "x".repeat(STDERR_TAIL));
+    }
+
+    #[test]
+    fn stderr_is_read_from_a_position_on() {
+        let vitals = Vitals::default();
+        vitals.add_stderr(b"before\n");
+        let at = vitals.stderr_at();
+        assert_eq!(vitals.stderr_since(at), "");
+        vitals.add_stderr(b"after\n");
+        assert_eq!(vitals.stderr_since(at), "after\n");
+        // Of another process.
+        assert_eq!(vitals.stderr_since(1000), "before\nafter\n");
+        vitals.add_stderr(&vec![b'x'; 2 * STDERR_TAIL]);
+        assert_eq!(vitals.stderr_since(at), "x".repeat(STDERR_TAIL));
+    }
+
+    #[test]
+    fn the_line_of_an_error_is_found() {
+        let cases = [
+            ("starting\nready\n", None),
+            (
+                "\u{1b}[31mERROR\u{1b}[0m 401 no\ndone\n",
+                Some("ERROR 401 no"),
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"errors.py\", line 1\nApiError: 401\n",
+                Some("ApiError: 401"),
+            ),
+            ("first error\nsecond failure\r\n", Some("second failure")),
+        ];
+        for (text, want) in cases {
+            assert_eq!(error_line(text).as_deref(), want, "{text}");
+        }
     }
 
     #[test]

@@ -138,6 +138,7 @@ raw_object! {
     pub struct TerminalMeta {
         info = "terminal_info",
         output = "terminal_output",
+        delta = "terminal_output_delta",
         exit = "terminal_exit",
     }
 }

@@ -110,7 +110,7 @@ pub async fn drive(
         unread = if room { 0 } else { unread };
         let heard = unread < UNREAD_REQUESTS;
         shell.note_deafness(room);
-        let due = shell.bridge.deadline();
+        let (ticks, due) = shell.due(room);
         let stalled = shell.stalled_at(client);
         let untold = shell.unread_at();
         let backlog = shell.backlog.is_some();
@@ -123,7 +123,7 @@ pub async fn drive(
             // Also while the client does not read: commands must be able to go on.
             Some(event) = hosted.recv() => Happened::Hosted(event),
             () = shell.output.progress() => Happened::Written,
-            () = until(due.map(|(at, _)| at)), if room || shell.bridge.is_stopping() => Happened::Due,
+            () = until(due.map(|(at, _)| at)) => Happened::Due,
             () = until(stalled) => Happened::Stalled,
             () = until(untold) => Happened::Unread,
             signal = signals.next() => Happened::Signal(signal),
@@ -159,6 +159,7 @@ pub async fn drive(
             Happened::Stored(event) => shell.bridge.stored(event, now, client),
             Happened::Hosted(event) => shell.hosted(Some(event), client, now),
             Happened::Written => {}
+            Happened::Due if !ticks => shell.bridge.tick_turn_limits(now, client),
             Happened::Due => {
                 // What is answered already is not given up.
                 shell.hear_waiting(&mut agent_events, client, now);
@@ -305,6 +306,15 @@ impl Shell {
     fn stalled_at(&mut self, client: &impl Client) -> Option<Instant> {
         let patience = client.patience().filter(|_| self.bridge.is_ending())?;
         self.output.stalled_at(patience)
+    }
+
+    /// What is due next, and whether everything is: while the client does not read no wait runs but the limit of turns.
+    fn due(&self, room: bool) -> (bool, Option<(Instant, &'static str)>) {
+        if room || self.bridge.is_stopping() {
+            (true, self.bridge.deadline())
+        } else {
+            (false, self.bridge.turn_deadline())
+        }
     }
 
     /// Time in which agents are not listened to is not theirs.

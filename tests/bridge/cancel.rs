@@ -136,8 +136,8 @@ fn the_agent_may_end_the_turn_otherwise() {
         (end("end_turn"), "end_turn", "finish"),
         (end("max_tokens"), "max_tokens", "finish"),
         (end("odd"), "odd", "finish"),
-        (json!({"reply": null}), "unknown", "finish"),
         // What was asked for is no failure.
+        (json!({"reply": null}), "cancelled", "abort"),
         (
             json!({"error": {"code": -32603, "message": "AbortError"}}),
             "cancelled",

@@ -55,6 +55,51 @@ fn a_session_comes_back_with_what_it_cost() {
 }
 
 #[test]
+fn what_was_said_to_the_cli_by_hand_is_taken_over_with_a_resume() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    // As the CLI takes down what somebody says to it in this session.
+    let file = files(&s.world).remove(0);
+    let text = fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let record = |role: &str, content: Value, uuid: &str, parent: &Value| {
+        let mut record = last.clone();
+        record["type"] = role.into();
+        record["uuid"] = uuid.into();
+        record["parentUuid"] = parent.clone();
+        record["message"] = json!({"id": uuid, "role": role, "content": content});
+        record
+    };
+    let asked = record("user", json!("by hand"), "u-1", &last["uuid"]);
+    let said = json!([{"type": "text", "text": "answered"}]);
+    let said = record("assistant", said, "u-2", &json!("u-1"));
+    fs::write(&file, format!("{text}{asked}\n{said}\n")).unwrap();
+    let mut s = restart(s);
+    let recovery = s.ensure("default")["recovery"].clone();
+    assert_eq!(recovery["rung"], "resume");
+    assert_eq!(recovery["memory"], "kept");
+    assert_eq!(recovery["replayed"], Value::Null);
+    assert_eq!(
+        (&recovery["adopted"], &recovery["messages"]),
+        (&json!(2), &json!(4))
+    );
+    let history = s.call("message/list", &json!({}));
+    let messages = history["messages"].as_array().unwrap();
+    let texts = messages
+        .iter()
+        .map(|m| m["parts"].as_array().unwrap().last().unwrap()["text"].clone());
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        ["one", "one", "by hand", "answered"]
+    );
+    // It is known now.
+    s.prompt("two");
+    let mut s = restart(s);
+    assert_eq!(s.ensure("default")["recovery"]["adopted"], 0);
+    assert_eq!(s.prompt("three").summary["text"], "three");
+}
+
+#[test]
 fn one_that_the_cli_has_lost_begins_anew() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
@@ -83,8 +128,9 @@ fn a_prompt_to_one_that_is_empty_after_all_goes_to_a_new_one() {
     s.prompt("one");
     let mut s = restart(s);
     s.ensure("default");
-    // Whoever was resumed and lost says nothing in no turns; a new session may.
-    let steps = json!([{"result": {"num_turns": 0}}]);
+    // A session that was resumed and is lost ends a prompt without a turn of its own.
+    let lost = json!([s.world.dir.join("lost"), [{"result": {"num_turns": 0}}]]);
+    let steps = json!([{ "once": lost }, {"say": "new"}]);
     let turn = s.steps(&steps);
     assert_eq!(turn.summary["metadata"]["recovery"]["rung"], "new");
     assert_eq!(turn.summary["attempts"], 2);

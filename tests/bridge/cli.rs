@@ -45,8 +45,7 @@ fn text_is_the_answer_alone() {
             vec![say("ends with a newline\n"), end("end_turn")],
             "ends with a newline\n",
         ),
-        (vec![end("end_turn")], ""),
-        (vec![say(""), end("end_turn")], ""),
+        (vec![think("hm"), say(""), end("end_turn")], ""),
         (
             vec![say("\u{e9}\u{1F600}\u{0}\"\\"), end("end_turn")],
             "\u{e9}\u{1F600}\u{0}\"\\\n",

@@ -1,8 +1,8 @@
 //! The agent's environment: told, changed, and what a change does to the agent that runs.
 
-use crate::harness::server::Server;
+use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, LIMIT, calls};
+use crate::harness::{FAKE_AGENT, LIMIT, World, calls};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -42,6 +42,44 @@ fn ready(mut s: Server, script: &Value, sessions: &[&str]) -> Server {
         s.ensure(session);
     }
     s
+}
+
+#[test]
+fn marks_of_the_claude_code_cli_reach_no_agent() {
+    let marks = [
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+        ("CLAUDE_CODE_MAX_RETRIES", "1"),
+    ];
+    let mut s = Server::launch(
+        World::new(),
+        &["--serve", "terminal"],
+        Framing::Lines,
+        &marks,
+    );
+    s.initialize();
+    let [seen, run] = ["seen", "run"].map(|name| s.world.dir.join(name).display().to_string());
+    let create = json!({"command": format!("env > '{run}'")});
+    let script = s.world.script(&json!({"session/prompt": [[
+        {"ask": {"method": "terminal/create", "params": create}},
+        {"ask": {"method": "terminal/wait_for_exit", "params": {"terminalId": "terminal-1"}}},
+        say("x"),
+        end("end_turn"),
+    ]]}));
+    let text = format!("#!/bin/sh\nenv > '{seen}'\nexec '{FAKE_AGENT}' '{script}'\n");
+    let command = s.world.executable("agent.sh", &text);
+    let own = json!({"CLAUDE_CODE_ENTRYPOINT": "own"});
+    s.call("agent/connect", &json!({"command": command, "env": own}));
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    s.prompt("go");
+    for file in [seen, run] {
+        let env = fs::read_to_string(&file).unwrap();
+        let has = |line: &str| env.lines().any(|other| other == line);
+        assert!(!env.contains("CLAUDECODE"), "{file}: {env}");
+        assert!(has("CLAUDE_CODE_ENTRYPOINT=own"), "{file}: {env}");
+        assert!(has("CLAUDE_CODE_MAX_RETRIES=1"), "{file}: {env}");
+    }
 }
 
 const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];

@@ -78,6 +78,7 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::Session => open_error(&[failure("no")]),
         ErrorKind::AgentExited => open_error(&[json!({"exit": 1})]),
         ErrorKind::MaxTurns => turn_error(&[end("max_turn_requests")]),
+        ErrorKind::EmptyTurn => turn_error(&[end("end_turn")]),
         ErrorKind::Timeout => bridge("cancel", "an_agent_that_takes_no_notice_is_given_up"),
         ErrorKind::Network => open_error(&[failure("connect ECONNREFUSED 127.0.0.1:1")]),
         ErrorKind::Malformed => open_error(&[json!({"reply": {"no": "session"}})]),

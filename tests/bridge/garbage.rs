@@ -167,6 +167,7 @@ fn a_request_over_the_cap_is_answered() {
             huge(r#"{"jsonrpc":"2.0","id":"long-1","method":"session/request_permission","params":{"x":""#, "\"}}"),
             huge(r#"{"method":"fs/write_text_file","id":0,"jsonrpc":"2.0","params":{"content":""#, "\"}}"),
             huge(r#"{"id":"a\"b","params":{"x":[1,{"id":5}]},"method":"m","y":""#, "\"}"),
+            say("x"),
             end("end_turn"),
         ]]}),
     );
@@ -194,6 +195,7 @@ fn a_request_over_the_cap_with_its_id_last_is_answered() {
         &json!({"session/prompt": [[
             {"huge": {"bytes": 100_000, "prefix": r#"{"jsonrpc":"2.0","method":"fs/write_text_file","params":{"content":""#, "suffix": r#""},"id":77}"#}},
             {"huge": {"bytes": 100_000, "prefix": r#"{"params":{"content":""#, "suffix": r#""},"method":"fs/write_text_file","id":"78","jsonrpc":"2.0"}"#}},
+            say("x"),
             end("end_turn"),
         ]]}),
     );

@@ -245,6 +245,57 @@ fn a_command_is_run_to_its_end() {
 }
 
 #[test]
+fn the_output_of_a_terminal_is_the_result_of_a_tool_that_reports_no_other() {
+    let content = json!([{"type": "terminal", "terminalId": "terminal-1"}]);
+    let own = json!([{"type": "content", "content": {"type": "text", "text": "own"}}]);
+    let call = |fields: &Value| tool_change("t", fields);
+    let run = [
+        tool("t", &json!({"kind": "execute", "status": "in_progress"})),
+        run("printf 'a\\nb'"),
+    ];
+    // As Kimi does: the terminal is released before the call ends, which repeats no content.
+    let kimi = [
+        call(&json!({ "content": content })),
+        terminal("wait_for_exit"),
+        terminal("release"),
+        call(&json!({"status": "completed"})),
+    ];
+    let at_the_end = [
+        terminal("wait_for_exit"),
+        call(&json!({"content": content, "status": "completed"})),
+    ];
+    let failed = [
+        call(&json!({ "content": content })),
+        terminal("wait_for_exit"),
+        call(&json!({"status": "failed"})),
+    ];
+    let with_text = [
+        call(&json!({ "content": content })),
+        terminal("wait_for_exit"),
+        call(&json!({"content": own, "status": "completed"})),
+    ];
+    for (steps, result, is_error) in [
+        (&kimi[..], "a\nb", false),
+        (&at_the_end[..], "a\nb", false),
+        (&failed[..], "a\nb", true),
+        (&with_text[..], "own", false),
+    ] {
+        let steps = [&run[..], steps].concat();
+        let (_, turn) = Place::new().answers(&[], &steps);
+        assert_eq!(
+            turn.summary["toolResults"],
+            json!([{"callId": "t", "result": result, "isError": is_error}]),
+            "{steps:?}"
+        );
+        let outputs = turn.of("tool-output-available");
+        if let Some(last) = outputs.last().filter(|_| !is_error) {
+            let shown = &last["output"]["terminalOutput"];
+            assert_eq!(*shown == "a\nb", result == "a\nb", "{last}");
+        }
+    }
+}
+
+#[test]
 fn a_line_is_for_the_shell_and_only_the_last_of_its_output_is_kept() {
     let create = json!({"command": "printf 'é%.0s' 1 2 3 4 && kill -9 $$", "outputByteLimit": 5});
     let steps = [

@@ -32,6 +32,7 @@ mod demands;
 mod environment;
 mod errors;
 mod exit;
+mod failures;
 mod faults;
 mod feedback;
 mod flood;

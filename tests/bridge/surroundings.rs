@@ -140,7 +140,9 @@ fn exit_codes_tell_what_happened() {
     let error = |code: i64, message: &str| json!({"error": {"code": code, "message": message}});
     let prompt = |steps: &[Value]| json!({"session/prompt": [steps]});
     let cases = [
-        (0, "done", prompt(&[end("end_turn")])),
+        (0, "done", prompt(&[say("x"), end("end_turn")])),
+        (1, "nothing said", prompt(&[end("end_turn")])),
+        (65, "no stop reason", prompt(&[json!({"reply": {}})])),
         (0, "refused", prompt(&[end("refusal")])),
         (0, "cut", prompt(&[end("max_tokens")])),
         (0, "odd", prompt(&[end("odd")])),

@@ -88,6 +88,11 @@ struct Shape {
     is_error: bool,
 }
 
+/// Content that is a terminal and no text.
+fn shows() -> Value {
+    json!([{"type": "terminal", "terminalId": "t"}])
+}
+
 fn shapes() -> Vec<Shape> {
     let shape = |what, steps: &[Value], types, name, arguments, result, is_error| Shape {
         what,
@@ -250,11 +255,74 @@ fn shapes() -> Vec<Shape> {
                 "t",
                 &json!({"name": "n", "status": "pending", "rawInput": {"x": 2}}),
             )],
-            &["input-available", "output-error"],
+            &["input-available", "output-available"],
             "n",
             json!({"x": 2}),
-            "The turn ended before this tool reported a result",
-            true,
+            "The agent ended its turn without reporting a result of this tool call",
+            false,
+        ),
+        shape(
+            "announced and nothing more",
+            &[tool("t", &json!({"name": "n"}))],
+            &["input-start", "input-available", "output-available"],
+            "n",
+            json!({}),
+            "The agent ended its turn without reporting a result of this tool call",
+            false,
+        ),
+        shape(
+            "not settled, with content",
+            &[tool(
+                "t",
+                &json!({"name": "n", "status": "in_progress", "rawInput": 1, "content": output("so far")}),
+            )],
+            &["input-available", "output-available"],
+            "n",
+            json!(1),
+            "so far",
+            false,
+        ),
+        shape(
+            "a terminal of the agent's own, as pi has it",
+            &[
+                tool(
+                    "t",
+                    &json!({"name": "n", "status": "pending", "content": shows(), "_meta": {"terminal_info": {"terminal_id": "t", "cwd": "/"}}}),
+                ),
+                tool_change(
+                    "t",
+                    &json!({"status": "in_progress", "_meta": {"terminal_output": {"terminal_id": "t", "data": "out\n"}}}),
+                ),
+                tool_change(
+                    "t",
+                    &json!({"status": "completed", "_meta": {"terminal_exit": {"terminal_id": "t", "exit_code": 0, "signal": null}}}),
+                ),
+            ],
+            &["input-start", "input-available", "output-available"],
+            "n",
+            json!({}),
+            "out\n",
+            false,
+        ),
+        shape(
+            "a terminal of the agent's own, as codex has it",
+            &[
+                tool(
+                    "t",
+                    &json!({"name": "n", "status": "in_progress", "rawInput": 1, "content": shows()}),
+                ),
+                tool_change(
+                    "t",
+                    &json!({"status": "completed", "_meta": {
+                    "terminal_output_delta": {"terminal_id": "t", "data": "out\n"},
+                    "terminal_exit": {"terminal_id": "t", "exit_code": 0, "signal": null}}}),
+                ),
+            ],
+            &["input-available", "output-available"],
+            "n",
+            json!(1),
+            "out\n",
+            false,
         ),
         shape(
             "named in the additions of claude",

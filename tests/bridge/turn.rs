@@ -162,8 +162,10 @@ fn every_stop_reason_has_an_ending() {
         (json!("cancelled"), "other", "abort", None, None),
         (json!("tired"), "other", "finish", None, None),
         (json!(""), "other", "finish", None, None),
-        (json!(5), "other", "finish", None, None),
-        (json!(null), "other", "finish", None, None),
+        (json!("error"), "error", "error", None, Some("session")),
+        (json!("Failed"), "error", "error", None, Some("session")),
+        (json!(5), "error", "error", None, Some("malformed")),
+        (json!(null), "error", "error", None, Some("malformed")),
     ];
     let runs: Vec<Vec<Value>> = cases
         .iter()
@@ -172,11 +174,8 @@ fn every_stop_reason_has_an_ending() {
     for (turn, (reason, finish, last, error_reason, kind)) in play_all(&runs).iter().zip(cases) {
         let s = &turn.summary;
         assert_eq!(s["finishReason"], *finish, "{reason}");
-        assert_eq!(
-            s["stopReason"],
-            reason.as_str().unwrap_or("unknown"),
-            "{reason}"
-        );
+        let told = reason.as_str().filter(|_| *finish != "error");
+        assert_eq!(s["stopReason"], told.unwrap_or("error"), "{reason}");
         assert_eq!(turn.last()["type"], *last, "{reason}");
         assert_eq!(s["errorReason"], json!(error_reason), "{reason}");
         assert_eq!(s["isError"], kind.is_some(), "{reason}");
@@ -189,41 +188,47 @@ fn every_stop_reason_has_an_ending() {
 
 #[test]
 fn the_answer_to_a_prompt_may_be_odd() {
-    // (the answer's members, stopReason)
     let cases = [
-        (r#""result":null"#, "unknown"),
-        (r#""result":{}"#, "unknown"),
-        (r#""result":[]"#, "unknown"),
-        (r#""result":"end_turn""#, "unknown"),
-        (
-            r#""error":null,"result":{"stopReason":"end_turn"}"#,
-            "end_turn",
-        ),
-        (
-            r#""result":{"stopReason":"end_turn"},"extra":[1]"#,
-            "end_turn",
-        ),
+        r#"{"jsonrpc":"2.0","id":{id},"error":null,"result":{"stopReason":"end_turn"}}"#,
+        r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn"},"extra":[1]}"#,
+        r#"{"id":{id},"result":{"stopReason":"end_turn"}}"#,
+        r#"{"jsonrpc":"2.0","id":"{id}","result":{"stopReason":"end_turn"}}"#,
+        r#"{"result":{"stopReason":"end_turn"},"jsonrpc":"1.0","id":{id}}"#,
     ];
-    let mut runs: Vec<Vec<Value>> = cases
-        .iter()
-        .map(|(members, _)| {
-            vec![json!({"line": format!(r#"{{"jsonrpc":"2.0","id":{{id}},{members}}}"#)})]
-        })
-        .collect();
-    runs.push(vec![
-        json!({"line": r#"{"id":{id},"result":{"stopReason":"end_turn"}}"#}),
-    ]);
-    runs.push(vec![
-        json!({"line": r#"{"jsonrpc":"2.0","id":"{id}","result":{"stopReason":"end_turn"}}"#}),
-    ]);
-    runs.push(vec![
-        json!({"line": r#"{"result":{"stopReason":"end_turn"},"jsonrpc":"1.0","id":{id}}"#}),
-    ]);
-    let wanted = cases.iter().map(|c| c.1).chain(["end_turn"; 3]);
-    for (turn, (run, wanted)) in play_all(&runs).iter().zip(runs.iter().zip(wanted)) {
-        assert_eq!(turn.summary["stopReason"], wanted, "{run:?}");
+    let runs = cases.map(|line| vec![say("x"), json!({"line": line})]);
+    for (turn, run) in play_all(&runs).iter().zip(&runs) {
+        assert_eq!(turn.summary["stopReason"], "end_turn", "{run:?}");
         assert_eq!(turn.summary["isError"], false, "{run:?}");
         assert_eq!(turn.last()["type"], "finish", "{run:?}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_stop_reason_fails_the_turn() {
+    let results = [
+        "null",
+        "{}",
+        "[]",
+        "5",
+        "true",
+        r#""nonsense""#,
+        r#"{"stop":"end_turn"}"#,
+    ];
+    let runs = results.map(|result| {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{{id}},"result":{result}}}"#);
+        vec![say("kept"), json!({ "line": line })]
+    });
+    for (turn, result) in play_all(&runs).iter().zip(results) {
+        let summary = &turn.summary;
+        let error = &summary["errors"][0];
+        assert_eq!(error["kind"], "malformed", "{result}");
+        assert_eq!(error["data"]["raw"], result);
+        assert_eq!(
+            (&summary["isError"], &summary["stopReason"]),
+            (&json!(true), &json!("error"))
+        );
+        assert_eq!(summary["text"], "kept", "{result}");
+        assert_eq!(turn.last()["type"], "error", "{result}");
     }
 }
 
@@ -382,7 +387,7 @@ fn usage_in_all_spellings() {
         .map(|(answer, _)| {
             let mut answer = answer.clone();
             answer["stopReason"] = json!("end_turn");
-            vec![json!({"reply": answer})]
+            vec![say("x"), json!({"reply": answer})]
         })
         .collect();
     for (turn, (answer, usage)) in play_all(&runs).iter().zip(&cases) {

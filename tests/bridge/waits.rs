@@ -148,9 +148,42 @@ fn run_tells_of_a_slow_start_and_of_its_end() {
     ] {
         assert!(told.stderr.contains(words), "{}", told.stderr);
     }
-    assert_eq!(told.json()["errors"][0]["stage"], "initialize");
+    assert_eq!(told.json()["errors"][0]["data"]["stage"], "initialize");
     let quiet = run(&["--quiet", "--timeout", "initialize=2500ms"]).expect(124);
     assert!(!quiet.stderr.contains("waiting for"), "{}", quiet.stderr);
+}
+
+#[test]
+fn a_run_ends_at_its_limit_however_much_the_agent_says() {
+    let talks = json!({"repeat": {"times": 100_000, "steps": [say("x"), {"sleep": 5}]}});
+    let script = json!({ "session/prompt": [[talks]] });
+    let limits = ["--max-time", "300ms", "--timeout", "cancel=100ms"];
+    let args = [&["run", "-o", "json", "hello"], &limits[..], &SHORT[..]].concat();
+    let told = Run::new(&args).script(&script).go().expect(124);
+    let summary = told.json();
+    let error = &summary["errors"][0];
+    assert_eq!(
+        (&error["kind"], &error["data"]["stage"]),
+        (&json!("timeout"), &json!("turn"))
+    );
+    assert_eq!(error["data"]["waitedMs"], 300);
+    assert!(
+        summary["text"].as_str().unwrap().starts_with("xx"),
+        "{summary}"
+    );
+    assert!(
+        told.stderr.contains("did not end within 300 ms"),
+        "{}",
+        told.stderr
+    );
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let mut s = Server::ready(&json!({}));
+    let error = s.call_error("session/prompt", &json!({"message": "x", "timeoutMs": 0}));
+    assert_eq!(error["data"]["kind"], "invalidParams");
+    assert_eq!(error["data"]["field"], "timeoutMs");
 }
 
 #[test]

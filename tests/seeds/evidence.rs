@@ -106,7 +106,7 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
         ),
         (
             "src/core/claude/launch.rs",
-            Some("environment"),
+            Some("may_bypass"),
             "is not a test",
         ),
         ("src/core/claude/launch.rs", None, "is not a test file"),

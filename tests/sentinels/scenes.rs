@@ -195,6 +195,28 @@ fn with_status(instance: &Instance, kind: &str, status: Option<&str>) -> Option<
 /// The situations of a permission question.
 pub fn of_question(mut instance: Instance, all: bool) -> Vec<Situation> {
     instance.json["sessionId"] = SESSION.into();
+    if !all {
+        return question_stories(&instance, false);
+    }
+    // How a call ends depends on its status and on the options: these are looked for by themselves, the rest with the
+    // same ones in all instances.
+    let ends =
+        |p: &Planted| p.path.contains("toolCall.status") || p.path.contains("options[].kind");
+    let mut rest = instance.clone();
+    rest.planted.retain(|p| !ends(p));
+    if rest.json["toolCall"]["status"].is_string() {
+        rest.json["toolCall"]["status"] = "pending".into();
+    }
+    for option in rest.json["options"].as_array_mut().into_iter().flatten() {
+        option["kind"] = "allow_once".into();
+    }
+    instance.planted.retain(ends);
+    let mut situations = question_stories(&rest, true);
+    situations.extend(question_stories(&instance, true));
+    situations
+}
+
+fn question_stories(instance: &Instance, all: bool) -> Vec<Situation> {
     let line = question(&instance.json);
     let id = instance.json["toolCall"]["toolCallId"].clone();
     let call = |status| call(&id, status);

@@ -378,6 +378,7 @@ impl Replay {
                     degrade: false,
                     retry: false,
                     retry_after_output: false,
+                    timeout_ms: None,
                     when_busy: wire::PromptWhenBusy::Reject,
                 });
                 self.command("session/prompt", prompt)

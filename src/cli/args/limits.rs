@@ -16,6 +16,16 @@ pub struct LimitArgs {
     pub max_sessions: Option<u32>,
 }
 
+/// How long a turn may last; `None` for any time.
+#[derive(Debug, Clone, Copy)]
+pub struct MaxTime(pub Option<Duration>);
+
+impl MaxTime {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        duration(text).map(Self)
+    }
+}
+
 /// How long something may be idle; `None` for ever.
 #[derive(Debug, Clone, Copy)]
 pub struct IdleTimeout(pub Option<Duration>);

@@ -238,7 +238,8 @@ impl View {
         }
     }
 
-    pub fn error(&mut self, error: &Error) {
+    /// Shows an error before the turn: `summary` is that of a turn that never began.
+    pub fn error(&mut self, error: &Error, summary: &TurnSummary) {
         let chunk = Chunk::Error {
             error_text: &error.message,
         };
@@ -251,10 +252,7 @@ impl View {
             }
         }
         if self.format == Format::Json {
-            let mut data = error.data();
-            data["message"] = error.message.as_str().into();
-            let failure = serde_json::json!({ "isError": true, "errors": [data] });
-            self.line(&failure);
+            self.line(summary);
         }
         self.complain(&error.message);
         self.stderr_of(error.kind.name(), &error.data());

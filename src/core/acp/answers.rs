@@ -2,7 +2,7 @@
 
 use super::auth;
 use crate::core::dialect::Launch;
-use crate::core::error::{Error, ErrorKind};
+use crate::core::error::{Error, ErrorKind, is_connection_failure};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
@@ -132,7 +132,12 @@ pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
         struct Listed { id = "sessionId", cwd = "cwd", title = "title", updated_at = "updatedAt" }
     }
     let page: Page<'_> = read(Some(result));
-    let sessions: Vec<&RawValue> = read(page.sessions);
+    let list = page.sessions.map(|list| serde_json::from_str(list.get()));
+    let Some(Ok::<Vec<&RawValue>, _>(sessions)) = list else {
+        let message = "the agent answered session/list without a list of sessions";
+        let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
+        return AgentEvent::Failed { call, error };
+    };
     let session = |session: &&RawValue| {
         let s: Listed<'_> = read(Some(session));
         Some(ListedSession {
@@ -149,11 +154,18 @@ pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     }
 }
 
-/// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came.
+/// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came, an answer without a stop
+/// reason fails the turn.
 pub fn prompt(result: &RawValue) -> TurnEnd {
     let r: PromptResult<'_> = read(Some(result));
-    let reported = owned(r.stop_reason).unwrap_or_else(|| "unknown".to_owned());
+    let reported = owned(r.stop_reason);
+    let error = reported.is_none().then(|| {
+        let message = "the agent answered session/prompt without a stopReason: whether the turn succeeded is not known";
+        Error::new(ErrorKind::Malformed, message).with("raw", result.get())
+    });
+    let reported = reported.unwrap_or_else(|| "unknown".to_owned());
     TurnEnd {
+        error,
         stop_reason: match reported.as_str() {
             "end_turn" => StopReason::EndTurn,
             "max_tokens" => StopReason::MaxTokens,
@@ -276,21 +288,9 @@ pub fn error_text(e: &RpcError<'_>) -> String {
     said
 }
 
-/// Whether the error is one of not reaching the model: the names that Node, Rust and Python stacks use.
+/// Whether the error is one of not reaching the model.
 pub fn is_network(e: &RpcError<'_>) -> bool {
-    const SIGNS: &[&str] = &[
-        "ECONNREFUSED",
-        "ECONNRESET",
-        "ENOTFOUND",
-        "EAI_AGAIN",
-        "ETIMEDOUT",
-        "ENETUNREACH",
-        "fetch failed",
-        "error sending request for url",
-        "Connection error",
-    ];
-    let raw = e.raw.get();
-    SIGNS.iter().any(|sign| raw.contains(sign))
+    is_connection_failure(e.raw.get())
 }
 
 #[cfg(test)]
@@ -351,10 +351,37 @@ mod tests {
             (StopReason::Unknown, "error")
         );
         assert_eq!(end.usage.and_then(|u| u.total_tokens), Some(3));
-        assert_eq!(prompt(&raw("null")).stop_reason, StopReason::Unknown);
+        assert!(end.error.is_none());
         let end = prompt(&raw(
             r#"{"usage":{"inputTokens":18446744073709551615,"outputTokens":1}}"#,
         ));
         assert_eq!(end.usage.and_then(|u| u.total_tokens), None);
+    }
+
+    #[test]
+    fn answers_that_cannot_be_read_are_errors() {
+        for result in [
+            "null",
+            "{}",
+            "[]",
+            "\"end_turn\"",
+            "5",
+            "true",
+            r#"{"stopReason":5}"#,
+            r#"{"stopReason":null}"#,
+        ] {
+            let error = prompt(&raw(result)).error.unwrap();
+            assert_eq!(error.kind, ErrorKind::Malformed, "{result}");
+            assert_eq!(error.data["raw"], result);
+        }
+        for (result, ok) in [
+            (r#"{"sessions":[]}"#, true),
+            ("{}", false),
+            (r#"{"sessions":{}}"#, false),
+        ] {
+            let result = raw(result);
+            let listed = matches!(listed(CallId(1), &result), AgentEvent::Listed { .. });
+            assert_eq!(listed, ok, "{result}");
+        }
     }
 }

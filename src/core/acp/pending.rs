@@ -1,7 +1,8 @@
 //! Calls to an agent that wait for its answer.
 
-use crate::core::error::Error;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
+use serde_json::value::RawValue;
 use tracing::debug;
 
 /// A request of ours that waits for its answer.
@@ -59,6 +60,34 @@ impl Pending {
         }
     }
 
+    /// Checks the answer to a call whose result is an object without any field that must be there.
+    ///
+    /// # Errors
+    /// It is something else: whether the agent did what it was asked for is not known.
+    pub fn check(&self, result: &RawValue) -> Result<(), Error> {
+        let any = match self {
+            // Their answers are checked where they are read.
+            Self::Initialize | Self::New(_) | Self::List(_) | Self::Prompt(_) | Self::Close(_) => {
+                true
+            }
+            Self::Resume(..)
+            | Self::Load(..)
+            | Self::Authenticate(_)
+            | Self::Logout(_)
+            | Self::SetMode(_)
+            | Self::SetModel(_)
+            | Self::SetOption(_) => false,
+        };
+        let said = result.get();
+        // Some languages write an empty object as an empty list.
+        if any || said.starts_with('{') || matches!(said, "null" | "[]") {
+            return Ok(());
+        }
+        let method = self.method();
+        let message = format!("the agent answered {method} with something that is not an object");
+        Err(Error::new(ErrorKind::Malformed, message).with("raw", said))
+    }
+
     /// What follows from an error; nothing where nobody waits for the answer.
     pub fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
         match self {
@@ -68,5 +97,43 @@ impl Pending {
         }
         let call = self.call()?;
         Some(AgentEvent::Failed { call, error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_are_not_objects_are_malformed() {
+        let call = CallId(1);
+        let pending = [
+            Pending::Resume(call, "s".to_owned()),
+            Pending::Load(call, "s".to_owned()),
+            Pending::SetMode(call),
+            Pending::SetModel(call),
+            Pending::SetOption(call),
+            Pending::Authenticate(call),
+            Pending::Logout(call),
+        ];
+        for (result, ok) in [
+            ("{}", true),
+            ("null", true),
+            ("[]", true),
+            ("[1]", false),
+            ("true", false),
+            ("5", false),
+            ("\"nonsense\"", false),
+        ] {
+            let result = RawValue::from_string(result.to_owned()).unwrap();
+            for pending in &pending {
+                let checked = pending.check(&result);
+                assert_eq!(checked.is_ok(), ok, "{pending:?} {result}");
+                if let Err(error) = checked {
+                    assert_eq!(error.kind, ErrorKind::Malformed);
+                    assert_eq!(error.data["raw"], result.get());
+                }
+            }
+        }
     }
 }

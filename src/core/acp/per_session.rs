@@ -436,6 +436,14 @@ impl Dialect for PerSession {
         self.serves
     }
 
+    fn failure(&self, said: &str) -> Error {
+        // All are the same agent.
+        match self.children.values().next() {
+            Some(process) => process.acp.failure(said),
+            None => Acp::default().failure(said),
+        }
+    }
+
     fn faults(&self) -> LineFaults {
         let living = self.children.values().map(|process| process.acp.faults());
         living.fold(self.faults, sum)

@@ -309,7 +309,8 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
         raw.and_then(|r| serde_json::from_str(r.get()).ok())
             .unwrap_or_default()
     };
-    let output = part(m.output);
+    // codex-acp has the second name for clients that declare neither.
+    let output = part(m.output.or(m.delta));
     let id = output.id.or(part(m.info).id).or(part(m.exit).id);
     Some(TerminalUpdate {
         id: text(id)?,

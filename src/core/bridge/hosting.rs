@@ -12,6 +12,7 @@ use crate::core::event::{Permission, ToolUpdate, Wanted};
 use crate::core::host::{
     Forwarded, Host, HostAnswer, HostEvent, HostRequest, Offer, Place, Ticket, answered,
 };
+use crate::core::nested;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{self, Subject, Tool};
 use crate::proto::json::{Members, to_raw};
@@ -294,12 +295,16 @@ impl Bridge {
             return;
         };
         let agent = self.agent.as_ref();
+        let mut env = nested::environment();
+        env.0.extend(
+            agent
+                .map(|agent| agent.spec.env.0.clone())
+                .unwrap_or_default(),
+        );
         let more = session.options.additional_directories.iter().cloned();
         let place = Place {
             roots: std::iter::once(session.cwd.clone()).chain(more).collect(),
-            env: agent
-                .map(|agent| agent.spec.env.clone())
-                .unwrap_or_default(),
+            env,
         };
         self.hosting.host.ask(ticket, id, &place, request);
         self.settle_host(now, outlet);

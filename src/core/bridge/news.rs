@@ -157,6 +157,12 @@ impl Bridge {
                 update,
                 original,
             } => {
+                if matches!(&update, Update::Tool(tool) if tool.ends())
+                    && let Some(id) = self.routes.get(session.as_ref()).cloned()
+                {
+                    // A terminal's output is a part of the result.
+                    self.show_terminals_of(&id, outlet);
+                }
                 self.update(&session, &update, original, now, outlet);
                 if let Update::Tool(tool) = &update
                     && tool.content.is_some()
@@ -174,6 +180,13 @@ impl Bridge {
             AgentEvent::Wanted(wanted) => self.wanted(*wanted, now, outlet),
             AgentEvent::Withdrawn { question } => self.withdrawn(&question, now, outlet),
             AgentEvent::TurnEnded { call, end } => self.turn_ended(call, end, now, outlet),
+            AgentEvent::TurnFailing { session, failing } => {
+                let session = self.routes.get(&session);
+                let session = session.and_then(|id| self.sessions.get_mut(id));
+                if let Some(running) = session.and_then(|session| session.running.as_mut()) {
+                    running.turn.note_failure(failing);
+                }
+            }
             AgentEvent::SessionOpened {
                 call,
                 agent_session,

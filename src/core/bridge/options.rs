@@ -8,10 +8,11 @@ use crate::core::claude::{self, Claude};
 use crate::core::dialect::{Dialect, Launch, Offer};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::mcp;
+use crate::core::nested;
 use crate::core::policy::Policy;
 use crate::core::session::{Required, Session};
 use crate::core::setting::Setting;
-use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
+use crate::proto::wire::{McpServer, Protocol, SessionOptions};
 
 impl Bridge {
     /// The dialect of an agent that is about to be started.
@@ -20,7 +21,7 @@ impl Bridge {
             command: spec.command.clone(),
             args: spec.args.clone(),
             cwd: spec.cwd.clone(),
-            env: Variables::default(),
+            env: nested::environment(),
         };
         let offer = Offer {
             questions: self.client.questions,

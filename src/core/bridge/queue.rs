@@ -2,7 +2,7 @@
 //! prompts of one session at a time.
 
 use super::Bridge;
-use super::commands::{STOPPING, out_of_order};
+use super::commands::{STOPPING, invalid, out_of_order};
 use super::turns::prompt_parts;
 use crate::core::client::{Outlet, Token};
 use crate::core::error::{Error, ErrorKind};
@@ -21,6 +21,9 @@ impl Bridge {
     ) -> Result<(), Error> {
         // What is wrong with it is told now, not when its turn comes.
         prompt_parts(Some(&p.message.parts))?;
+        if p.timeout_ms == Some(0) {
+            return Err(invalid("timeoutMs", "it must be at least 1"));
+        }
         let id = &self.session_id(p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             self.session(id)?.must_not_have(given)?;

@@ -1,12 +1,19 @@
 //! The receipt of a recovery: what the agent remembers, and what becomes of the messages that are stored.
 
-use super::OnLost;
+use super::{Agent, OnLost};
 use crate::core::error::Error;
 use crate::core::log::Record;
-use crate::core::replay::further;
+use crate::core::replay::{Replay, further};
 use crate::core::session::Session;
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
+
+/// What collects the history that the agent repeats on this rung, if it does.
+pub(super) fn replay(agent: Option<&Agent>, rung: Rung, id_prefix: String) -> Option<Replay> {
+    let dialect = &agent?.dialect;
+    let repeats = rung == Rung::Load || dialect.repeats_on_resume();
+    repeats.then(|| Replay::new(dialect.name(), id_prefix))
+}
 
 impl Session {
     /// What the receipt tells; what the agent repeated beyond the stored messages is taken down. `agent` and `id`
@@ -70,7 +77,10 @@ impl Session {
             rung,
             memory,
             failed,
-            replayed: replayed.map(|messages| messages.len() as u64),
+            // The agent repeats nothing to a client that resumes: it was read beside the resume.
+            replayed: replayed
+                .filter(|_| rung == Rung::Load)
+                .map(|messages| messages.len() as u64),
             messages: self.log.count(),
             adopted,
             reinjected,

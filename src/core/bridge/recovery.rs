@@ -2,6 +2,7 @@
 
 use super::doubts::Adoption;
 use super::early::state_news;
+use super::receipt::replay;
 use super::{Bridge, Call, Phase};
 use crate::core::client::{Outlet, Reply, Token};
 use crate::core::dialect::{Opening, Place};
@@ -101,15 +102,15 @@ impl Bridge {
             return;
         }
         climb.rung = Some(rung);
-        climb.opened = None;
+        (climb.opened, climb.replay) = (None, None);
         let before = climb.asked.take();
         climb.told.clear();
         // What still comes under an id that failed is nobody's.
         self.routes.retain(|_, routed| routed != id);
         if let (Some(known), true) = (&known, way != Opening::New) {
-            let dialect = self.agent.as_ref().map_or("", |agent| agent.dialect.name());
             // With every message taken over there are more: the ids are new.
-            climb.replay = Some(Replay::new(dialect, format!("{id}-replayed-{stored}")));
+            let prefix = format!("{id}-replayed-{stored}");
+            climb.replay = replay(self.agent.as_ref(), rung, prefix);
             self.routes.insert(known.clone(), id.to_owned());
         }
         let call = self.next_call(Call::Open {
@@ -279,8 +280,7 @@ impl Bridge {
             return;
         };
         let may_be_new = climb.strategy.allows(Rung::New);
-        let replay = climb.replay.take().filter(|_| rung == Rung::Load);
-        let mut replayed = replay.map(Replay::finish);
+        let mut replayed = climb.replay.take().map(Replay::finish);
         let history = session.log.count() > 0;
         let ladder = climb.ladder.get_or_insert_default();
         let forked = std::mem::take(&mut session.forks);

@@ -117,6 +117,7 @@ impl Bridge {
         self.last_call += 1;
         running.call = call;
         running.attempts.next(&running.turn);
+        running.turn.begin_attempt();
         session.silence = Some(Silence::begin(now, self.settings.limits.of(Wait::Prompt)));
         let session = id.to_owned();
         self.calls.insert(call, Call::Prompt { session });

@@ -194,7 +194,7 @@ fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
     play.opens(json!({"sessionId": "a"}));
     play.shakes_hands();
     play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
-    let (b, b_loads, b_resumes, version) = (AgentId(3), AgentId(4), AgentId(6), AgentId(7));
+    let (b, b_loads, b_resumes) = (AgentId(3), AgentId(4), AgentId(6));
     play.shakes(b);
     play.ends(b);
     let prompt = |session| json!({"sessionId": session, "message": "go"});
@@ -209,10 +209,9 @@ fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
     play.ends(SESSION);
     play.bridge.drained(true, play.now, &mut play.heard);
     let effects = play.bridge.effects(play.now);
-    assert!(
-        matches!(effects[..], [Effect::Spawn(id, _)] if id == version),
-        "{effects:?}"
-    );
+    let [Effect::Spawn(version, _)] = effects[..] else {
+        panic!("{effects:?}");
+    };
     let lines = Batch::Lines("2.1.330\n".into());
     let effects = play.hear(version, AgentInput::Batch(lines));
     let started = effects.iter().filter(|e| matches!(e, Effect::Spawn(..)));

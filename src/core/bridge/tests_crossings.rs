@@ -301,6 +301,7 @@ fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
     let before = json!({"id": call["id"].as_u64().unwrap() - 1});
     play.answer(&before, &json!({"stopReason": "end_turn"}));
     assert!(!play.heard.answers.contains_key(&turn));
+    play.update("S", &text("agent_message_chunk"));
     play.answer(&call, &json!({"stopReason": "end_turn"}));
     assert_eq!(play.result(turn)["stopReason"], "end_turn");
 }

@@ -377,8 +377,13 @@ fn what_the_disk_did_not_take_stays_in_memory() {
 #[test]
 fn a_turn_that_is_told_once_more_is_told_to_its_end() {
     let mut p = Play::new(all(), Some(1));
-    p.ensure("a").unwrap();
+    let opened = p.ensure("a").unwrap();
     p.prompt_as("a", "t");
+    p.says(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": opened["agentSessionId"], "update": {"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "x"}}}}),
+    );
     p.end_turn();
     p.heard.is_full = true;
     let again = p.prompt_as("a", "t");

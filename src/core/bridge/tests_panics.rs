@@ -350,6 +350,7 @@ fn at_the_end_of_a_turn_it_is_an_error_of_that_turn() {
     let mut play = Play::new();
     play.heard.trap = Some((r#""type":"finish""#, 1));
     let [(a, first), (b, second)] = play.both();
+    play.say(&Play::text("A", "kept"));
     play.answer(&first, &json!({"stopReason": "end_turn"}));
     play.internal(a);
     assert_eq!(

@@ -37,6 +37,13 @@ impl Bridge {
         });
     }
 
+    /// When a turn reaches the limit of its whole length next, and why: also while nobody listens to the agent.
+    #[must_use]
+    pub fn turn_deadline(&self) -> Option<(Instant, &'static str)> {
+        let turns = self.sessions.awake().filter_map(Session::turn_out);
+        turns.min_by_key(|(at, _)| *at)
+    }
+
     /// When [`Bridge::tick`] is due next, and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {

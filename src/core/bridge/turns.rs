@@ -53,6 +53,8 @@ impl Bridge {
         let user_id = || message_id.replacen("msg", "user", 1);
         let message = p.message.into_ui_message(user_id);
         let (parts, _) = prompt_parts(message["parts"].as_array())?;
+        let process = self.sessions.get(id).and_then(|s| self.process_of(s));
+        let stderr_at = process.map_or(0, |process| process.vitals.stderr_at());
         let session = self.sessions.get_mut(id).ok_or_else(|| no_session(id))?;
         let (Some(agent), Some(agent_session)) = (&mut self.agent, session.agent_session()) else {
             return Err(out_of_order("there is no agent: call agent/connect first"));
@@ -119,6 +121,10 @@ impl Bridge {
         running.skipped_parts = skipped;
         running.waited_before = waited;
         running.messages_before = messages_before;
+        running.stderr_at = stderr_at;
+        let own = p.timeout_ms.map(Duration::from_millis);
+        let limit = own.or_else(|| self.settings.limits.of(Wait::Turn));
+        running.limit = limit.and_then(|limit| Some((now.checked_add(limit)?, limit)));
         session.running = Some(running);
         session.silence = Some(Silence::begin(now, self.settings.limits.of(Wait::Prompt)));
         Ok(())

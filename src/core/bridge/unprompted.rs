@@ -214,10 +214,11 @@ impl Bridge {
     /// Ends a turn that was answered, or sends its prompt again.
     pub(super) fn end_answered(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
         let running = self.sessions.get_mut(id).and_then(|s| s.running.as_mut());
-        if let Some(ending) = running.and_then(|r| r.ended.take())
-            && let Some(ending) = self.try_again(id, ending, now, outlet)
-        {
-            self.end_turn(id, ending, now, outlet);
+        if let Some(ending) = running.and_then(|r| r.ended.take()) {
+            let ending = self.find_failure(id, ending);
+            if let Some(ending) = self.try_again(id, ending, now, outlet) {
+                self.end_turn(id, ending, now, outlet);
+            }
         }
     }
 

@@ -124,6 +124,8 @@ impl Bridge {
                 silent.message = format!("{}; {}", silent.message, error.message);
             }
             self.abandon_turn(id, error, now, outlet);
+        } else if due(session.turn_out()) {
+            self.cancel_overlong(id, now, outlet);
         } else if due(session.silent_out()) {
             self.cancel_silent(id, now, outlet);
         }
@@ -140,13 +142,55 @@ impl Bridge {
         };
         let what = "the agent said nothing";
         let error = self.gave_up_session(Wait::Prompt, id, what, &advice, now);
-        if !self.cancel(id, Some(&turn_id), now, outlet) {
-            self.end_turn(id, Ending::Failed(error), now, outlet);
-            return;
+        self.cancel_for(id, &turn_id, error, now, outlet);
+    }
+
+    /// Cancels the turns that have reached the limit of their whole length.
+    pub fn tick_turn_limits(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let due = |s: &&Session| s.turn_out().is_some_and(|(at, _)| at <= now);
+        let due = self.sessions.awake().filter(due).map(|s| s.id.clone());
+        for id in due.collect::<Vec<_>>() {
+            self.mending(now, outlet, |bridge, outlet| {
+                bridge.cancel_overlong(&id, now, outlet);
+            });
         }
+    }
+
+    /// Cancels a turn that has lasted for too long, as a client would; it ends with the reason.
+    fn cancel_overlong(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let session = self.sessions.get(id);
+        let running = session.and_then(|s| s.running.as_ref());
+        let Some((running, limit)) = running.and_then(|r| Some((r, r.limit?.1))) else {
+            return;
+        };
+        let turn_id = running.turn_id.clone();
+        let advice = match running.turn.activity() {
+            Some(tool) => format!("it runs tool {}; the turn was cancelled", tool.tool_name),
+            None => "the turn was cancelled; prompt again to continue".to_owned(),
+        };
+        let heard = session.and_then(|s| s.silence?.heard(now));
+        let process = session.and_then(|session| self.process_of(session));
+        let what = "the turn did not end";
+        let error = gave_up(Wait::Turn, limit, what, &advice, process, heard);
+        self.cancel_for(id, &turn_id, error, now, outlet);
+    }
+
+    /// Cancels a turn for a reason of acpipe's own: the turn ends with this error, whatever the agent answers.
+    fn cancel_for(
+        &mut self,
+        id: &str,
+        turn_id: &str,
+        error: Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
         let running = self.sessions.get_mut(id).and_then(|s| s.running.as_mut());
         if let Some(running) = running {
-            running.timed_out = Some(error);
+            // A turn whose prompt is not with the agent ends at once.
+            running.timed_out = Some(error.clone());
+        }
+        if !self.cancel(id, Some(turn_id), now, outlet) {
+            self.end_turn(id, Ending::Failed(error), now, outlet);
         }
     }
 
@@ -203,33 +247,45 @@ impl Bridge {
         heard: Heard,
     ) -> Error {
         let waited = self.settings.limits.of(wait).unwrap_or_default();
-        let words = match heard {
-            Some((what, ago)) => format!("last heard: {what}, {} ago", in_words(ago)),
-            None => "nothing was heard".to_owned(),
-        };
-        let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
-        // A start that fails in silence may have said why; later the last line tells what the agent is at.
-        let last = match wait {
-            Wait::Initialize | Wait::Spawn => cause_or_last(&stderr),
-            _ => last_line(&stderr).map(|last| clip(&printable(last))),
-        };
-        let last = last.map_or_else(String::new, |last| format!("; its stderr says: {last}"));
-        let time = in_words(waited);
-        let time = match wait {
-            Wait::Open | Wait::Prompt => format!("for {time}"),
-            _ => format!("within {time}"),
-        };
-        let message = format!("{what} {time} ({words}): {advice}{last}");
-        let heard = heard.map(|(what, ago)| json!({ "what": what, "agoMs": ms(ago) }));
-        let error = Error::new(ErrorKind::Timeout, message)
-            .with("stage", wait.name())
-            .with("waitedMs", ms(waited))
-            .with("lastHeard", heard);
-        if stderr.is_empty() {
-            return error;
-        }
-        error.with_end("stderr", &stderr)
+        gave_up(wait, waited, what, advice, process, heard)
     }
+}
+
+/// The error of a wait that was given up: which, how long, what was last heard, the last of stderr.
+fn gave_up(
+    wait: Wait,
+    waited: Duration,
+    what: &str,
+    advice: &str,
+    process: Option<&Process>,
+    heard: Heard,
+) -> Error {
+    let words = match heard {
+        Some((what, ago)) => format!("last heard: {what}, {} ago", in_words(ago)),
+        None => "nothing was heard".to_owned(),
+    };
+    let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
+    // A start that fails in silence may have said why; later the last line tells what the agent is at.
+    let last = match wait {
+        Wait::Initialize | Wait::Spawn => cause_or_last(&stderr),
+        _ => last_line(&stderr).map(|last| clip(&printable(last))),
+    };
+    let last = last.map_or_else(String::new, |last| format!("; its stderr says: {last}"));
+    let time = in_words(waited);
+    let time = match wait {
+        Wait::Open | Wait::Prompt => format!("for {time}"),
+        _ => format!("within {time}"),
+    };
+    let message = format!("{what} {time} ({words}): {advice}{last}");
+    let heard = heard.map(|(what, ago)| json!({ "what": what, "agoMs": ms(ago) }));
+    let error = Error::new(ErrorKind::Timeout, message)
+        .with("stage", wait.name())
+        .with("waitedMs", ms(waited))
+        .with("lastHeard", heard);
+    if stderr.is_empty() {
+        return error;
+    }
+    error.with_end("stderr", &stderr)
 }
 
 /// Milliseconds, as they are told.

@@ -2,7 +2,7 @@
 
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{SessionOptions, Variables};
+use crate::proto::wire::SessionOptions;
 
 /// What every session is started with: frames both ways, every delta, and questions on stdout.
 const FIXED: [&str; 7] = [
@@ -113,21 +113,14 @@ pub fn may_bypass(options: &SessionOptions) -> bool {
     options.mode.as_deref() == Some(BYPASS)
 }
 
-/// What is changed in the environment: a CLI that finds these takes itself for the part of another.
-pub fn environment() -> Variables {
-    let unset = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
-    unset
-        .map(|name| (name.to_owned(), None))
-        .into_iter()
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::claude::Claude;
     use crate::core::dialect::{Dialect as _, Launch, Order, Outgoing};
     use crate::core::event::CallId;
+    use crate::core::nested;
+    use crate::proto::wire::Variables;
     use serde_json::{Value, json};
 
     /// The launch of the process that opens a session, as the dialect orders it.
@@ -137,7 +130,7 @@ mod tests {
             command: "claude".to_owned(),
             args: vec!["--debug".to_owned()],
             cwd: "/agent".to_owned(),
-            env: Variables::default(),
+            env: nested::environment(),
         };
         let place = Place {
             cwd: "/session",
@@ -182,15 +175,11 @@ mod tests {
             "--permission-prompt-tool=stdio",
         ];
         let all = all.iter().chain(flags).chain(&["--debug"]);
-        let unset = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
         Launch {
             command: "claude".to_owned(),
             args: all.map(|&arg| arg.to_owned()).collect(),
             cwd: "/session".to_owned(),
-            env: unset
-                .map(|name| (name.to_owned(), None))
-                .into_iter()
-                .collect(),
+            env: nested::environment(),
         }
     }
 

@@ -81,8 +81,9 @@ impl Claude {
         let Some(Role::Session(session)) = self.children.get_mut(&of) else {
             return;
         };
-        let failed = how.is_err();
-        events.extend(session.history_read(how));
+        let event = session.history_read(how);
+        let failed = matches!(event, Some(AgentEvent::Failed { .. }));
+        events.extend(event);
         if failed {
             self.stop(of, out);
         }

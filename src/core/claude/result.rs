@@ -3,7 +3,7 @@
 use super::CLAUDE;
 use super::about::auth_methods;
 use super::frames::Failure;
-use crate::core::error::{Error, ErrorKind};
+use crate::core::error::{Error, ErrorKind, is_connection_failure};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::proto::claude::{OutputDetails, TurnResult, Usage, is_true, word};
 use crate::proto::json::{Members, non_null, text, to_raw};
@@ -19,12 +19,18 @@ const ENVELOPE: &[&str] = &["type", "session_id", "uuid"];
 pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     let r: TurnResult<'_> = serde_json::from_str(line).unwrap_or_default();
     let stop_reason = stop_reason(&r);
-    let error = is_true(r.is_error).then(|| error(&r, stop_reason, failure));
+    let failed = is_true(r.is_error) || word(r.subtype).starts_with("error");
+    let error = if failed {
+        error(&r, stop_reason, failure)
+    } else {
+        malformed(&r, stop_reason, line)
+    };
     let told = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
     TurnEnd {
         stop_reason,
         reported: reported(&r, stop_reason).into_owned(),
-        error: error.flatten(),
+        error,
+        of_command: r.rest.get("local_command").is_some(),
         usage: usage(r.usage),
         cost: r
             .cost
@@ -71,6 +77,16 @@ fn stop_reason(r: &TurnResult<'_>) -> StopReason {
     }
 }
 
+/// The error of a frame that does not say how the turn ended.
+fn malformed(r: &TurnResult<'_>, stop_reason: StopReason, line: &str) -> Option<Error> {
+    let says = [r.stop_reason, r.terminal_reason, r.subtype];
+    let says = says.into_iter().any(|raw| text(non_null(raw)).is_some());
+    (stop_reason == StopReason::Unknown && !says).then(|| {
+        let message = "the agent's result frame does not say how the turn ended";
+        Error::new(ErrorKind::Malformed, message).with("raw", line)
+    })
+}
+
 /// Why the turn failed; an end that has a stop reason of its own is none.
 fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>) -> Option<Error> {
     if matches!(
@@ -95,6 +111,8 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
         );
     let mut error = if signs_in {
         Error::auth_required(&said, &auth_methods(CLAUDE), None)
+    } else if status.is_none() && is_connection_failure(&said) {
+        Error::new(ErrorKind::Network, said.clone())
     } else {
         Error::new(ErrorKind::Session, said.clone())
     };
@@ -235,6 +253,8 @@ mod tests {
             assert_eq!(end.reported, reported, "{more}");
             assert_eq!(end.error.is_some(), fails, "{more}");
         }
+        let end = result(r#"{"type":"result"}"#, None);
+        assert_eq!(end.error.unwrap().kind, ErrorKind::Malformed);
         let end = result("odd", None);
         assert_eq!(
             (end.stop_reason, end.reported.as_str()),
@@ -337,6 +357,28 @@ mod tests {
         // No objects in words.
         let odd = json!({"is_error": true, "result": null, "errors": [{"odd": 1}, "two"]});
         assert_eq!(end(&odd, None).error.unwrap().message, r#"{"odd":1}; two"#);
+    }
+
+    #[test]
+    fn failed_connections_are_of_the_network() {
+        let failed = |said: &str, status: Value| {
+            let more = json!({"is_error": true, "stop_reason": null, "terminal_reason": "api_error",
+                "api_error_status": status, "result": said});
+            end(&more, None).error.unwrap().kind
+        };
+        for said in [
+            "API Error: Unable to connect to API (ECONNREFUSED)",
+            "API Error: Unable to connect to API (ConnectionRefused)",
+            "API Error: Connection error.",
+        ] {
+            assert_eq!(failed(said, Value::Null), ErrorKind::Network, "{said}");
+        }
+        // The service was reached.
+        let said = "API Error: 502 ECONNREFUSED";
+        assert_eq!(failed(said, json!(502)), ErrorKind::Session);
+        // Some versions do not flag it.
+        let odd = json!({"subtype": "error_during_execution", "result": null, "terminal_reason": null, "errors": ["x"]});
+        assert_eq!(end(&odd, None).error.unwrap().kind, ErrorKind::Session);
     }
 
     #[test]

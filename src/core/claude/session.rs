@@ -70,8 +70,8 @@ struct Launched {
     model: Option<String>,
     mode: Option<String>,
     may_bypass: bool,
-    /// Whether the answer has to match a schema.
-    schema: bool,
+    /// The schema that the answer has to match.
+    schema: Option<Value>,
 }
 
 /// What is missing until a session is open.
@@ -80,6 +80,8 @@ struct Open {
     call: CallId,
     /// Whether its history is still to be read.
     history: bool,
+    /// Whether the history is what the session is opened for: else it opens without where there is none.
+    loads: bool,
     /// The MCP servers that it does not have yet.
     servers: Option<Value>,
     /// Those of them that could not be reached, and why.
@@ -130,11 +132,12 @@ impl Session {
                 model: options.model.clone(),
                 mode: options.mode.clone(),
                 may_bypass: launch::may_bypass(options),
-                schema: options.output_schema.is_some(),
+                schema: options.output_schema.clone(),
             },
             opening: Some(Open {
                 call,
-                history: matches!(way, Opening::Load(_)),
+                history: way != Opening::New,
+                loads: matches!(way, Opening::Load(_)),
                 failures: None,
                 servers: Some(servers).filter(|_| !place.mcp_servers.is_empty()),
                 state: None,
@@ -239,6 +242,11 @@ impl Session {
         let opening = self.opening.as_mut()?;
         match how {
             Ok(()) => {
+                opening.history = false;
+                self.opened()
+            }
+            Err(error) if !opening.loads => {
+                debug!(%error, "the history of a resumed session cannot be read");
                 opening.history = false;
                 self.opened()
             }

@@ -108,7 +108,10 @@ fn a_tool_without_an_end_is_settled_and_no_stop_reason_is_invented() {
         updates.extend(rest.iter().map(String::as_str));
         let messages = replayed(&updates);
         assert_eq!(messages.len(), updates.len());
-        assert_eq!(messages[0]["parts"][1]["state"], "output-error");
+        let tool = &messages[0]["parts"][1];
+        assert_eq!(tool["state"], "output-available");
+        let note = tool["output"]["note"].as_str().unwrap();
+        assert!(note.contains("without reporting a result"), "{note}");
         assert_eq!(
             messages[0]["metadata"],
             json!({ "acp": { "replayed": true } })

@@ -35,7 +35,12 @@ impl Session {
                 all.into_iter().flatten().min()
             }
         };
-        let all = [stage, self.settings.deadline(), self.tells_silence()];
+        let all = [
+            stage,
+            self.settings.deadline(),
+            self.tells_silence(),
+            self.turn_out(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -56,6 +61,15 @@ impl Session {
         let waits = waits && self.asks.is_empty() && self.owed == 0;
         let until = self.silence.as_ref().filter(|_| waits)?.until()?;
         Some((until, "prompt"))
+    }
+
+    /// When the turn has lasted for too long. Its limit is the client's: no wait puts it off.
+    #[must_use]
+    pub fn turn_out(&self) -> Due {
+        let running = self.running.as_ref()?;
+        let waits = running.ended.is_none() && !running.is_cancelled();
+        let (until, _) = running.limit.filter(|_| waits)?;
+        Some((until, "turn"))
     }
 
     /// When the client is to be told that nothing goes on.

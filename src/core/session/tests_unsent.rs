@@ -126,6 +126,8 @@ fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
             output: about.map(|about| ToolOutput {
                 content: Some(about),
                 raw_output: None,
+                terminal_output: None,
+                note: None,
             }),
             preliminary: dice.below(2) == 0,
             dynamic: true,

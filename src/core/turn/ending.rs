@@ -129,6 +129,12 @@ impl Turn {
     pub(super) fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
         self.messages.close(sink);
         self.terminals.flush(sink);
+        for call in self.terminals.calls() {
+            // Output that came after the call's result.
+            if let Some(output) = self.terminals.output_of(call) {
+                self.tools.set_terminal_output(call, output);
+            }
+        }
         for (id, data) in self.compactions.flush() {
             show_compaction(id, &data, sink);
         }

@@ -15,6 +15,8 @@ pub struct Messages {
     blocks: u32,
     /// Parts of the message: blocks, files, sources, words of the user.
     parts: u32,
+    /// Whether the agent wrote or sent anything that a user can see.
+    has_output: bool,
     open: Option<Block>,
     text: String,
     /// How many bytes of it are not kept.
@@ -53,6 +55,7 @@ impl Messages {
             dialect,
             blocks: 0,
             parts: 0,
+            has_output: false,
             open: None,
             text: String::new(),
             omitted: 0,
@@ -75,9 +78,13 @@ impl Messages {
             return;
         }
         if let Some(text) = piece.content.text() {
+            if !self.has_output {
+                self.has_output = !is_blank(text);
+            }
             self.text(piece, text, sink);
             return;
         }
+        self.has_output = true;
         self.parts += 1;
         self.close(sink);
         match &piece.content {
@@ -297,6 +304,16 @@ impl Messages {
         self.parts
     }
 
+    /// Whether the agent wrote or sent anything that a user can see.
+    pub fn has_output(&self) -> bool {
+        self.has_output
+    }
+
+    /// Forgets whether anything was visible: the prompt is sent again.
+    pub fn begin_attempt(&mut self) {
+        self.has_output = false;
+    }
+
     /// The agent's ids of the messages, taken out.
     pub fn take_ids(&mut self) -> Vec<String> {
         std::mem::take(&mut self.ids)
@@ -316,6 +333,11 @@ impl Messages {
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
+}
+
+/// Whether a text is nothing but white space.
+fn is_blank(text: JsonStr<'_>) -> bool {
+    text.decode().trim().is_empty()
 }
 
 /// What is said of a piece besides what its chunk holds.

@@ -75,6 +75,7 @@ impl Turn {
         sink: &mut impl ChunkSink,
     ) -> Question {
         self.begun = true;
+        self.attempt.shown = true;
         self.in_step = true;
         self.note_asked(calls);
         if let Some(id) = self.asking(subagent, &permission.tool.id) {
@@ -121,6 +122,7 @@ impl Turn {
         sink: &mut impl ChunkSink,
     ) -> Question {
         self.begun = true;
+        self.attempt.shown = true;
         self.in_step = true;
         if let Some(tool) = tool {
             self.note_asked(&[tool.to_owned()]);

@@ -27,6 +27,9 @@ struct Terminal {
 /// all that is shown stays in proportion to what was said.
 const ALWAYS_SHOWN: usize = 4096;
 
+/// Limit of the terminal output that stands in a call's result, in bytes: its end is kept.
+const RESULT_LIMIT: usize = 64 * 1024;
+
 impl Terminals {
     /// Adds what is told and shows the terminal whole.
     pub fn update(&mut self, update: &TerminalUpdate<'_>, sink: &mut impl ChunkSink) {
@@ -94,12 +97,41 @@ impl Terminals {
         &mut self.0[at]
     }
 
+    /// The end of the output of a call's terminals, one terminal after the other; `None` for a call without terminals.
+    pub fn output_of(&self, tool: &str) -> Option<String> {
+        let mut outputs = self.0.iter().filter(|t| t.tool == tool).peekable();
+        outputs.peek()?;
+        let ends: Vec<&str> = outputs.map(|t| end(&t.output, RESULT_LIMIT)).collect();
+        let all = ends.join("\n");
+        let kept = end(&all, RESULT_LIMIT);
+        let whole: usize = self
+            .0
+            .iter()
+            .filter(|t| t.tool == tool)
+            .map(|t| t.output.len())
+            .sum();
+        let dots = if kept.len() < whole { "…" } else { "" };
+        Some(format!("{dots}{kept}"))
+    }
+
+    /// The calls that have terminals.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|t| t.tool.as_str())
+    }
+
     /// Shows what was held back.
     pub fn flush(&mut self, sink: &mut impl ChunkSink) {
         for terminal in self.0.iter_mut().filter(|t| t.stale) {
             terminal.show(sink);
         }
     }
+}
+
+/// At most `limit` bytes of the end of a text, cut between characters.
+fn end(text: &str, limit: usize) -> &str {
+    let cut = text.len().saturating_sub(limit);
+    let start = (cut..=text.len()).find(|&at| text.is_char_boundary(at));
+    &text[start.unwrap_or(text.len())..]
 }
 
 impl Terminal {

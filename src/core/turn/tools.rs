@@ -40,7 +40,9 @@ pub enum Settle {
 impl Settle {
     fn text(self) -> &'static str {
         match self {
-            Self::TurnEnded => "The turn ended before this tool reported a result",
+            Self::TurnEnded => {
+                "The agent ended its turn without reporting a result of this tool call"
+            }
             Self::Cancelled => "Cancelled before it finished",
             Self::Failed => "The turn failed before this tool reported a result",
             Self::BegunAnew => "The agent began anew before it had called this tool",
@@ -143,6 +145,13 @@ impl Tools {
             self.calls[at].end_step(sink);
         }
         self.open.retain(|&at| self.calls[at].is_open());
+    }
+
+    /// Takes over the output of a call's terminals: part of its result where the call itself reports no text.
+    pub fn set_terminal_output(&mut self, id: &str, output: String) {
+        if let Some(&at) = self.by_id.get(id) {
+            self.calls[at].set_terminal_output(output);
+        }
     }
 
     /// Settles every call that is still open.

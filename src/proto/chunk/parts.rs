@@ -55,6 +55,12 @@ pub struct ToolOutput<'a> {
     /// The raw output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Raw<'a>>,
+    /// The last 64 KiB of the output of the call's terminals, where neither content nor raw output holds text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_output: Option<&'a str>,
+    /// States that the agent ended its turn without reporting a result of the call; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'a str>,
 }
 
 /// A tool call's state: what no other field of its chunk shows.

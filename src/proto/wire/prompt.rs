@@ -34,6 +34,12 @@ pub struct PromptParams {
     /// With `retry`: tries also a turn again that used tools or began its answer; both may come twice.
     #[serde(default)]
     pub retry_after_output: bool,
+    /// The longest that the turn may last, in milliseconds, however much the agent says: then the turn is cancelled and
+    /// ends with `timeout`, whose `data.stage` is `turn`. Counted from the beginning of the turn, so without the time
+    /// in the queue. Where absent, `--timeout turn=` holds, and without that there is no limit.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub timeout_ms: Option<u64>,
     /// What becomes of it while the session is in a turn, or other prompts wait for it.
     #[serde(default)]
     pub when_busy: PromptWhenBusy,

@@ -9,9 +9,9 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSummary {
-    /// The session.
+    /// The session; empty where a run failed before it had one.
     pub session_id: String,
-    /// The turn.
+    /// The turn; empty where a run failed before it had one.
     pub turn_id: String,
     /// The assistant message that the chunks build.
     pub message_id: Option<String>,
@@ -49,7 +49,7 @@ pub struct TurnSummary {
     /// In milliseconds, with a fraction.
     pub overhead_ms: f64,
     /// How often the prompt was sent: again after a transient error, where `retry` allows it, and to a new
-    /// session when the agent did not have the one that was brought back.
+    /// session when the agent did not have the one that was brought back. 0 where a run failed before its turn.
     pub attempts: u32,
     /// What was left out of this summary because there was too much of it; absent as a rule. The chunks have
     /// all of it.
@@ -102,7 +102,8 @@ pub struct ToolCall {
 pub struct ToolResult {
     /// Id of the call.
     pub call_id: String,
-    /// What the tool said, as text.
+    /// What the tool said, as text: the text of its content, else its raw output; where these hold no text, the last
+    /// 64 KiB of its terminals. Where the agent ended its turn without reporting a result, a sentence that says so.
     pub result: String,
     /// Whether it failed or was refused.
     pub is_error: bool,

@@ -168,8 +168,8 @@ fn a_prompt_is_answered_whatever_the_answer_is() {
             "session",
         ),
         (r#""nothing":1"#.to_owned(), "malformed"),
-        (format!(r#""result":{deep}"#), ""),
-        (format!(r#""result":{{"stopReason":{deep}}}"#), ""),
+        (format!(r#""result":{deep}"#), "malformed"),
+        (format!(r#""result":{{"stopReason":{deep}}}"#), "malformed"),
         (format!(r#""error":{deep}"#), "session"),
         (r#""error":"text""#.to_owned(), "session"),
         (

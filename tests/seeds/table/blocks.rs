@@ -1,6 +1,6 @@
 //! Text, reasoning, what is neither, and the end.
 
-use crate::words::{Case, begun, call, change, failed, input, none, output, reasoning, same, say};
+use crate::words::{Case, begun, call, change, input, none, output, reasoning, same, say};
 use crate::words::{text, think};
 use serde_json::{Value, json};
 
@@ -99,11 +99,16 @@ fn text_and_reasoning() -> Vec<Case> {
         same(
             &["DA-X12"],
             "a text that is empty",
-            [say("")],
-            text("#1", ""),
+            [think("hm"), say("")],
+            [reasoning("#1", "hm"), text("#2", "")].concat(),
         )
-        .but(&["empty-text"], []),
+        .but(&["empty-text"], reasoning("#1", "hm")),
     ]
+}
+
+/// These chunks, and those of the text "one" behind them.
+fn with_text(chunks: &[Value]) -> Vec<Value> {
+    [chunks, &text("#1", "one")[..]].concat()
 }
 
 fn other_kinds() -> Vec<Case> {
@@ -154,28 +159,30 @@ fn other_kinds() -> Vec<Case> {
         same(
             &["DA-X14", "DA-T18"],
             "a message of the user",
-            [user.clone()],
-            [],
+            [user.clone(), say("one")],
+            text("#1", "one"),
         )
         .but(
             &["nothing-lost"],
-            [json!({ "type": "data-user-message", "data": { "content": user["content"] } })],
+            with_text(&[
+                json!({ "type": "data-user-message", "data": { "content": user["content"] } }),
+            ]),
         ),
         same(
             &["DA-X14"],
             "figures and kinds that nobody knows",
-            [usage, unheard_of.clone()],
-            [],
+            [usage, unheard_of.clone(), say("one")],
+            text("#1", "one"),
         )
         .but(
             &["nothing-lost"],
-            [
+            with_text(&[
                 json!({
                     "type": "message-metadata",
                     "messageMetadata": { "acp": { "context": { "used": 1, "size": 2 } } },
                 }),
                 json!({ "type": "data-acp", "data": { "update": unheard_of } }),
-            ],
+            ]),
         ),
         same(
             &["DA-X20", "DA-T18"],
@@ -210,7 +217,12 @@ fn other_kinds() -> Vec<Case> {
 
 fn ends() -> Vec<Case> {
     let start = json!({ "type": "start", "messageId": "<msg>" });
-    let open_tool = "The turn ended before this tool reported a result";
+    let open_tool = "The agent ended its turn without reporting a result of this tool call";
+    let nothing = "The agent ended its turn without any output.";
+    let empty = [
+        json!({ "type": "message-metadata", "messageMetadata": { "acp": { "error": { "message": nothing } } } }),
+        json!({ "type": "error", "errorText": nothing }),
+    ];
     let abort = json!({ "type": "abort", "reason": "cancelled" });
     let metadata = json!({ "type": "message-metadata" });
     let refused = json!({ "error": { "code": -32603, "message": "no model" } });
@@ -229,22 +241,29 @@ fn ends() -> Vec<Case> {
         same(
             &["DA-T2"],
             "the start holds the id of the message",
-            [],
-            [start.clone()],
+            [say("one")],
+            with_text(std::slice::from_ref(&start)),
         ),
         same(
             &["DA-T16", "DA-T23"],
             "an end with nothing open, of a message with nothing in it",
             [],
             [start.clone(), finish()],
+        )
+        .but(
+            &["empty-turn"],
+            [std::slice::from_ref(&start), &empty[..]].concat(),
         ),
         same(
             &["DA-T16"],
             "what else stands around a message",
-            [],
-            [start, finish()],
+            [say("one")],
+            [with_text(std::slice::from_ref(&start)), vec![finish()]].concat(),
         )
-        .but(&["steps"], all),
+        .but(
+            &["steps"],
+            [&all[..2], &text("#1", "one")[..], &all[2..]].concat(),
+        ),
         same(
             &["DA-X25", "DA-T16"],
             "the end closes text",
@@ -268,7 +287,12 @@ fn ends() -> Vec<Case> {
         )
         .but(
             &["settled"],
-            [begun(none()), input(none()), failed(open_tool), finish()],
+            [
+                begun(none()),
+                input(none()),
+                output(json!({ "output": { "note": open_tool } })),
+                finish(),
+            ],
         ),
         same(
             &["DA-X25"],

@@ -140,16 +140,24 @@ fn events() -> Vec<Case> {
             &["DS-29", "DS-31"],
             "text without any",
             [
-                m(),
-                start(0, &json!({ "type": "text", "text": "" })),
-                stop(0),
-            ],
+                &[
+                    m(),
+                    start(0, &json!({ "type": "text", "text": "" })),
+                    stop(0),
+                ][..],
+                &say(1, "one"),
+            ]
+            .concat(),
             [
-                json!({ "type": "text-start", "id": "#1" }),
-                json!({ "type": "text-end", "id": "#1" }),
-            ],
+                &[
+                    json!({ "type": "text-start", "id": "#1" }),
+                    json!({ "type": "text-end", "id": "#1" }),
+                ][..],
+                &text("#2", "one"),
+            ]
+            .concat(),
         )
-        .but(&["empty-text"], []),
+        .but(&["empty-text"], text("#1", "one")),
         same(
             &["DS-32", "DS-33", "DS-34"],
             "thinking, then text",

@@ -15,6 +15,8 @@ struct Test {
     claude: Claude,
     out: Outgoing,
     calls: u64,
+    /// Tells the place of the history of the session that is opened.
+    path: Option<Child>,
 }
 
 impl Test {
@@ -27,6 +29,7 @@ impl Test {
             claude,
             out,
             calls: 0,
+            path: None,
         }
     }
 
@@ -41,15 +44,23 @@ impl Test {
         };
         self.claude
             .open(CallId(self.calls), way, &place, &mut self.out);
-        let started = self.out.take().into_iter();
-        let mut started = started.filter(|(_, order)| matches!(order, Order::Start(_)));
-        started.next().unwrap().0
+        let orders = self.out.take();
+        let of = |is: fn(&Order) -> bool| {
+            let mut found = orders.iter().filter(|(_, order)| is(order));
+            found.next().map(|(child, _)| *child)
+        };
+        self.path = of(|order| matches!(order, Order::ResolvePath(_)));
+        of(|order| matches!(order, Order::Start(_))).unwrap()
     }
 
     /// A session that is open.
     fn open(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
         let child = self.opens(way, options);
-        let said = self.says(child, &success("1"));
+        let mut said = self.says(child, &success("1"));
+        if let Some(path) = self.path.take() {
+            // There is no history: a session is resumed all the same.
+            said.extend(self.ends(path, 0).1);
+        }
         assert!(said[0].starts_with("opened "), "{said:?}");
         child
     }
@@ -328,6 +339,10 @@ fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
         t.says(child, &result(&uuid, &matches)),
         ["3 ended: end_turn"]
     );
+    let uuid = t.prompts("a");
+    let other = json!({"structured_output": ["wrong"]});
+    let said = t.says(child, &result(&uuid, &other));
+    assert!(said[0].contains("the answer: type \"object\""), "{said:?}");
     // What ended otherwise, or was no answer, is not judged by it.
     for (n, (more, ends)) in [
         (json!({"local_command": "cost"}), "end_turn"),
@@ -341,7 +356,7 @@ fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
     .enumerate()
     {
         let uuid = t.prompts("a");
-        let want = format!("{} ended: {ends}", n + 4);
+        let want = format!("{} ended: {ends}", n + 5);
         assert_eq!(t.says(child, &result(&uuid, &more)), [want]);
     }
 }

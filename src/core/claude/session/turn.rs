@@ -3,10 +3,13 @@
 use super::{Prompt, Session};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
-use crate::core::error::{Error, ErrorKind};
+use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, Content, MessagePiece, StopReason, Update, Voice};
+use crate::core::json_schema::fault;
 use crate::proto::claude::Frame;
-use crate::proto::json::{JsonStr, Members};
+use crate::proto::json::{JsonStr, Members, value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 impl Session {
     /// A turn ended: the prompt's, one that nobody asked for, or that of a process that cannot begin.
@@ -43,12 +46,13 @@ impl Session {
         };
         let call = prompt.call;
         // A command of the CLI's own is no answer to anything.
-        let commanded = frame.rest.get("local_command").is_some();
-        let answers = end.stop_reason == StopReason::EndTurn && end.error.is_none() && !commanded;
-        if self.launched.schema && answers && end.structured_output.is_none() && !prompt.cancelled {
-            let message = "Structured output schema validation failed: the agent's answer does not match the \
-                           schema; its text is kept";
-            end.error = Some(Error::new(ErrorKind::Malformed, message));
+        let answers =
+            end.stop_reason == StopReason::EndTurn && end.error.is_none() && !end.of_command;
+        if let Some(schema) = &self.launched.schema
+            && answers
+            && !prompt.cancelled
+        {
+            end.error = unfit(schema, end.structured_output.as_deref());
         }
         // An answer that no frame told.
         let said = frame.rest.get("result").and_then(JsonStr::new);
@@ -72,7 +76,7 @@ impl Session {
             && end.error.is_none()
             && said.is_none()
             && end.num_turns == Some(0)
-            && !commanded
+            && !end.of_command
             && !prompt.cancelled;
         events.push(if stale {
             let message =
@@ -83,6 +87,22 @@ impl Session {
             AgentEvent::TurnEnded { call, end }
         });
     }
+}
+
+/// The error of an answer that does not match the schema.
+fn unfit(schema: &Value, answer: Option<&RawValue>) -> Option<Error> {
+    let failed = "Structured output schema validation failed";
+    let Some(answer) = answer else {
+        let message =
+            format!("{failed}: the agent's answer does not match the schema; its text is kept");
+        return Some(Error::new(ErrorKind::Malformed, message));
+    };
+    let fault = fault(schema, &value(answer))?;
+    let message = format!(
+        "{failed}: expected at {}; the answer is kept in structuredOutput",
+        clip(&fault)
+    );
+    Some(Error::new(ErrorKind::Malformed, message).with("raw", answer.get()))
 }
 
 /// Whether a result is that of this prompt: it names it, or no prompt at all and is not of another origin.

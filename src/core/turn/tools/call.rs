@@ -57,6 +57,8 @@ pub struct Call {
     content: Option<Box<RawValue>>,
     /// The content before the end, where that brought another.
     before_end: Option<Box<RawValue>>,
+    /// The end of the output of its terminals.
+    terminal_output: Option<String>,
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
     other: Map<String, Value>,
@@ -120,6 +122,7 @@ impl Call {
             output: None,
             content: None,
             before_end: None,
+            terminal_output: None,
             locations: None,
             meta: None,
             other: Map::new(),
@@ -335,7 +338,11 @@ impl Call {
     /// The result for the turn's summary, as far as there is room; `None` while there is none.
     pub fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
         let ((mut result, beyond), is_error) = match self.stage {
-            Stage::Completed => (self.output_up_to(*room).unwrap_or_default(), false),
+            Stage::Completed => {
+                let said = self.output_up_to(*room).filter(|said| !is_blank(said));
+                let settled = || (self.settled.unwrap_or_default().to_owned(), 0);
+                (said.unwrap_or_else(settled), false)
+            }
             Stage::Failed => ((self.error_text(), 0), true),
             Stage::Denied => (("Permission refused".to_owned(), 0), true),
             Stage::New | Stage::Announced | Stage::Available | Stage::Preliminary => return None,
@@ -356,8 +363,35 @@ impl Call {
         self.output_up_to(usize::MAX).map(|(text, _)| text)
     }
 
+    /// Takes over the output of its terminals.
+    pub fn set_terminal_output(&mut self, output: String) {
+        let known = self.terminal_output.as_ref() == Some(&output);
+        // A failure was shown with the error text that was known then.
+        if known || matches!(self.stage, Stage::Failed | Stage::Denied) {
+            return;
+        }
+        self.terminal_output = Some(output);
+        self.stale |= self.stage == Stage::Completed && self.result_of_terminals().is_some();
+    }
+
+    /// The output of its terminals, where nothing else of its output is text.
+    fn result_of_terminals(&self) -> Option<&str> {
+        let shown = self.terminal_output.as_deref().filter(|s| !s.is_empty())?;
+        let own = self.own_output(BLANK_LIMIT);
+        own.as_ref().is_none_or(is_blank).then_some(shown)
+    }
+
     /// As much of it as there is room for, and how many bytes more there are.
     fn output_up_to(&self, room: usize) -> Option<(String, usize)> {
+        if let Some(shown) = self.result_of_terminals() {
+            let fits = prefix(shown, room);
+            return Some((shown[..fits].to_owned(), shown.len() - fits));
+        }
+        self.own_output(room)
+    }
+
+    /// The text of its content, else its raw output.
+    fn own_output(&self, room: usize) -> Option<(String, usize)> {
         content_text(self.content.as_deref(), room).or_else(|| {
             let raw = self.output.as_deref()?;
             let mut text = String::new();
@@ -371,6 +405,14 @@ impl Call {
             Some((text, beyond))
         })
     }
+}
+
+/// How much of an output is read to find out whether it is blank, in bytes.
+const BLANK_LIMIT: usize = 256;
+
+/// Whether an output holds nothing to read: white space, or JSON without any field.
+fn is_blank((said, beyond): &(String, usize)) -> bool {
+    *beyond == 0 && matches!(said.trim(), "" | "{}" | "[]" | "null")
 }
 
 fn content_text(content: Option<&RawValue>, room: usize) -> Option<(String, usize)> {

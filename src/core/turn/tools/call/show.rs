@@ -229,12 +229,17 @@ impl Call {
         } else {
             Stage::Completed
         };
-        let given = self.content.is_some() || self.output.is_some();
+        let note = self.settled;
+        let terminal_output = self.result_of_terminals().filter(|_| !preliminary);
+        let reported = self.content.is_some() || self.output.is_some();
+        let given = reported || terminal_output.is_some() || note.is_some();
         sink.chunk(&Chunk::ToolOutputAvailable {
             tool_call_id: &self.id,
             output: given.then(|| ToolOutput {
                 content: self.content.as_deref().map(Raw),
                 raw_output: self.output.as_deref().map(Raw),
+                terminal_output,
+                note,
             }),
             preliminary,
             dynamic: true,
@@ -365,7 +370,14 @@ impl Call {
         self.give_up_question(false, why.text(), sink);
         if self.is_open() {
             self.settled = Some(why.text());
-            self.fail(sink);
+            // The model did not finish a call whose input is broken off.
+            let called = !self.is_writing() || self.written_input().is_some();
+            if why == Settle::TurnEnded && called {
+                self.show_input_beside(Beside::Output, sink);
+                self.show_output(false, sink);
+            } else {
+                self.fail(sink);
+            }
         } else if self.stale {
             self.refresh(sink);
         }

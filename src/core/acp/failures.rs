@@ -1,0 +1,153 @@
+//! Failures of turns that agents report beside the protocol: in `_meta` of session updates, and as text.
+
+use super::Acp;
+use super::answers::is_network;
+use super::auth;
+use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::event::{AgentEvent, Failing, Update, Voice};
+use crate::core::known;
+use crate::proto::json::{Members, text, to_raw};
+use crate::proto::rpc::RpcError;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// How an agent reports that a turn fails. The text of its message after the report is the reason.
+#[derive(Debug, Clone, Copy)]
+pub enum FailureSign {
+    /// By a value in `_meta` of its session updates.
+    Meta {
+        /// Fields from `_meta` to the value.
+        path: &'static [&'static str],
+        /// The value of a turn that fails.
+        fails: &'static str,
+        /// The value of a turn that goes on.
+        runs: &'static str,
+    },
+    /// By a piece of text that begins so, in a turn whose answer has no `usage`: other turns of the agent have it.
+    Text(&'static str),
+}
+
+use FailureSign::{Meta, Text};
+
+/// The signs by `agentInfo.name` of the handshake, a line each. Seen with codex-acp 2.6, Copilot 1.0 and hermes 0.19:
+/// all three end such a turn with `end_turn`.
+#[rustfmt::skip]
+const SIGNS: &[(&str, FailureSign)] = &[
+    ("@agentclientprotocol/codex-acp", Meta { path: &["codex", "threadStatus", "type"], fails: "systemError", runs: "active" }),
+    ("Copilot", Text("Error: ")),
+    ("hermes-agent", Text("HTTP ")),
+];
+
+/// The signs of an agent.
+pub fn signs_of(agent: Option<&str>) -> Vec<FailureSign> {
+    let own = SIGNS.iter().filter(|(name, _)| Some(*name) == agent);
+    own.map(|(_, sign)| *sign).collect()
+}
+
+/// What an update reports by these signs, with its session.
+fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Failing)> {
+    let AgentEvent::Update {
+        session, update, ..
+    } = event
+    else {
+        return None;
+    };
+    let failing = signs.iter().find_map(|sign| match (sign, update) {
+        (Meta { path, fails, runs }, Update::Session(news)) => {
+            let said = at(news.get("_meta")?, path)?;
+            match said {
+                said if said == *fails => Some(Failing::Yes),
+                said if said == *runs => Some(Failing::No),
+                _ => None,
+            }
+        }
+        (Text(begin), Update::Message(piece)) if piece.voice == Voice::Answer => {
+            let begins = piece.content.text()?.decode().starts_with(begin);
+            begins.then_some(Failing::UnlessUsage)
+        }
+        _ => None,
+    })?;
+    Some((session.clone().into_owned(), failing))
+}
+
+impl Acp {
+    /// Adds what the last event reports of its turn, before it: the text of the event may be the reason.
+    pub(super) fn add_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
+        if self.failure_signs.is_empty() {
+            return;
+        }
+        let found = events
+            .last()
+            .and_then(|event| reported(&self.failure_signs, event));
+        if let Some((session, failing)) = found {
+            let before = events.len() - 1;
+            events.insert(before, AgentEvent::TurnFailing { session, failing });
+        }
+    }
+
+    /// The error that a text stands for which the agent wrote in the place of one.
+    pub(super) fn printed_error(&self, said: &str) -> Error {
+        let raw = to_raw(&json!({ "message": said }));
+        let e = RpcError {
+            code: 0,
+            message: said.into(),
+            data: None,
+            raw: &raw,
+        };
+        if auth::wants_sign_in(&e) {
+            let login = known::login(&self.launch.command, &self.launch.args);
+            return Error::auth_required(said, &self.info.auth_methods, login);
+        }
+        let kind = if is_network(&e) {
+            ErrorKind::Network
+        } else {
+            ErrorKind::Session
+        };
+        Error::new(kind, clip(said)).with("raw", said)
+    }
+}
+
+/// The text at a path of fields.
+fn at(object: &RawValue, path: &[&str]) -> Option<String> {
+    let Some((first, rest)) = path.split_first() else {
+        return text(Some(object)).map(std::borrow::Cow::into_owned);
+    };
+    at(Members::of(object).get(first)?, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_belong_to_their_agent() {
+        for (name, _) in SIGNS {
+            assert_eq!(signs_of(Some(name)).len(), 1, "{name}");
+        }
+        assert!(signs_of(Some("another")).is_empty());
+        assert!(signs_of(None).is_empty());
+    }
+
+    #[test]
+    fn printed_errors_have_kinds() {
+        let acp = Acp::default();
+        for (said, kind) in [
+            (
+                "unexpected status 529: Overloaded, url: http://127.0.0.1/v1",
+                ErrorKind::Session,
+            ),
+            (
+                "unexpected status 401 Unauthorized: no",
+                ErrorKind::AuthRequired,
+            ),
+            (
+                "stream disconnected: error sending request for url (http://x)",
+                ErrorKind::Network,
+            ),
+        ] {
+            let error = acp.printed_error(said);
+            assert_eq!(error.kind, kind, "{said}");
+            assert!(error.message.contains(said), "{error}");
+        }
+    }
+}
