@@ -187,7 +187,9 @@ impl Bridge {
         };
         let agent_session = session.restoring().map(|r| r.agent_session.clone());
         session.reset_options();
-        if session.log.identity().is_none() {
+        // The agent may have said something meanwhile that nobody asked for: that ends, and is kept.
+        session.end_unprompted(Some(error), outlet);
+        if session.log.identity().is_none() && session.log.seq() == 0 {
             // It was made for this session, and what the agent repeated belongs to none now.
             let _ = session.log.remove(false);
         }

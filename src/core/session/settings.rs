@@ -241,12 +241,10 @@ impl Session {
         Ok(())
     }
 
-    /// The session was not opened: its options and settings are those that are stored.
+    /// The session was not opened: its options and settings are those that are stored, or none where it never was open.
     pub fn reset_options(&mut self) {
-        if let Some(identity) = self.log.identity() {
-            self.options = identity.options.clone();
-            self.wanted = identity.wanted.clone();
-        }
+        let stored = self.log.identity().cloned().unwrap_or_default();
+        (self.options, self.wanted) = (stored.options, stored.wanted);
     }
 
     /// The agent has set again what it was asked for.
