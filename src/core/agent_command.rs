@@ -1,7 +1,7 @@
 //! The command line of a session's agent: how it is stored, and which program it is.
 
 use super::claude::CLAUDE;
-use super::launcher::{launcher, program, unwrapped};
+use super::launcher::{Launcher, launcher, program, unwrapped};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     if protocol == Protocol::Claude {
         return CLAUDE.to_owned();
     }
-    if let Some(package) = launcher(command, args).and_then(|launcher| launcher.package()) {
+    if let Some(package) = launcher(command, args).and_then(Launcher::package) {
         return without_version(package).to_owned();
     }
     let words: Vec<&str> = std::iter::once(command)

@@ -1,6 +1,7 @@
 //! Prompts of a run: from words, files and stdin, in any encoding, and with files attached.
 
 use crate::harness::run::{Outcome, Run};
+use crate::harness::steps::{end, say};
 use crate::harness::{World, calls};
 use serde_json::{Value, json};
 
@@ -8,7 +9,10 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0";
 
 /// An agent that takes this.
 fn agent(takes: &Value) -> Value {
-    json!({"initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"promptCapabilities": takes}}}]]})
+    json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"promptCapabilities": takes}}}]],
+        "session/prompt": [[say("seen"), end("end_turn")]],
+    })
 }
 
 /// The prompt that the agent got.

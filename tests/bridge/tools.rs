@@ -279,7 +279,7 @@ fn shapes() -> Vec<Shape> {
             &["input-available", "output-available"],
             "n",
             json!(1),
-            "so far",
+            "The agent ended its turn without reporting a result of this tool call",
             false,
         ),
         shape(

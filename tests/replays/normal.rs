@@ -164,10 +164,9 @@ fn tool(part: &Value) -> Value {
         facts.remove("rawInput");
     }
     let end = match part["state"].as_str().unwrap() {
-        "output-available" if settled => json!("open"),
-        "output-available" => json!("completed"),
         // Nobody but the turn ended it, or nobody told what became of it after the refusal.
-        "output-error" if settled => json!("open"),
+        "output-available" | "output-error" if settled => json!("open"),
+        "output-available" => json!("completed"),
         "output-denied" => json!("open"),
         "output-error" => json!("failed"),
         state => json!(state),

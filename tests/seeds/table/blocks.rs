@@ -114,10 +114,8 @@ fn with_text(chunks: &[Value]) -> Vec<Value> {
 fn other_kinds() -> Vec<Case> {
     let image = json!({ "type": "image", "mimeType": "image/png", "data": "QUJD" });
     let of = |kind: &str, content: &Value| json!({ "sessionUpdate": kind, "content": content });
-    let user = of(
-        "user_message_chunk",
-        &json!({ "type": "text", "text": "hi" }),
-    );
+    let hi = json!({ "type": "text", "text": "hi" });
+    let user = of("user_message_chunk", &hi);
     let usage = json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2 });
     let unheard_of = json!({ "sessionUpdate": "unheard_of", "n": 1 });
     let plan = |what: &str| {
@@ -215,14 +213,19 @@ fn other_kinds() -> Vec<Case> {
     ]
 }
 
+/// The end of a turn that gave the user nothing.
+fn empty_turn() -> [Value; 2] {
+    let words = "The agent ended its turn without any output.";
+    let facts = json!({ "acp": { "error": { "message": words } } });
+    [
+        json!({ "type": "message-metadata", "messageMetadata": facts }),
+        json!({ "type": "error", "errorText": words }),
+    ]
+}
+
 fn ends() -> Vec<Case> {
     let start = json!({ "type": "start", "messageId": "<msg>" });
     let open_tool = "The agent ended its turn without reporting a result of this tool call";
-    let nothing = "The agent ended its turn without any output.";
-    let empty = [
-        json!({ "type": "message-metadata", "messageMetadata": { "acp": { "error": { "message": nothing } } } }),
-        json!({ "type": "error", "errorText": nothing }),
-    ];
     let abort = json!({ "type": "abort", "reason": "cancelled" });
     let metadata = json!({ "type": "message-metadata" });
     let refused = json!({ "error": { "code": -32603, "message": "no model" } });
@@ -252,7 +255,7 @@ fn ends() -> Vec<Case> {
         )
         .but(
             &["empty-turn"],
-            [std::slice::from_ref(&start), &empty[..]].concat(),
+            [std::slice::from_ref(&start), &empty_turn()[..]].concat(),
         ),
         same(
             &["DA-T16"],

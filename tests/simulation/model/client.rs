@@ -25,7 +25,7 @@ enum Staged {
         seq: u64,
         json: Vec<u8>,
     },
-    Answer(Asked, Reply),
+    Answer(Reply),
 }
 
 /// A turn's chunks.
@@ -88,8 +88,8 @@ impl Client {
     pub fn hand_over(&mut self) {
         for staged in std::mem::take(&mut self.staged) {
             let (session, turn, seq, json) = match staged {
-                Staged::Answer(asked, reply) => {
-                    self.check_answer(&asked, &reply);
+                Staged::Answer(reply) => {
+                    self.check_answer(&reply);
                     continue;
                 }
                 Staged::Chunk {
@@ -163,13 +163,15 @@ impl Client {
         open.map(|(turn, _)| turn)
     }
 
-    fn check_answer(&mut self, asked: &Asked, reply: &Reply) {
+    fn check_answer(&mut self, reply: &Reply) {
         match reply {
             Reply::Turn(summary) if self.sees_all => {
                 let summary = serde_json::to_value(summary).unwrap();
                 let turn = summary["turnId"].as_str().unwrap().to_owned();
                 let again = self.again.contains(&turn);
-                let seen = self.turns.get(&(asked.session.clone(), turn));
+                // The default session has another id in each directory.
+                let session = summary["sessionId"].as_str().unwrap().to_owned();
+                let seen = self.turns.get(&(session, turn));
                 // One that was forgotten and run again may begin before the disk has its first end.
                 let seen = seen
                     .filter(|seen| !again || seen.chunks[0]["messageId"] == summary["messageId"]);
@@ -213,13 +215,16 @@ impl Outlet for Client {
                 if asked.what == "session/clear" || torn {
                     // Its numbers begin anew, or may.
                     self.hand_over();
-                    self.last.remove(&asked.session);
-                    self.given.remove(&asked.session);
-                    if torn {
-                        self.torn.insert(asked.session.clone());
+                    let ids: Vec<String> = self.last.keys().cloned().collect();
+                    for id in ids.into_iter().filter(|id| is_of(id, &asked.session)) {
+                        self.last.remove(&id);
+                        self.given.remove(&id);
+                        if torn {
+                            self.torn.insert(id);
+                        }
                     }
                 }
-                self.staged.push(Staged::Answer(asked, reply));
+                self.staged.push(Staged::Answer(reply));
             }
             Err(error) => {
                 assert!(
@@ -302,4 +307,10 @@ impl Outlet for Client {
     }
 
     fn notify(&mut self, _: Notice) {}
+}
+
+/// Whether a session with this id may be the one that a call names: the default session has an id for each directory.
+fn is_of(id: &str, named: &str) -> bool {
+    id.strip_prefix(named)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }

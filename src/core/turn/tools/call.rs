@@ -338,11 +338,11 @@ impl Call {
     /// The result for the turn's summary, as far as there is room; `None` while there is none.
     pub fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
         let ((mut result, beyond), is_error) = match self.stage {
-            Stage::Completed => {
-                let said = self.output_up_to(*room).filter(|said| !is_blank(said));
-                let settled = || (self.settled.unwrap_or_default().to_owned(), 0);
-                (said.unwrap_or_else(settled), false)
-            }
+            // What is known of a call without a result is no result of it.
+            Stage::Completed => match self.settled {
+                Some(note) => ((note.to_owned(), 0), false),
+                None => (self.output_up_to(*room).unwrap_or_default(), false),
+            },
             Stage::Failed => ((self.error_text(), 0), true),
             Stage::Denied => (("Permission refused".to_owned(), 0), true),
             Stage::New | Stage::Announced | Stage::Available | Stage::Preliminary => return None,
