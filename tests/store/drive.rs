@@ -331,7 +331,13 @@ impl World {
     /// The agent answers every prompt that is open.
     pub fn agent_ends_all(&mut self) {
         let mut lines = Vec::new();
-        for (_, (id, cancelled)) in std::mem::take(&mut self.open) {
+        for (session, (id, cancelled)) in std::mem::take(&mut self.open) {
+            let text = json!({ "type": "text", "text": "the end" });
+            let update = json!({ "sessionUpdate": "agent_message_chunk", "content": text });
+            lines.push(json!({
+                "method": "session/update",
+                "params": { "sessionId": session, "update": update },
+            }));
             let reason = if cancelled { "cancelled" } else { "end_turn" };
             lines.push(json!({ "id": id, "result": { "stopReason": reason } }));
         }
