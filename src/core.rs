@@ -38,6 +38,7 @@ pub mod retry;
 pub mod secret;
 pub mod session;
 pub mod session_id;
+pub mod shell_words;
 pub mod sessions;
 pub mod setting;
 pub mod silence;

@@ -8,9 +8,13 @@ mod derived;
 mod input;
 mod line;
 mod listed;
+mod members;
 mod names;
+mod options;
+mod patch;
 mod path;
 mod preset;
+mod read_only;
 mod rule;
 mod subject;
 #[cfg(test)]
@@ -278,16 +282,21 @@ impl Policy {
 
     /// What follows from what could be read.
     fn judge_read(&self, subject: &Subject, own: &[Rule]) -> Verdict {
-        let line = subject.command.as_deref().map(Line::of);
+        let line = subject.line();
         if let Some(rule) = self.strongest(own, |rule| rule.fits(subject, line.as_ref())) {
             let fits_whole = || {
                 let whole = Subject {
                     unread: false,
                     ..subject.clone()
                 };
+                let line = line.clone().map(|line| Line {
+                    unread: false,
+                    ..line
+                });
                 rule.fits(&whole, line.as_ref())
             };
-            let is_certain = !subject.unread || fits_whole();
+            let is_unread = subject.unread || line.as_ref().is_some_and(|line| line.unread);
+            let is_certain = !is_unread || fits_whole();
             let since = if is_certain { "" } else { PARTLY_READ };
             return Verdict {
                 effect: rule.effect,

@@ -4,6 +4,7 @@
 const LONGEST: usize = 100;
 
 /// The known word nearest to a misspelt one: in any case, with at most a third of its letters wrong.
+#[must_use]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
@@ -17,6 +18,13 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     let most = word.len().div_ceil(3);
     let near = near.filter(|((distance, _), _)| *distance <= most);
     near.min_by_key(|(far, _)| *far).map(|(_, known)| known)
+}
+
+/// The number of letters in which two words differ.
+#[must_use]
+pub fn distance_of(a: &str, b: &str) -> usize {
+    let [a, b] = [a, b].map(|word| word.chars().collect::<Vec<char>>());
+    distance(&a, &b)
 }
 
 /// The number of letters to insert, remove, replace or swap with their neighbours to make one word of the other.
@@ -51,10 +59,10 @@ mod tests {
             ("kitten", "sitting", 3),
             ("é", "e", 1),
             ("modle", "model", 1),
+            ("modle", "mode", 1),
             ("trunId", "turnId", 1),
         ] {
-            let [a, b] = [a, b].map(|word| word.chars().collect::<Vec<char>>());
-            assert_eq!(distance(&a, &b), want, "{a:?} {b:?}");
+            assert_eq!(distance_of(a, b), want, "{a:?} {b:?}");
         }
     }
 

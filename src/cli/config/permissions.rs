@@ -14,7 +14,9 @@ pub const KEYS: &[&str] = &[
     "rules",
 ];
 
-const RULE_KEYS: &[&str] = &["name", "effect", "kind", "tool", "title", "path", "command"];
+const RULE_KEYS: &[&str] = &[
+    "name", "effect", "without", "kind", "tool", "title", "path", "command",
+];
 
 pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), Fault> {
     table.not_both("default", "preset")?;
@@ -72,14 +74,17 @@ fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Res
     })?;
     let effect =
         effect.ok_or_else(|| table.wrong(at, "an effect is needed: allow, ask or deny"))?;
-    let conditions = &RULE_KEYS[2..];
-    conditions.iter().try_for_each(|key| table.not_empty(key))?;
+    let conditions = &RULE_KEYS[3..];
+    RULE_KEYS[2..]
+        .iter()
+        .try_for_each(|key| table.not_empty(key))?;
     let mut rule = Rule::new(label, effect);
     table.texts("kind", |kind| rule.kind(kind))?;
     table.texts("tool", |name| rule.tool(name, policy.names()))?;
     table.texts("title", |pattern| rule.title(pattern))?;
     table.texts("path", |pattern| rule.path(pattern, policy.home()))?;
     table.texts("command", |pattern| rule.command(pattern))?;
+    table.texts("without", |option| rule.without(option))?;
     if rule.is_empty() {
         let why = format!("a condition is needed: {}", conditions.join(", "));
         return Err(table.wrong(at, &why));

@@ -121,6 +121,10 @@ fn whatever_is_wrong_is_named_with_its_line() {
             "2: permissions.unanswered: there is no answer \"ask\"",
         ),
         (
+            "[permissions]\nallowed_tools = [\n\"Read\",\n\"Edit(~root/**)\"]",
+            "4: permissions.allowed_tools: \"~root/**\" fits no path: only ~ itself stands for a home directory; use \"/root/**\"",
+        ),
+        (
             "[permissions]\nallowed_tools = [\n\"Read\",\n\"Wriet\"]",
             "4: permissions.allowed_tools: there is no tool \"Wriet\": did you mean \"Write\"?",
         ),
@@ -179,6 +183,46 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
         (
             "effect = \"allow\"\ncommand = \"a | b\"",
             "4: permissions.rules[1].command: \"a | b\" is not one command",
+        ),
+        (
+            "effect = \"deny\"\ntool = \"Bash(rm:*)\"",
+            "4: permissions.rules[1].tool: \"Bash(rm:*)\" fits no tool: a name has no parentheses; use \"Bash\" with",
+        ),
+        (
+            "effect = \"deny\"\npath = [\"a\",\n\"//etc/**\"]",
+            "5: permissions.rules[1].path: \"//etc/**\" fits no path: paths have no empty parts and no .; use \"/etc/**\"",
+        ),
+        (
+            "effect = \"deny\"\npath = \"$HOME/.ssh/**\"",
+            "4: permissions.rules[1].path: \"$HOME/.ssh/**\" fits no path: variables are not expanded; use \"~/.ssh/**\"",
+        ),
+        (
+            "effect = \"deny\"\npath = \"file:///etc/**\"",
+            "4: permissions.rules[1].path: \"file:///etc/**\" fits no path: a pattern is a path, not a URL; use \"/etc/**\"",
+        ),
+        (
+            "effect = \"deny\"\npath = \"/etc/** \"",
+            "4: permissions.rules[1].path: \"/etc/** \" fits no path: it has spaces around it; use \"/etc/**\"",
+        ),
+        (
+            "effect = \"deny\"\ncommand = \"rm :*\"",
+            "4: permissions.rules[1].command: \"rm :*\" fits no command: `:*` stands behind the last word, without a space; use \"rm:*\"",
+        ),
+        (
+            "effect = \"deny\"\ncommand = \"<read-only>\"",
+            "4: permissions.rules[1].command: \"<read-only>\" is for rules that allow",
+        ),
+        (
+            "effect = \"allow\"\ncommand = \"git *\"\nwithout = \"output\"",
+            "5: permissions.rules[1].without: \"output\" is not the name of an option",
+        ),
+        (
+            "effect = \"deny\"\ncommand = \"git *\"\nwithout = \"--output\"",
+            "5: permissions.rules[1].without: options are forbidden in rules that allow commands",
+        ),
+        (
+            "effect = \"allow\"\nwithout = []",
+            "4: permissions.rules[1].without: the list is empty",
         ),
         (
             "effect = \"allow\"\npaths = \"a\"",

@@ -1,6 +1,6 @@
 //! Patterns of commands, and what they see of a line.
 
-use super::line::Line;
+use super::line::{Candidate, Line, pattern};
 use super::wild::wild;
 
 /// A pattern of commands: `git status`, `git *`, `npm run test:*`.
@@ -10,19 +10,8 @@ pub struct CommandPattern {
     forms: Vec<String>,
 }
 
-/// Programs and words that run what stands behind them.
-const LAUNCHERS: &[&str] = &[
-    "!", "bash", "builtin", "busybox", "command", "coproc", "dash", "do", "doas", "elif", "else",
-    "env", "eval", "exec", "find", "fish", "function", "if", "ionice", "ksh", "nice", "nohup",
-    "parallel", "setsid", "sh", "stdbuf", "su", "sudo", "then", "time", "timeout", "trap", "until",
-    "watch", "while", "xargs", "zsh", "{",
-];
-
-/// How many words behind a launcher are taken for the beginning of a command.
-const BEGINNINGS: usize = 64;
-
-/// How deep lines are looked for in words.
-const DEEP: usize = 4;
+/// The longest pattern, in bytes.
+const LONGEST: usize = 4096;
 
 impl CommandPattern {
     /// Reads a pattern.
@@ -30,8 +19,9 @@ impl CommandPattern {
     /// # Errors
     /// It is not one command: it could never fit.
     pub fn new(text: &str) -> Result<Self, String> {
-        let line = Line::of(text);
-        if line.plain && line.commands.is_empty() {
+        let said = text;
+        let line = pattern(text);
+        if line.simple && line.commands.is_empty() {
             return Err(format!("{text:?} names no command: * is every command"));
         }
         let [words] = line.commands.as_slice() else {
@@ -40,12 +30,13 @@ impl CommandPattern {
                  itself"
             ));
         };
-        if !line.plain {
+        if !line.simple {
             return Err(format!(
                 "{text:?} has a substitution, a redirection or an open quote: a pattern is words and *"
             ));
         }
         let text = words.join(" ");
+        check_form(said, &text)?;
         let forms = match (text.strip_suffix(":*"), text.strip_suffix(" *")) {
             (Some(start), _) => vec![start.to_owned(), format!("{start} *"), format!("{start}:*")],
             (None, Some(start)) => vec![start.to_owned(), format!("{start} *")],
@@ -54,98 +45,68 @@ impl CommandPattern {
         Ok(Self { forms })
     }
 
+    /// Whether the pattern names a command, given as its words joined by spaces.
     fn fits(&self, command: &str) -> bool {
         self.forms.iter().any(|form| wild(form, command))
     }
+
+    /// Whether a command that may begin in the text is one of these.
+    fn is_in(&self, candidate: &Candidate) -> bool {
+        let Candidate { text, starts } = candidate;
+        let is_form_in = |form: &String| {
+            let Some((beginning, _)) = form.split_once('*') else {
+                let start = text.len().checked_sub(form.len());
+                let may_start = |at: usize| starts.binary_search(&at).is_ok();
+                return text.ends_with(form.as_str()) && start.is_some_and(may_start);
+            };
+            // What fits from a later place fits from the first with this beginning, too: the star takes the rest.
+            let mut commands = starts.iter().map(|start| &text[*start..]);
+            let first = commands.find(|command| command.starts_with(beginning));
+            first.is_some_and(|command| wild(form, command))
+        };
+        self.forms.iter().any(is_form_in)
+    }
 }
 
-/// Whether the line is nothing but commands that these patterns name, as they stand there.
-#[must_use]
-pub fn covers(patterns: &[CommandPattern], line: &Line) -> bool {
-    let named = |words: &Vec<String>| {
-        // `'git x/y'` is one word, and another program.
-        let is_split = words.first().is_some_and(|program| program.contains(' '));
-        let command = words.join(" ");
-        !is_split && patterns.iter().any(|pattern| pattern.fits(&command))
+/// Refuses a pattern that fits no command, with the form that was meant; `text` is its words.
+fn check_form(said: &str, text: &str) -> Result<(), String> {
+    if said.len() > LONGEST {
+        let length = said.len();
+        return Err(format!(
+            "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
+        ));
+    }
+    let start = text.strip_suffix(":*").unwrap_or(text);
+    let form = if start.is_empty() {
+        "*".to_owned()
+    } else if start.ends_with(' ') {
+        format!("{}:*", start.trim_end())
+    } else if start.contains(":* ") {
+        start.replace(":* ", " * ")
+    } else if start.ends_with(":*") {
+        format!("{}:*", start.trim_end_matches(":*"))
+    } else {
+        return Ok(());
     };
-    line.plain && !line.commands.is_empty() && line.commands.iter().all(named)
+    Err(format!(
+        "{said:?} fits no command: `:*` stands behind the last word, without a space; use {form:?}"
+    ))
 }
 
-/// Whether a command anywhere in the line is one that these patterns name, however it is dressed.
+/// Whether one of these patterns names a command, as it stands there.
+#[must_use]
+pub fn names(patterns: &[CommandPattern], words: &[String]) -> bool {
+    // `'git x/y'` is one word, and another program.
+    let is_split = words.first().is_some_and(|program| program.contains(' '));
+    let command = words.join(" ");
+    !is_split && patterns.iter().any(|pattern| pattern.fits(&command))
+}
+
+/// Whether a command that the line may run, in any reading, is one that these patterns name.
 #[must_use]
 pub fn touches(patterns: &[CommandPattern], line: &Line) -> bool {
-    let mut hit = |command: &str| patterns.iter().any(|pattern| pattern.fits(command));
-    line.commands
-        .iter()
-        .any(|words| reaches(words, DEEP, &mut hit))
-}
-
-/// Whether it is true of one of the commands that these words may run.
-fn reaches(words: &[String], deep: usize, hit: &mut dyn FnMut(&str) -> bool) -> bool {
-    if hit(&words.join(" ")) {
-        return true;
-    }
-    let is_value = |word: &String| {
-        let name = word.split_once('=').map(|(name, _)| name);
-        name.is_some_and(|name| {
-            !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"_+[]".contains(&b))
-        })
-    };
-    let mut words = words;
-    while let [first, rest @ ..] = words {
-        words = match rest {
-            rest if is_value(first) => rest,
-            [_, rest @ ..] if is_redirection(first) => rest,
-            _ => break,
-        };
-    }
-    let Some(first) = words.first() else {
-        return false;
-    };
-    let program = base(first);
-    if hit(&named(program, &words[1..])) {
-        return true;
-    }
-    // `{rm,-rf,x}` is `rm -rf x`.
-    if first.starts_with('{')
-        && first.contains(',')
-        && hit(first.replace(['{', '}', ','], " ").trim())
-    {
-        return true;
-    }
-    if !LAUNCHERS.contains(&program) {
-        return false;
-    }
-    let mut beginnings = (1..words.len()).take(BEGINNINGS);
-    if beginnings.any(|at| hit(&named(base(&words[at]), &words[at + 1..]))) {
-        return true;
-    }
-    let is_line =
-        |word: &&String| word.contains(|c: char| c.is_whitespace() || ";&|(`<>".contains(c));
-    let lines = words[1..].iter().filter(is_line);
-    deep > 0
-        && lines
-            .flat_map(|word| Line::of(word).commands)
-            .any(|words| reaches(&words, deep - 1, hit))
-}
-
-/// Whether a word is the sign of a redirection, behind which its file stands.
-fn is_redirection(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| "<>|&".contains(c))
-}
-
-/// The name of a program without its path.
-fn base(program: &str) -> &str {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    if name.is_empty() { program } else { name }
-}
-
-fn named(program: &str, arguments: &[String]) -> String {
-    let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
-    words.collect::<Vec<_>>().join(" ")
+    let mut candidates = line.candidates.iter();
+    candidates.any(|candidate| patterns.iter().any(|pattern| pattern.is_in(candidate)))
 }
 
 #[cfg(test)]
@@ -155,6 +116,11 @@ mod tests {
     fn patterns(texts: &[&str]) -> Vec<CommandPattern> {
         let patterns = texts.iter().map(|text| CommandPattern::new(text));
         patterns.collect::<Result<_, _>>().unwrap()
+    }
+
+    fn covers(patterns: &[CommandPattern], line: &Line) -> bool {
+        let named = |words: &Vec<String>| names(patterns, words);
+        line.plain && !line.commands.is_empty() && line.commands.iter().all(named)
     }
 
     #[test]
@@ -203,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn pattern_that_fits_no_command_is_refused_with_the_form_that_was_meant() {
+        for (pattern, form) in [
+            ("rm :*", "rm:*"),
+            ("git:* push", "git * push"),
+            ("git:*:*", "git:*"),
+            (":*", "*"),
+        ] {
+            let error = CommandPattern::new(pattern).unwrap_err();
+            assert!(error.ends_with(&format!("; use {form:?}")), "{error}");
+            CommandPattern::new(form).unwrap();
+        }
+        let error = CommandPattern::new(&"a*".repeat(LONGEST)).unwrap_err();
+        assert!(error.ends_with("use several patterns"), "{error}");
+    }
+
+    #[test]
     fn allowing_looks_at_every_command_and_through_nothing() {
         let patterns = patterns(&["git *", "cargo test:*"]);
         for (line, want) in [
@@ -227,6 +209,11 @@ mod tests {
             ("git log >&1/../x", false),
             ("'git x/../y'", false),
             ("git\rx/../y", false),
+            // Shells differ in these.
+            ("git status &>/dev/null touch x", false),
+            ("git log a}\necho x", false),
+            ("git log $HOME", false),
+            ("git status\r\ngit log", false),
             ("git \"log", false),
             ("git log\\", false),
             ("X=1 git log", false),
@@ -304,6 +291,67 @@ mod tests {
             "echo 'rm x' | sh",
         ] {
             assert!(!touches(&patterns, &Line::of(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn denying_looks_at_each_way_in_which_shells_read_a_line() {
+        let patterns = patterns(&["rm *", "git push *"]);
+        for line in [
+            "ls &>/dev/null rm x",
+            "ls &>/dev/null /bin/rm x",
+            "git >x push",
+            "rm >y x",
+            "env '-Srm x'",
+            "env -vS'rm x'",
+            "env --split-string='rm x'",
+            r"env '-Srm\_x'",
+            "env -i '--split-string=A=1 rm x'",
+            r"echo `ls \`rm x\``",
+            r#"echo "`echo \"$(rm x)\"`""#,
+            r"echo `echo \`echo \\\`rm x\\\`\``",
+            "echo $(case a in a) rm x;; esac)",
+            "echo \"$(case a in a) rm x;; esac)\"",
+            "echo \"$(case a in (a) rm x;; esac)\"",
+            "A[$i]=1 rm x",
+            "A[1 + 2]=1 rm x",
+            "A[$(ls)]+=1 rm x",
+            "{fd}>o rm x",
+            "exec {fd}>o; rm x",
+            "cat <<E\nit's $(rm x)\nE",
+            "((a<<2))\necho \"\n2\n\"; rm x",
+            "echo ${x:-$(rm x)}",
+            "echo \"${x#'\"'}\"; rm x",
+            "echo \"${x:-'}\"; rm x # '",
+            "echo ${ rm x;}",
+            r"$'\x72m' x",
+            "$\"rm\" x",
+            "ls # it's\nrm x",
+            "for f (a b) rm x",
+            "repeat 3 rm x",
+            "noglob rm x",
+            "- rm x",
+            "=rm x",
+            "ls *(e:'rm x':)",
+            "alias a='rm x'; a",
+            "test 'a[$(rm x)]' -eq 1",
+            "[ 'a[$(rm x)]' -eq 1 ]",
+            "printf -v 'a[`rm x`]' b",
+            "ls &!rm x",
+            "ls; {rm x; }",
+            "ls; >&-rm x",
+            "ls; {sudo rm x; }",
+            "fish -c 'rm x'",
+            "pwsh -c 'rm x'",
+            "su --command='rm x'",
+            "echo \"a; rm x",
+            "cat <<E\n`rm x`\nE",
+        ] {
+            assert!(touches(&patterns, &Line::of(line)), "{line}");
+        }
+        for words in ["A=1 ", "a "] {
+            let line = format!("env {} rm x", words.repeat(10_000));
+            assert!(touches(&patterns, &Line::of(&line)));
         }
     }
 }

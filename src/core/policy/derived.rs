@@ -5,7 +5,8 @@
 //! the tool's arguments as JSON. Prose can be cut, and a model may have written it: it is a reason to refuse or to ask.
 //! It is a reason to allow only where two sources agree, or where the arguments are there as JSON.
 
-use super::input::Found;
+use super::input::{Found, Part};
+use super::members::Group;
 use super::names;
 use crate::proto::json::{Members, prefix, raw_object, text};
 use serde_json::value::RawValue;
@@ -97,10 +98,10 @@ impl Derived {
         let mut derived = Self {
             kind: of_form.or_else(of_quotes),
             name: form.as_ref().and_then(|form| form.name.map(str::to_owned)),
-            arguments: arguments(&texts),
             ..Self::default()
         };
         let kind = declared.or(derived.kind);
+        derived.arguments = arguments(&texts, Group::of(kind.unwrap_or_default()));
         let argument = form.filter(|form| form.kind.is_some());
         let argument = argument.map_or("", |form| form.argument);
         let is_cut = is_cut(argument);
@@ -113,7 +114,8 @@ impl Derived {
         };
         let is_repeated = !argument.is_empty() && quotes.iter().any(covers);
         let is_trusted = declared.is_some() && !is_cut;
-        derived.whole = derived.arguments.is_some() || is_repeated || is_trusted;
+        let arguments = derived.arguments.as_ref();
+        derived.whole = arguments.map_or(is_repeated || is_trusted, |found| found.whole);
         derived.cut = is_cut && !derived.whole;
         derived.says = !argument.is_empty()
             || quotes.iter().any(|quote| quote.kind.is_some())
@@ -232,15 +234,15 @@ fn is_object(text: &str) -> bool {
 }
 
 /// The facts of texts that are a tool's arguments as JSON.
-fn arguments(texts: &[String]) -> Option<Found> {
+fn arguments(texts: &[String], group: Group) -> Option<Found> {
     let objects = texts.iter().map(|text| text.trim());
     let objects = objects.filter(|text| text.starts_with('{'));
     let raw: Vec<&RawValue> = objects
         .filter_map(|text| serde_json::from_str(text).ok())
         .collect();
-    let found = Found::of(raw);
-    let is_any = !found.commands.is_empty() || !found.paths.is_empty();
-    (found.whole && is_any).then_some(found)
+    let found = Found::of(group, raw.into_iter().map(|raw| (Part::Input, raw)));
+    let is_any = !found.commands.is_empty() || !found.paths.is_empty() || !found.strings.is_empty();
+    is_any.then_some(found)
 }
 
 /// What stands in backticks in a text.

@@ -1,24 +1,68 @@
 //! What a tool call's input tells: the paths in it, and the command line.
 //!
-//! Agents name the same thing in many ways. The input is walked through, and nothing else of it is kept.
+//! Agents name the same thing in many ways. The input is walked through once, and only strings of it are kept, by the
+//! roles of their members. What is too large or too deep is not walked at all: it is unread.
 
+mod walk;
+
+use super::members::{EDITOR_WORDS, Group, Role};
+use super::patch::{codex_files, diff_files};
+use super::path::uri_path;
+use crate::core::shell_words::join;
 use crate::proto::json::without_halves;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use std::fmt;
+use walk::Place;
+use walk::Place::Member;
+
+/// The largest input that is read, in bytes.
+pub const LARGEST: usize = 1 << 20;
+
+/// The largest content that is read, in bytes: it has the whole text of files.
+const LARGEST_CONTENT: usize = 16 << 20;
+
+/// How deep an input may be nested.
+const DEEPEST: usize = 64;
+
+/// The most strings that are kept of a call.
+const MOST: usize = 4096;
+
+/// How many strings of a list are looked at as one command, too.
+const MOST_WORDS: usize = 256;
+
+/// How many commands of an object may have the words beside them.
+const MOST_PROGRAMS: usize = 16;
+
+/// Shells with the grammar that lines are read by.
+const SHELLS: &[&str] = &["bash", "dash", "sh"];
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact of the input"
+)]
 pub struct Found {
     pub paths: Vec<String>,
     /// Where it says that it works: paths, too, and what others may be relative to.
     pub directories: Vec<String>,
     /// The command, as one line or as a program and its arguments.
     pub commands: Vec<Words>,
+    /// Strings that may name a path or a command: reasons to refuse only.
+    pub strings: Vec<String>,
     /// Whether all of it was understood.
     pub whole: bool,
     /// Whether it was not even read to its end: there may be anything.
     pub unread: bool,
+    /// Whether it has what only a change of a file has.
+    pub edits: bool,
+    /// Whether it has a program or a script beside its command.
+    pub runs: bool,
+    /// Words behind a command, until the end of the object that they stand in.
+    pub arguments: Vec<String>,
+    /// Programs and scripts of the object that is read.
+    pub programs: Vec<String>,
+    /// Whether it has a path that is not a part of a command.
+    pub has_path: bool,
 }
 
 /// A command, as it is written.
@@ -28,264 +72,316 @@ pub enum Words {
     Arguments(Vec<String>),
 }
 
-/// How a line of a patch begins that names a file.
-const HEADS: [&str; 4] = [
-    "*** Add File: ",
-    "*** Update File: ",
-    "*** Delete File: ",
-    "*** Move to: ",
-];
-
-/// What stands under a key.
+/// Which part of a call a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum About {
-    Path,
-    Directory,
-    Command,
-    /// One word of a command.
-    Argument,
-    /// Changes of files by their paths, as Codex has them.
-    Changes,
-    Else,
+pub enum Part {
+    /// The arguments of the tool.
+    Input,
+    /// The places in files that the call is about.
+    Locations,
+    /// What the call shows: diffs name files.
+    Content,
 }
 
-impl About {
-    fn of(key: &str, deep: usize) -> Self {
-        let plain = key.replace(['_', '-'], "").to_ascii_lowercase();
-        match plain.as_str() {
-            "abspath" | "absolutepath" | "destination" | "directory" | "dir" | "dirpath"
-            | "file" | "filename" | "filepath" | "filepaths" | "files" | "folder" | "glob"
-            | "include" | "movepath" | "newpath" | "notebookpath" | "oldpath" | "path"
-            | "paths" | "relativepath" | "source" | "targetfile" => Self::Path,
-            "cwd" | "workdir" | "workingdirectory" => Self::Directory,
-            "command" | "cmd" if deep == 1 => Self::Command,
-            "changes" if deep == 1 => Self::Changes,
-            _ => Self::Else,
+impl Part {
+    fn largest(self) -> usize {
+        match self {
+            Self::Input | Self::Locations => LARGEST,
+            Self::Content => LARGEST_CONTENT,
         }
     }
 }
 
 impl Found {
-    /// Walks through what is known of a call.
+    /// Walks through what is known of a call of this group of tools.
     #[must_use]
-    pub fn of<'a>(raw: impl IntoIterator<Item = &'a RawValue>) -> Self {
+    pub fn of<'a>(group: Group, raws: impl IntoIterator<Item = (Part, &'a RawValue)>) -> Self {
         let mut found = Self {
             whole: true,
             ..Self::default()
         };
-        for raw in raw {
+        for (part, raw) in raws {
+            if raw.get().len() > part.largest() {
+                found.give_up();
+                continue;
+            }
             // No reader agrees with another on what half a character is.
             let said = without_halves(raw.get());
             found.whole &= said == raw.get();
-            let mut json = serde_json::Deserializer::from_str(&said);
-            let walk = Walk {
-                found: &mut found,
-                about: About::Else,
-                deep: 0,
+            let place = match part {
+                Part::Input => Member(Role::Wrapper),
+                Part::Locations | Part::Content => Place::Shown,
             };
-            let walked = walk.deserialize(&mut json);
-            found.unread |= walked.is_err();
-            found.whole &= walked.is_ok();
+            if !found.walk(&said, place, group, 0) {
+                found.give_up();
+            }
         }
+        // What a command does with a path beside it is not known.
+        found.whole &= found.commands.is_empty() || !found.has_path;
+        found.keep_unquoted();
         found
     }
 
-    fn text(&mut self, about: About, text: &str) {
+    /// Walks through a JSON text; false where it is none, or too deep.
+    fn walk(&mut self, json: &str, place: Place, group: Group, deep: usize) -> bool {
+        walk::read(self, json, place, group, deep)
+    }
+
+    fn give_up(&mut self) {
+        (self.unread, self.whole) = (true, false);
+    }
+
+    /// Keeps one string more, as long as there are not too many.
+    fn keep(&mut self, text: &str, list: fn(&mut Self) -> &mut Vec<String>) {
+        let count = self.paths.len() + self.directories.len() + self.strings.len();
+        if count + self.arguments.len() >= MOST {
+            self.give_up();
+        } else if !text.trim().is_empty() {
+            list(self).push(text.to_owned());
+        }
+    }
+
+    fn keep_path(&mut self, text: &str) {
+        self.keep(text, |found| &mut found.paths);
+    }
+
+    /// Keeps one word behind a command, a blank one too.
+    fn keep_argument(&mut self, text: &str) {
+        if self.arguments.len() >= MOST {
+            self.give_up();
+        } else {
+            self.arguments.push(text.to_owned());
+        }
+    }
+
+    /// Takes a string that may name anything.
+    fn keep_string(&mut self, text: &str) {
+        self.keep(text, |found| &mut found.strings);
+    }
+
+    fn not_understood(&mut self, text: &str) {
+        self.whole &= text.trim().is_empty();
+        self.keep_string(text);
+    }
+
+    fn text(&mut self, role: Role, group: Group, text: &str, deep: usize) {
         // As the input of its own tool, or in a here-document of a command.
-        self.patch(text);
-        match about {
-            About::Path if !text.is_empty() => self.paths.push(text.to_owned()),
-            About::Directory if !text.is_empty() => self.directories.push(text.to_owned()),
-            About::Command => self.commands.push(Words::Line(text.to_owned())),
-            About::Argument => {
-                if let Some(Words::Arguments(words)) = self.commands.last_mut() {
-                    words.push(text.to_owned());
+        for file in codex_files(text) {
+            self.keep_path(file);
+        }
+        let may_wrap = !matches!(
+            role,
+            Role::Text | Role::Tree | Role::Edited | Role::Arguments | Role::Wrapper
+        );
+        if may_wrap && self.nested(Role::Unknown, group, text, deep) {
+            self.whole = false;
+        }
+        match role {
+            Role::Path => self.path(group, text),
+            Role::Uri => {
+                let is_elsewhere = text.contains("://") || text.starts_with("data:");
+                if uri_path(text).is_some() || !is_elsewhere {
+                    self.path(group, text);
                 }
             }
-            About::Path | About::Directory | About::Changes | About::Else => {}
+            Role::Label => {
+                let is_label = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+                if text.bytes().all(is_label) {
+                    self.keep_path(text);
+                } else {
+                    self.path(group, text);
+                }
+            }
+            Role::Directory => self.keep(text, |found| &mut found.directories),
+            Role::Command => {
+                let edits = matches!(group, Group::Read | Group::Edit | Group::Other);
+                if !(edits && EDITOR_WORDS.contains(&text)) {
+                    self.keep_strings_of_diff(text);
+                    self.keep_command(Words::Line(text.to_owned()));
+                }
+            }
+            Role::Script => {
+                self.runs = true;
+                self.keep(text, |found| &mut found.programs);
+                self.not_understood(text);
+            }
+            Role::Shell => {
+                let name = text.rsplit('/').next().unwrap_or_default();
+                let place = text.strip_suffix(name).unwrap_or_default();
+                let is_system = matches!(place, "" | "/bin/" | "/usr/bin/");
+                if !(is_system && SHELLS.contains(&name)) {
+                    self.not_understood(text);
+                }
+            }
+            Role::Arguments | Role::Wrapper | Role::Unknown => self.odd(role, group, text, deep),
+            Role::Patch => {
+                self.edits |= !text.is_empty();
+                let files = diff_files(text);
+                let starts = |line: &str| line.starts_with(['+', '-', '@', '<', '*']);
+                let is_patch = !files.is_empty() || text.lines().any(starts);
+                for file in files {
+                    self.keep_path(file);
+                }
+                if !is_patch || group == Group::Execute {
+                    self.not_understood(text);
+                }
+            }
+            Role::Edited => self.edits = true,
+            Role::Pattern => {
+                let is_outside = text.starts_with(['/', '~']) || text.split('/').any(|p| p == "..");
+                self.whole &= !is_outside;
+                self.keep_string(text);
+            }
+            Role::Parsed => self.keep_string(text),
+            Role::Changes => self.not_understood(text),
+            Role::Text | Role::Tree => {}
         }
     }
 
-    /// The files that a patch in Codex's form names.
-    fn patch(&mut self, text: &str) {
-        if !text.contains("*** Begin Patch") {
+    /// Takes the path of a member.
+    fn path(&mut self, group: Group, text: &str) {
+        self.has_path |= !text.is_empty();
+        self.keep_path(text);
+        if group == Group::Execute {
+            self.not_understood(text);
+        }
+    }
+
+    /// Reads a string that is JSON text; false where it is none.
+    fn nested(&mut self, role: Role, group: Group, text: &str, deep: usize) -> bool {
+        if !text.trim_start().starts_with(['{', '[']) || deep >= DEEPEST {
+            return false;
+        }
+        let arguments = std::mem::take(&mut self.arguments);
+        let programs = std::mem::take(&mut self.programs);
+        let is_json = self.walk(text, Member(role), group, deep + 1);
+        self.arguments.splice(..0, arguments);
+        self.programs.splice(..0, programs);
+        is_json
+    }
+
+    /// Takes a string where an object or a list is usual, or under a name that is not known.
+    fn odd(&mut self, role: Role, group: Group, text: &str, deep: usize) {
+        let is_known = matches!(role, Role::Arguments | Role::Wrapper);
+        if is_known && self.nested(role, group, text, deep) {
             return;
         }
-        for line in text.lines() {
-            let named = |head: &&str| line.trim_start().strip_prefix(*head);
-            let path = HEADS.iter().find_map(named);
-            self.paths
-                .extend(path.map(|path| path.trim_end().to_owned()));
+        let files = diff_files(text);
+        let is_patch = !files.is_empty() || !codex_files(text).is_empty();
+        for file in files {
+            self.keep_path(file);
+        }
+        self.edits |= is_patch && group != Group::Execute;
+        match role {
+            Role::Wrapper if is_patch && group == Group::Edit => {}
+            Role::Arguments => {
+                self.keep_argument(text);
+                // Nobody knows where it is split.
+                self.whole &= text.is_empty() || is_plain(text);
+            }
+            _ => self.not_understood(text),
         }
     }
-}
 
-struct Walk<'f> {
-    found: &'f mut Found,
-    about: About,
-    deep: usize,
-}
-
-impl Walk<'_> {
-    /// What is no text is no word of a command.
-    fn no_text(self) {
-        self.found.whole &= self.about != About::Argument;
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.found.text(self.about, text);
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.no_text();
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        self.no_text();
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        self.no_text();
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        self.no_text();
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        self.no_text();
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let about = if self.about == About::Command {
-            self.found.commands.push(Words::Arguments(Vec::new()));
-            About::Argument
+    fn keep_command(&mut self, command: Words) {
+        if self.commands.len() >= MOST {
+            self.give_up();
         } else {
-            self.about
-        };
-        loop {
-            let walk = Walk {
-                found: &mut *self.found,
-                about,
-                deep: self.deep + 1,
-            };
-            if list.next_element_seed(walk)?.is_none() {
-                return Ok(());
+            self.commands.push(command);
+        }
+    }
+
+    fn keep_strings_of_diff(&mut self, text: &str) {
+        for file in diff_files(text) {
+            self.keep_string(file);
+        }
+    }
+
+    /// Puts the words beside a command behind it, at the end of the object in which both stand; `at` is where its
+    /// commands begin.
+    fn join_arguments(&mut self, at: usize) {
+        let arguments = std::mem::take(&mut self.arguments);
+        let programs = std::mem::take(&mut self.programs);
+        if arguments.is_empty() {
+            return;
+        }
+        if programs.len().max(self.commands.len() - at) > MOST_PROGRAMS {
+            self.give_up();
+            return;
+        }
+        for program in programs {
+            self.keep_string(&format!("{program} {}", joined(&arguments)));
+        }
+        match &mut self.commands[at..] {
+            [Words::Line(program)] if is_plain(program) => {
+                let mut words = vec![std::mem::take(program)];
+                words.extend(arguments);
+                self.commands[at] = Words::Arguments(words);
+            }
+            [] => {
+                self.whole = false;
+                self.keep_joined(&arguments[..arguments.len().min(MOST_WORDS)]);
+                for argument in &arguments {
+                    self.keep_string(argument);
+                }
+            }
+            commands => {
+                self.whole = false;
+                let said = commands.iter().map(Words::line).collect::<Vec<_>>();
+                let more = joined(&arguments);
+                for argument in &arguments {
+                    self.keep_string(argument);
+                }
+                for line in said {
+                    self.keep_string(&format!("{line} {more}"));
+                    self.keep_string(&format!("{line} {}", arguments.join(" ")));
+                }
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            let about = if self.about == About::Changes {
-                self.found.text(About::Path, &key);
-                About::Else
-            } else {
-                About::of(&key, self.deep + 1)
-            };
-            map.next_value_seed(Walk {
-                found: &mut *self.found,
-                about,
-                deep: self.deep + 1,
-            })?;
+    /// Takes the words of a command as they would be without quotes, where they look like a line: some tools give them
+    /// to a shell so.
+    fn keep_unquoted(&mut self) {
+        let is_sign = |word: &String| matches!(word.as_str(), "&&" | "||" | ";" | "|" | "&");
+        let lines = self.commands.iter().filter_map(|words| match words {
+            Words::Arguments(words) => {
+                let is_line = words.first().is_some_and(|word| word.contains(' '));
+                (is_line || words.iter().any(is_sign)).then(|| words.join(" "))
+            }
+            Words::Line(_) => None,
+        });
+        for line in lines.collect::<Vec<_>>() {
+            self.keep_string(&line);
         }
-        Ok(())
     }
+
+    /// Takes the strings of a list as one command.
+    fn keep_joined(&mut self, words: &[String]) {
+        if words.len() > 1 {
+            self.keep_string(&joined(words));
+        }
+    }
+}
+
+impl Words {
+    fn line(&self) -> String {
+        match self {
+            Self::Line(line) => line.clone(),
+            Self::Arguments(words) => joined(words),
+        }
+    }
+}
+
+fn joined(words: &[String]) -> String {
+    join(words.iter().map(String::as_str))
+}
+
+/// Whether a text is one word to every shell, and means nothing but itself.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:".contains(c);
+    !text.is_empty() && text.chars().all(is_plain)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(json: &str) -> Found {
-        Found::of([serde_json::from_str::<&RawValue>(json).unwrap()])
-    }
-
-    #[test]
-    fn paths_are_found_by_their_usual_names() {
-        for (json, paths) in [
-            ("null", vec![]),
-            ("7", vec![]),
-            (r#"{"file_path":"a","content":"b"}"#, vec!["a"]),
-            (r#"{"filePath":"a","oldString":"b"}"#, vec!["a"]),
-            (r#"{"filepath":"a","diff":"--- b"}"#, vec!["a"]),
-            (r#"{"abs_path":"a","notebook_path":"b"}"#, vec!["a", "b"]),
-            (r#"{"paths":["a","b"],"path":""}"#, vec!["a", "b"]),
-            (r#"{"source":"a","destination":"b"}"#, vec!["a", "b"]),
-            (
-                r#"{"files":[{"path":"a","line":1},{"path":"b"}]}"#,
-                vec!["a", "b"],
-            ),
-            (
-                r#"{"changes":{"a":{"type":"update","move_path":"b"},"c":{}}}"#,
-                vec!["a", "b", "c"],
-            ),
-            (
-                r#"[{"type":"diff","path":"a"},{"type":"content","content":{"text":"b"}}]"#,
-                vec!["a"],
-            ),
-            (r#"{"file_path":"a","file_path":"b"}"#, vec!["a", "b"]),
-            (
-                r#"{"patchText":"*** Begin Patch\n*** Update File: a b\n*** Move to: c\n+x\n*** End Patch"}"#,
-                vec!["a b", "c"],
-            ),
-        ] {
-            let found = found(json);
-            assert_eq!(found.paths, paths, "{json}");
-            assert!(found.whole && found.commands.is_empty(), "{json}");
-        }
-        assert_eq!(found(r#"{"cwd":"a","path":"b"}"#).directories, ["a"]);
-    }
-
-    #[test]
-    fn commands_are_lines_or_lists() {
-        let line = |text: &str| Words::Line(text.into());
-        let list = |words: &[&str]| Words::Arguments(words.iter().map(|w| (*w).into()).collect());
-        for (json, commands) in [
-            (r#"{"command":"ls -l"}"#, vec![line("ls -l")]),
-            (r#"{"cmd":"ls"}"#, vec![line("ls")]),
-            (
-                r#"{"command":["bash","-lc","ls"]}"#,
-                vec![list(&["bash", "-lc", "ls"])],
-            ),
-            (
-                r#"{"command":"ls","cmd":["rm","x"]}"#,
-                vec![line("ls"), list(&["rm", "x"])],
-            ),
-            (r#"{"parsed":[{"cmd":"ls"}]}"#, vec![]),
-        ] {
-            assert_eq!(found(json).commands, commands, "{json}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_understood_is_told() {
-        assert!(!found(r#"{"command":["kill",9]}"#).whole);
-        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        assert!(!found(&deep).whole);
-        let half = found(r#"{"path":"\ud800","x":"\ud800","command":"rm x"}"#);
-        assert!(!half.whole && !half.unread && half.commands.len() == 1);
-    }
-}
+mod tests;

@@ -1,404 +1,180 @@
-//! A shell line, taken apart as far as rules need it: its commands, and whether it is plain enough to be allowed.
+//! A shell line, read as far as rules need it: its commands, and whether a rule may allow it.
 //!
-//! The words are those of POSIX shells. Nothing is run or expanded.
+//! Two parsers read it. [`common`] knows the grammar that all shells share and nothing else: only a line of it can be
+//! allowed, by exactly the commands that it returns. [`reading`] looks for commands anywhere in the text, once for each
+//! way in which shells may read it ([`dialect`]): rules that deny or ask look at all of these.
 
-/// A line as a shell reads it.
-#[derive(Debug, Default, PartialEq, Eq)]
+mod common;
+mod dialect;
+mod nested;
+mod reading;
+#[cfg(test)]
+mod tests;
+
+use dialect::{BASH, dialects};
+pub use nested::Candidate;
+use nested::candidates;
+pub use reading::Reading;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+
+/// The longest line that is read, in bytes; also the most of all lines of one call.
+pub const LONGEST: usize = 64 << 10;
+
+/// The most bytes that are read and made for one call, with each text counted once for each way in which it is read.
+const WORK: usize = 4 << 20;
+
+/// What was read of the lines of one call.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The commands in it, those in substitutions too, each as its words without quotes.
-    pub commands: Vec<Vec<String>>,
-    /// The files that it writes or reads by redirection.
+    /// What the lines may run, in any reading.
+    pub candidates: Vec<Candidate>,
+    /// The files that they write or read by redirection, in any reading.
     pub files: Vec<String>,
-    /// Whether it is commands one after the other and nothing else: no substitution, no redirection to or from a
-    /// file, no quote that does not close, no comment, of a variable nothing but its name.
+    /// Whether each line is in the grammar that all shells share.
     pub plain: bool,
-}
-
-/// What is read inside of something: the line itself, a substitution, a subshell.
-#[derive(Debug, Default)]
-struct Frame {
-    words: Vec<String>,
-    word: Option<String>,
-    /// Inside double quotes.
-    quoted: bool,
-    /// The next word is the file of a redirection.
-    redirected: bool,
-    /// The next word ends a here-document.
-    documented: bool,
-    /// What ends it.
-    close: Option<char>,
-}
-
-struct Reader<'a> {
-    rest: &'a str,
-    outer: Vec<Frame>,
-    frame: Frame,
-    /// The words that end the here-documents which begin with the next line; `None` within one.
-    documents: Option<Vec<String>>,
-    line: Line,
+    /// The commands of plain lines, each as its words; of other lines those that were found, in any reading.
+    pub commands: Vec<Vec<String>>,
+    /// Whether a line is too long, or takes too much work: it may run anything.
+    pub unread: bool,
 }
 
 impl Line {
     /// Reads a line.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self::read(text, Some(Vec::new()))
+        Self::of_all([text])
     }
 
-    fn read(text: &str, documents: Option<Vec<String>>) -> Self {
-        let mut reader = Reader {
-            rest: text,
-            outer: Vec::new(),
-            frame: Frame::default(),
-            documents,
-            line: Self {
-                plain: !text.chars().any(is_odd),
-                ..Self::default()
-            },
+    /// Reads the lines of one call.
+    #[must_use]
+    pub fn of_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut search = Search {
+            left: WORK,
+            ..Search::default()
         };
-        while let Some(c) = reader.next() {
-            if reader.frame.quoted {
-                reader.in_quotes(c);
-            } else {
-                reader.bare(c);
+        let (mut plain, mut length) = (Some(Vec::new()), 0_usize);
+        for text in texts {
+            length = length.saturating_add(text.len());
+            if length > LONGEST {
+                return Self {
+                    unread: true,
+                    ..Self::default()
+                };
             }
+            // Both parsers have to agree.
+            let commands = common::commands(text);
+            let commands = commands.filter(|own| pattern(text).commands == *own);
+            plain = plain.zip(commands).map(|(mut plain, commands)| {
+                plain.extend(commands);
+                plain
+            });
+            search.add(text.to_owned());
         }
-        reader.finish()
+        search.run();
+        let plain = plain.filter(|_| !search.unread);
+        Self {
+            candidates: search.candidates,
+            files: search.files,
+            plain: plain.is_some(),
+            commands: plain.unwrap_or_else(|| search.commands.into_iter().collect()),
+            unread: search.unread,
+        }
     }
 }
 
-/// Whether no honest command has it: what is shown is not what is run.
-fn is_odd(c: char) -> bool {
-    c.is_control() && !matches!(c, '\n' | '\t' | '\r')
+/// Reads a pattern of commands, or a line as bash reads it.
+#[must_use]
+pub fn pattern(text: &str) -> Reading {
+    Reading::of(text, BASH)
 }
 
-impl Reader<'_> {
-    fn next(&mut self) -> Option<char> {
-        let mut chars = self.rest.chars();
-        let next = chars.next();
-        self.rest = chars.as_str();
-        next
-    }
+/// The readings of a line, of the lines in its words, and so on.
+#[derive(Debug, Default)]
+struct Search {
+    /// How many bytes may still be read.
+    left: usize,
+    waiting: VecDeque<String>,
+    /// The lines that were read or wait.
+    lines: HashSet<String>,
+    /// The commands that were found.
+    commands: BTreeSet<Vec<String>>,
+    named: HashSet<String>,
+    candidates: Vec<Candidate>,
+    files: Vec<String>,
+    unread: bool,
+}
 
-    /// Takes this text if it comes next.
-    fn took(&mut self, text: &str) -> bool {
-        let rest = self.rest.strip_prefix(text);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
-    }
-
-    fn push(&mut self, c: char) {
-        self.frame.word.get_or_insert_default().push(c);
-    }
-
-    fn in_quotes(&mut self, c: char) {
-        match c {
-            '"' => self.frame.quoted = false,
-            '\\' if self.took("\n") => {}
-            '\\' if self.rest.starts_with(['$', '`', '"', '\\']) => {
-                let escaped = self.next().unwrap_or(c);
-                self.push(escaped);
-            }
-            '`' => self.backtick(),
-            '$' if self.took("(") => self.substitute(')'),
-            '$' if self.rest.starts_with('{') => self.variable(),
-            _ => self.push(c),
+impl Search {
+    fn add(&mut self, text: String) {
+        if self.lines.insert(text.clone()) {
+            self.waiting.push_back(text);
         }
     }
 
-    fn bare(&mut self, c: char) {
-        match c {
-            ' ' | '\t' => self.end_word(),
-            '\r' => {
-                // To a shell it is a letter as any other.
-                self.line.plain &= self.rest.is_empty() || self.rest.starts_with('\n');
-                self.end_word();
-            }
-            '#' if self.frame.word.is_none() => self.comment(),
-            '&' if self.took(">") => self.redirect('>'),
-            '\n' => {
-                self.end_command();
-                self.here_documents();
-            }
-            ';' | '|' | '&' => self.end_command(),
-            '"' => {
-                self.frame.word.get_or_insert_default();
-                self.frame.quoted = true;
-            }
-            '\'' => self.single_quotes(),
-            '\\' if self.took("\n") => {}
-            '\\' => match self.next() {
-                Some(escaped) => self.push(escaped),
-                None => self.line.plain = false,
-            },
-            '`' => self.backtick(),
-            '$' | '<' | '>' if self.took("(") => self.substitute(')'),
-            '$' if self.took("'") => self.escaped_quotes(),
-            '$' if self.rest.starts_with('"') => self.line.plain = false,
-            '$' if self.rest.starts_with('{') => self.variable(),
-            '<' | '>' => self.redirect(c),
-            '(' => {
-                self.end_command();
-                self.open(')');
-            }
-            ')' if self.frame.close == Some(')') => self.close(),
-            ')' => {
-                self.line.plain = false;
-                self.end_command();
-            }
-            _ => self.push(c),
-        }
-    }
-
-    fn single_quotes(&mut self) {
-        let word = self.frame.word.get_or_insert_default();
-        if let Some((text, rest)) = self.rest.split_once('\'') {
-            word.push_str(text);
-            self.rest = rest;
-        } else {
-            word.push_str(self.rest);
-            self.rest = "";
-            self.line.plain = false;
-        }
-    }
-
-    /// `$'...'`. What the escapes stand for is not looked at here, only where it ends.
-    fn escaped_quotes(&mut self) {
-        self.line.plain = false;
-        self.frame.word.get_or_insert_default();
-        while let Some(c) = self.next().filter(|c| *c != '\'') {
-            self.push(c);
-            if c == '\\'
-                && let Some(escaped) = self.next()
-            {
-                self.push(escaped);
-            }
-        }
-    }
-
-    /// `${...}`: shells differ in how they read quotes in it, and some run what is in the variable.
-    fn variable(&mut self) {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let inner = self.rest.trim_start_matches('{');
-        self.line.plain &= inner.len() + 1 == self.rest.len()
-            && inner.trim_start_matches(is_name).starts_with('}');
-        self.push('$');
-    }
-
-    /// A comment; some shells have none where a person may type.
-    fn comment(&mut self) {
-        self.line.plain = false;
-        let ticked = self.frame.close == Some('`');
-        let ends = |c: char| c == '\n' || ticked && c == '`';
-        self.rest = self.rest.find(ends).map_or("", |at| &self.rest[at..]);
-    }
-
-    /// Takes the here-documents that begin here. They may be scripts, and their quotes end with them.
-    fn here_documents(&mut self) {
-        for end in self
-            .documents
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
-        {
-            let rest = self.rest;
-            let (mut body, mut after) = (rest, "");
-            let mut at = 0;
-            for line in rest.split_inclusive('\n') {
-                let said = line.trim_end_matches('\n').trim_start_matches('\t');
-                if said == end || end.strip_prefix('-') == Some(said) {
-                    (body, after) = (&rest[..at], &rest[at + line.len()..]);
-                    break;
+    fn run(&mut self) {
+        while let Some(text) = self.waiting.pop_front() {
+            for dialect in dialects(&text) {
+                if !self.pays(text.len()) {
+                    return;
                 }
-                at += line.len();
+                let reading = Reading::of(&text, dialect);
+                let made = reading.commands.iter().map(|words| 8 + 8 * words.len());
+                if !self.pays(made.sum()) {
+                    return;
+                }
+                // A reading that ends within quotes may have missed where they begin: each part may be a command.
+                if dialect == BASH && !reading.closed {
+                    self.found(pieces(&text));
+                }
+                self.found(reading.commands);
+                for file in reading.files {
+                    if self.named.insert(file.clone()) {
+                        self.files.push(file);
+                    }
+                }
+                if self.unread {
+                    return;
+                }
             }
-            self.rest = after;
-            self.line.commands.extend(Line::read(body, None).commands);
         }
     }
 
-    fn backtick(&mut self) {
-        if self.frame.close == Some('`') {
-            self.close();
-        } else {
-            self.substitute('`');
-        }
+    /// Whether so many bytes may be read.
+    fn pays(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes.max(1));
+        self.left = left.unwrap_or(0);
+        self.unread |= left.is_none();
+        left.is_some()
     }
 
-    /// A substitution: what comes of it is a part of the word around it.
-    fn substitute(&mut self, close: char) {
-        self.frame.word.get_or_insert_default();
-        self.open(close);
-    }
-
-    fn open(&mut self, close: char) {
-        self.line.plain = false;
-        let inner = Frame {
-            close: Some(close),
-            ..Frame::default()
-        };
-        self.outer.push(std::mem::replace(&mut self.frame, inner));
-    }
-
-    fn close(&mut self) {
-        self.end_command();
-        self.frame = self.outer.pop().unwrap_or_default();
-    }
-
-    /// A redirection, whose first sign was read.
-    fn redirect(&mut self, sign: char) {
-        let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
-        if self.frame.word.as_ref().is_some_and(is_number) {
-            self.frame.word = None;
-        }
-        self.end_word();
-        let length = self.rest.len() - self.rest.trim_start_matches(['<', '>', '|', '&']).len();
-        let (more, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        let ends = |rest: &&str| {
-            rest.is_empty() || rest.starts_with([' ', '\t', '\n', ';', '|', '&', ')'])
-        };
-        let other = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
-        if more.ends_with('&') && other.len() < rest.len() && ends(&other) {
-            self.rest = other;
-            return;
-        }
-        self.rest = rest.trim_start_matches([' ', '\t']);
-        let nowhere = self.rest.strip_prefix("/dev/null");
-        if let Some(rest) = nowhere.filter(ends) {
-            self.rest = rest;
-            return;
-        }
-        self.line.plain = false;
-        self.frame.words.push(format!("{sign}{more}"));
-        // The word of a here-document is no file.
-        self.frame.redirected = !more.starts_with('<');
-        self.frame.documented = sign == '<' && more == "<";
-    }
-
-    fn end_word(&mut self) {
-        if let Some(word) = self.frame.word.take() {
-            if std::mem::take(&mut self.frame.redirected) {
-                self.line.files.push(word.clone());
+    fn found(&mut self, commands: Vec<Vec<String>>) {
+        for words in commands {
+            if self.commands.contains(&words) {
+                continue;
             }
-            if std::mem::take(&mut self.frame.documented)
-                && let Some(documents) = &mut self.documents
-            {
-                documents.push(word.clone());
+            let (found, lines) = candidates(&words);
+            let bytes =
+                |candidate: &Candidate| 32 + candidate.text.len() + 8 * candidate.starts.len();
+            if !self.pays(found.iter().map(bytes).sum()) {
+                return;
             }
-            self.frame.words.push(word);
-        }
-    }
-
-    fn end_command(&mut self) {
-        self.end_word();
-        let words = std::mem::take(&mut self.frame.words);
-        if !words.is_empty() {
-            self.line.commands.push(words);
-        }
-    }
-
-    fn finish(mut self) -> Line {
-        loop {
-            self.line.plain &= !self.frame.quoted;
-            self.end_command();
-            match self.outer.pop() {
-                Some(frame) => self.frame = frame,
-                None => return self.line,
+            self.candidates.extend(found);
+            for line in lines {
+                if !self.lines.contains(&line) && !self.pays(line.len()) {
+                    return;
+                }
+                self.add(line);
             }
+            self.commands.insert(words);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> (Vec<String>, bool) {
-        let line = Line::of(text);
-        let commands = line.commands.iter().map(|words| words.join("|"));
-        (commands.collect(), line.plain)
-    }
-
-    #[test]
-    fn lines_are_split_into_commands() {
-        let cases: &[(&str, &[&str])] = &[
-            ("", &[]),
-            (" \t\n;;", &[]),
-            ("git status", &["git|status"]),
-            (
-                "a;b&&c||d|e&f\ng|&h",
-                &["a", "b", "c", "d", "e", "f", "g", "h"],
-            ),
-            (r#"echo "a;b" 'c&&d' e\;f"#, &["echo|a;b|c&&d|e;f"]),
-            (r#"r''m "-r"f "" x"#, &["rm|-rf||x"]),
-            ("git \\\n status", &["git|status"]),
-            (r#"echo "a\"b\$c\d""#, &[r#"echo|a"b$c\d"#]),
-            ("cargo test 2>&1 >/dev/null", &["cargo|test"]),
-            ("cargo test &>/dev/null; ls", &["cargo|test", "ls"]),
-            (
-                "cargo test 2> /dev/null | tail -n1",
-                &["cargo|test", "tail|-n1"],
-            ),
-            ("ls >&-", &["ls"]),
-            (
-                "git log --format='%h' $HOME \"${X}\" a#b",
-                &["git|log|--format=%h|$HOME|${X}|a#b"],
-            ),
-        ];
-        for (text, want) in cases {
-            let (commands, plain) = read(text);
-            assert_eq!(commands, *want, "{text}");
-            assert!(plain, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_hidden_in_a_line_is_found_and_makes_it_not_plain() {
-        let cases: &[(&str, &[&str])] = &[
-            ("git $(rm x) log", &["rm|x", "git||log"]),
-            (r#"git "a $(rm "b c") d" log"#, &["rm|b c", "git|a  d|log"]),
-            ("echo `rm x`y z", &["rm|x", "echo|y|z"]),
-            ("echo \"`rm x`\"", &["rm|x", "echo|"]),
-            ("diff <(rm a) >(rm b)", &["rm|a", "rm|b", "diff||"]),
-            ("(cd x; rm y) && ls", &["cd|x", "rm|y", "ls"]),
-            ("echo $((1+2))", &["1+2", "echo|"]),
-            ("case x in a) rm y;; esac", &["case|x|in|a", "rm|y", "esac"]),
-            ("echo a > .env", &["echo|a|>|.env"]),
-            ("echo a >>.env 2>&1", &["echo|a|>>|.env"]),
-            ("echo a >& b", &["echo|a|>&|b"]),
-            ("echo a >/dev/nullx", &["echo|a|>|/dev/nullx"]),
-            ("cat <<EOF\nrm x\nEOF", &["cat|<<|EOF", "rm|x"]),
-            (
-                "cat <<'E' <<-F; a\nit's\nE\n<<G \"\n\tF\nrm x",
-                &["cat|<<|E|<<|-F", "a", "its\n", "<<|G|\n", "rm|x"],
-            ),
-            ("cat <<E\nrm x", &["cat|<<|E", "rm|x"]),
-            ("git log # 'a\nrm x # b'", &["git|log", "rm|x"]),
-            ("a `b # c` d", &["b", "a||d"]),
-            ("git log ${x@P}", &["git|log|${x@P}"]),
-            ("git \"${x#'\"'}\"", &["git|${x#'}\""]),
-            ("git log >&1x", &["git|log|>&|1x"]),
-            ("git\rlog", &["git|log"]),
-            ("echo 'a; rm x", &["echo|a; rm x"]),
-            ("echo \"a; rm x", &["echo|a; rm x"]),
-            ("echo $(rm", &["rm", "echo|"]),
-            ("echo a\\", &["echo|a"]),
-            (r"$'\x72m' x", &[r"\x72m|x"]),
-            (r"a $'b\'c'; rm x", &[r"a|b\'c", "rm|x"]),
-            ("git status\u{8}\u{8}", &["git|status\u{8}\u{8}"]),
-            ("git\0status", &["git\0status"]),
-        ];
-        for (text, want) in cases {
-            let (commands, plain) = read(text);
-            assert_eq!(commands, *want, "{text:?}");
-            assert!(!plain, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn files_of_redirections_are_named() {
-        let line = Line::of("a > x; b 2>>'y z' <w; cat <<E; d 2>&1 >/dev/null &> v >| u");
-        assert_eq!(line.files, ["x", "y z", "w", "v", "u"]);
-    }
+/// The words between all signs of a text, quotes too.
+fn pieces(text: &str) -> Vec<Vec<String>> {
+    let pieces = text.split(|c: char| ";|&\n(){}<>\"'`".contains(c));
+    let words = pieces.map(|piece| piece.split_whitespace().map(str::to_owned).collect());
+    words
+        .filter(|words: &Vec<String>| !words.is_empty())
+        .collect()
 }

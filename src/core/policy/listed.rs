@@ -18,6 +18,12 @@ pub fn rule(
     names: &Names,
     home: Option<&str>,
 ) -> Result<Rule, String> {
+    if entry.trim() != entry {
+        let form = entry.trim();
+        return Err(format!(
+            "{entry:?} fits no tool: it has spaces around it; use {form:?}"
+        ));
+    }
     let mut rule = Rule::new(label, effect);
     let Some((name, rest)) = entry.split_once('(') else {
         rule.tool(entry, names)?;

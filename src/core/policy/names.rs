@@ -118,6 +118,15 @@ impl Names {
         if name.is_empty() {
             return Err("a tool has a name".to_owned());
         }
+        if name.trim() != name {
+            let form = name.trim();
+            return Err(format!(
+                "{name:?} fits no tool: it has spaces around it; use {form:?}"
+            ));
+        }
+        if name.contains(['(', ')']) {
+            return Err(in_parentheses(name));
+        }
         if let Some((server, _)) = mcp(name) {
             return match &self.servers {
                 None => Ok(()),
@@ -144,6 +153,20 @@ impl Names {
     pub fn declares(&self, name: &str) -> bool {
         self.declared.iter().any(|known| known == name)
     }
+}
+
+/// The error for an entry of a list, `Bash(rm:*)`, in the place of a name.
+fn in_parentheses(entry: &str) -> String {
+    let (name, rest) = entry.split_once('(').unwrap_or((entry, ""));
+    let inner = rest.strip_suffix(')').unwrap_or(rest);
+    let condition = match kind(name).or_else(|| stands_for(name)) {
+        Some("execute") => "command",
+        _ => "path",
+    };
+    format!(
+        "{entry:?} fits no tool: a name has no parentheses; use {name:?} with {condition} = {inner:?} beside it, or put \
+         {entry:?} in allowed_tools or disallowed_tools"
+    )
 }
 
 /// What to say of a word that is none of those that are known.
@@ -195,6 +218,16 @@ mod tests {
                 "there is no MCP server \"file\": did you mean \"files\"?",
             ),
             ("", "a tool has a name"),
+            (" Read", "it has spaces around it; use \"Read\""),
+            (
+                "Bash(rm:*)",
+                "use \"Bash\" with command = \"rm:*\" beside it",
+            ),
+            (
+                "Edit(src/**)",
+                "use \"Edit\" with path = \"src/**\" beside it",
+            ),
+            ("mcp__s(x)", "a name has no parentheses"),
         ] {
             let error = names.check(name).unwrap_err();
             assert!(error.contains(why), "{name}: {error}");

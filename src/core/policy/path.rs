@@ -22,6 +22,7 @@ impl PathPattern {
     /// # Errors
     /// It is no pattern of paths.
     pub fn new(text: &str, home: Option<&str>) -> Result<Self, String> {
+        check_form(text)?;
         let home = home.map(|home| normal(home, "/").path);
         let said = slashes(text);
         let (above, pattern) = match (said.strip_prefix('~'), home.as_deref()) {
@@ -37,7 +38,7 @@ impl PathPattern {
                 (Some(above), rest.to_owned())
             }
         };
-        if pattern.split('/').any(|part| part == "..") {
+        if pattern.split(['/', '{', ',', '}']).any(|part| part == "..") {
             return Err(format!("{text:?}: .. may stand at its beginning alone"));
         }
         if pattern.is_empty() {
@@ -76,6 +77,107 @@ impl PathPattern {
             self.glob.is_match(path) || directory.is_some_and(|directory| directory.is_match(path))
         })
     }
+}
+
+/// The longest pattern, in bytes: the automaton of a pattern is about a hundred times as large.
+pub const LONGEST: usize = 4096;
+
+/// How deep `{a,b}` may be nested.
+const DEEPEST_BRACES: usize = 8;
+
+/// Refuses patterns that fit no path, with the form that was meant, and those that are too large to compile.
+fn check_form(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST {
+        let length = text.len();
+        return Err(format!(
+            "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
+        ));
+    }
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    if deepest > DEEPEST_BRACES {
+        return Err(format!(
+            "the pattern nests braces {deepest} deep, more than {DEEPEST_BRACES}; use several patterns"
+        ));
+    }
+    let never =
+        |why: &str, form: String| Err(format!("{text:?} fits no path: {why}; use {form:?}"));
+    if text.trim() != text {
+        return never("it has spaces around it", text.trim().to_owned());
+    }
+    if text.chars().any(char::is_control) {
+        let form = text.chars().filter(|c| !c.is_control()).collect();
+        return never("it has a control character", form);
+    }
+    let lower = text.to_ascii_lowercase();
+    if let Some(rest) = lower.strip_prefix("file:") {
+        let rest = &text[text.len() - rest.len()..];
+        let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
+        let form = format!("/{}", rest.trim_start_matches('/'));
+        return never("a pattern is a path, not a URL", form);
+    }
+    for name in ["$HOME", "${HOME}"] {
+        if let Some(rest) = text.strip_prefix(name) {
+            return never("variables are not expanded", format!("~{rest}"));
+        }
+    }
+    if text.starts_with('$') {
+        return Err(format!(
+            "{text:?} fits no path: variables are not expanded; write the path itself"
+        ));
+    }
+    if let Some(rest) = text.strip_prefix('~')
+        && !rest.is_empty()
+        && !rest.starts_with('/')
+    {
+        let (user, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let home = if user == "root" {
+            "/root"
+        } else {
+            "/home/USER"
+        };
+        let form = format!("{}/{rest}", home.replace("USER", user));
+        return never("only ~ itself stands for a home directory", form);
+    }
+    if cfg!(not(windows)) && has_idle_backslash(text) {
+        return never("a backslash is no separator here", text.replace('\\', "/"));
+    }
+    let said = slashes(text);
+    let inner = said.strip_prefix("./").unwrap_or(&said);
+    if said.contains("//") || inner.split(['/', '{', ',', '}']).any(|part| part == ".") {
+        return never("paths have no empty parts and no .", tidy(&said));
+    }
+    Ok(())
+}
+
+/// Whether a backslash stands before a character that needs none.
+fn has_idle_backslash(text: &str) -> bool {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\\' && !chars.next().is_some_and(|c| r"\*?[]{}!,-~$ ".contains(c)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A pattern without empty parts and without `.`.
+fn tidy(pattern: &str) -> String {
+    let rooted = if pattern.starts_with('/') { "/" } else { "" };
+    let last = if pattern.ends_with('/') { "/" } else { "" };
+    let parts = pattern.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts = parts.collect::<Vec<_>>().join("/");
+    if parts.is_empty() {
+        return format!("{rooted}**");
+    }
+    format!("{rooted}{parts}{last}")
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, String> {
@@ -136,11 +238,11 @@ pub struct Normal {
 /// A path that an agent named, relative to `base`.
 #[must_use]
 pub fn normal(path: &str, base: &str) -> Normal {
+    let decoded = uri_path(path);
+    let (is_uri, path) = (decoded.is_some(), decoded.as_deref().unwrap_or(path));
+    let is_clear = !is_uri && path.trim() == path && !path.contains("://");
     let path = slashes(path);
-    let (path, is_url) = match path.strip_prefix("file://") {
-        Some(path) => (path, true),
-        None => (path.as_str(), false),
-    };
+    let path = path.as_str();
     if path.starts_with('~') {
         // It is gone through where it is known what that stands for.
         return Normal {
@@ -165,9 +267,36 @@ pub fn normal(path: &str, base: &str) -> Normal {
     let rooted = if whole.starts_with('/') { "/" } else { "" };
     let climbs = path.split('/').any(|part| part == "..");
     Normal {
-        clear: !is_url && !climbs && !path.chars().any(char::is_control),
+        clear: is_clear && !climbs && !path.chars().any(char::is_control),
         path: format!("{rooted}{}", parts.join("/")),
     }
+}
+
+/// The path of a `file:` URI, decoded: `file:///a%20b`, `file://localhost/a`, `file:/a`, in any case of letters.
+#[must_use]
+pub fn uri_path(text: &str) -> Option<String> {
+    let text = text.trim();
+    let scheme = text.get(..5)?;
+    if !scheme.eq_ignore_ascii_case("file:") {
+        return None;
+    }
+    let rest = &text[5..];
+    let path = match rest.strip_prefix("//") {
+        // An authority, `localhost` or none mostly, ends at the path.
+        Some(rest) => rest.find('/').map_or(rest, |at| &rest[at..]),
+        None => rest,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = &tail[if code.is_some() { 2 } else { 0 }..];
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -229,10 +358,76 @@ mod tests {
             ("a[", "unclosed character class"),
             ("{a", "unclosed alternate"),
             ("a/../b", ".. may stand at its beginning alone"),
+            ("{../a,b}", ".. may stand at its beginning alone"),
             ("~/x", "there is no home directory"),
         ] {
             let error = PathPattern::new(pattern, None).unwrap_err();
             assert!(error.contains(why), "{pattern}: {error}");
+        }
+    }
+
+    #[test]
+    fn pattern_that_fits_no_path_is_refused_with_the_form_that_was_meant() {
+        for (pattern, form) in [
+            ("//etc/**", "/etc/**"),
+            ("/etc/./**", "/etc/**"),
+            ("/etc/.", "/etc"),
+            ("a//b/**", "a/b/**"),
+            ("./a//b", "a/b"),
+            (".", "**"),
+            ("$HOME/.ssh/**", "~/.ssh/**"),
+            ("${HOME}/.ssh/**", "~/.ssh/**"),
+            ("~root/.ssh/**", "/root/.ssh/**"),
+            ("~me/x", "/home/me/x"),
+            ("file:///etc/**", "/etc/**"),
+            ("FILE://localhost/etc/**", "/etc/**"),
+            ("/etc/** ", "/etc/**"),
+            (" src/**", "src/**"),
+            ("src/**\n", "src/**"),
+            ("a\0b", "ab"),
+            (r"src\main.rs", "src/main.rs"),
+        ] {
+            let error = PathPattern::new(pattern, Some("/home/me")).unwrap_err();
+            let wanted = format!("; use {form:?}");
+            assert!(error.ends_with(&wanted), "{pattern:?}: {error}");
+            PathPattern::new(form, Some("/home/me")).unwrap();
+        }
+        let error = PathPattern::new("$PWD/src", None).unwrap_err();
+        assert!(error.contains("write the path itself"), "{error}");
+        let escaped = PathPattern::new(r"a\*b\ c", None).unwrap();
+        assert!(escaped.fits("/w/a*b c", "/w", false));
+    }
+
+    #[test]
+    fn large_pattern_is_an_error_and_never_a_panic() {
+        let nested = |n: usize| format!("{}b{}", "{a,".repeat(n), "}".repeat(n));
+        PathPattern::new(&nested(DEEPEST_BRACES), None).unwrap();
+        for pattern in [
+            nested(DEEPEST_BRACES + 1),
+            nested(200),
+            nested(1000),
+            "*".repeat(LONGEST + 1),
+        ] {
+            let error = PathPattern::new(&pattern, None).unwrap_err();
+            assert!(error.ends_with("use several patterns"), "{error}");
+        }
+        // The largest that are taken compile.
+        let pieces = [
+            "*",
+            "**/",
+            "?",
+            "[!a]",
+            "[a-zA-Z]",
+            "{a,b}",
+            "{,a*}",
+            "é",
+            "\\*",
+            "{a,{b,{c,d}}}",
+        ];
+        for piece in pieces {
+            let pattern = piece.repeat(LONGEST / piece.len());
+            let compiled = PathPattern::new(&pattern, None);
+            assert!(compiled.is_ok(), "{piece}: {compiled:?}");
         }
     }
 
@@ -250,6 +445,12 @@ mod tests {
             ("~/a", "~/a", false),
             ("~", "~", false),
             ("file:///a", "/a", false),
+            ("FILE://localhost/a%20b/%2e%2e/c?x#y", "/c", false),
+            ("file://localhost/a%20b", "/a b", false),
+            ("file:/a", "/a", false),
+            ("file:a%zz", "/w/a%zz", false),
+            ("https://x/a", "/w/https:/x/a", false),
+            (" /a", "/w/ /a", false),
             ("a\0b", "/w/a\0b", false),
             ("a\nb", "/w/a\nb", false),
             ("a..b", "/w/a..b", true),

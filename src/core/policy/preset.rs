@@ -77,6 +77,9 @@ impl Preset {
         let name = subject.name.as_deref();
         let of_tool = self.tools.iter().find(|(tool, _)| name == Some(tool));
         let effect = of_tool.map_or_else(|| self.of_kind(&subject.kind), |(_, effect)| *effect);
+        // A call that contradicts itself is of each kind that it may be of.
+        let others = subject.other_kinds.iter().map(|kind| self.of_kind(kind));
+        let effect = others.fold(effect, Ord::max);
         // A kind that was read from prose is no reason to allow more than without one.
         let effect = if subject.derived {
             effect.max(self.of_kind("other"))

@@ -1,9 +1,12 @@
 //! One rule: its conditions, and what follows where they hold.
 
-use super::command::{CommandPattern, covers, touches};
+use super::command::{self, CommandPattern, touches};
 use super::line::Line;
+use super::members::Group;
 use super::names::{self, Names};
-use super::path::PathPattern;
+use super::options::ForbiddenOption;
+use super::path::{LONGEST, PathPattern};
+use super::read_only;
 use super::wild::wild;
 use super::{Effect, Subject};
 
@@ -18,7 +21,14 @@ pub struct Rule {
     titles: Vec<String>,
     paths: Vec<PathPattern>,
     commands: Vec<CommandPattern>,
+    /// Whether the built-in read-only commands are among its commands.
+    read_only: bool,
+    /// Options that no command of the line may have.
+    without: Vec<ForbiddenOption>,
 }
+
+/// What stands for the built-in read-only commands in the place of a pattern.
+pub const READ_ONLY: &str = "<read-only>";
 
 /// A tool by its name, a pattern of names, or a kind of tools.
 #[derive(Debug, Clone)]
@@ -40,6 +50,8 @@ impl Rule {
             titles: Vec::new(),
             paths: Vec::new(),
             commands: Vec::new(),
+            read_only: false,
+            without: Vec::new(),
         }
     }
 
@@ -77,10 +89,16 @@ impl Rule {
     /// Adds a pattern of titles.
     ///
     /// # Errors
-    /// It is empty.
+    /// It is empty, or too long.
     pub fn title(&mut self, pattern: &str) -> Result<(), String> {
         if pattern.is_empty() {
             return Err("a pattern of titles is not empty".to_owned());
+        }
+        if pattern.len() > LONGEST {
+            let length = pattern.len();
+            return Err(format!(
+                "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
+            ));
         }
         self.titles.push(pattern.to_owned());
         Ok(())
@@ -95,13 +113,44 @@ impl Rule {
         Ok(())
     }
 
-    /// Adds a pattern of commands.
+    /// Adds a pattern of commands, or the built-in read-only commands.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a pattern of commands.
     pub fn command(&mut self, pattern: &str) -> Result<(), String> {
-        self.commands.push(CommandPattern::new(pattern)?);
+        if pattern != READ_ONLY {
+            self.commands.push(CommandPattern::new(pattern)?);
+            return Ok(());
+        }
+        if self.effect != Effect::Allow {
+            return Err(format!(
+                "{READ_ONLY:?} is for rules that allow: a command that is dressed otherwise is not among these commands; \
+                 to refuse commands, name them"
+            ));
+        }
+        self.read_only = true;
         Ok(())
+    }
+
+    /// Forbids an option of the commands that the rule allows.
+    ///
+    /// # Errors
+    /// It is not an option, or the rule does not allow commands.
+    pub fn without(&mut self, option: &str) -> Result<(), String> {
+        let option = ForbiddenOption::new(option)?;
+        if self.effect != Effect::Allow || !self.has_commands() {
+            return Err(
+                "options are forbidden in rules that allow commands; to refuse a command with an option, \
+                 name both in the command of a rule that denies"
+                    .to_owned(),
+            );
+        }
+        self.without.push(option);
+        Ok(())
+    }
+
+    fn has_commands(&self) -> bool {
+        self.read_only || !self.commands.is_empty()
     }
 
     /// Whether it has no condition.
@@ -111,61 +160,97 @@ impl Rule {
             && self.tools.is_empty()
             && self.titles.is_empty()
             && self.paths.is_empty()
-            && self.commands.is_empty()
+            && !self.has_commands()
     }
 
-    /// Whether it fits; `line` is the subject's command. To allow, all that a subject does has to be named;
-    /// to refuse it or to ask, anything.
+    /// Whether it fits; `line` is the subject's command. To allow, all that a subject does has to be named, and each
+    /// kind that it may be of; to refuse it or to ask, anything.
     #[must_use]
     pub fn fits(&self, subject: &Subject, line: Option<&Line>) -> bool {
+        let others = subject.other_kinds.iter().map(String::as_str);
+        let mut kinds = std::iter::once(subject.kind.as_str()).chain(others);
+        if self.effect == Effect::Allow {
+            kinds.all(|kind| self.fits_as(kind, subject, line))
+        } else {
+            kinds.any(|kind| self.fits_as(kind, subject, line))
+        }
+    }
+
+    /// Whether it fits a subject that is of this kind.
+    fn fits_as(&self, kind: &str, subject: &Subject, line: Option<&Line>) -> bool {
         let allows = self.effect == Effect::Allow;
-        let on_path = |path: &String| {
-            let mut patterns = self.paths.iter();
-            patterns.any(|pattern| pattern.fits(path, &subject.cwd, !allows))
-        };
-        let on_paths = || {
-            let mut paths = subject.paths.iter();
-            if allows {
-                !subject.paths.is_empty() && paths.all(on_path)
-            } else {
-                subject.unread || paths.any(on_path)
-            }
-        };
-        let on_command = if allows { covers } else { touches };
-        let by_detail = !self.paths.is_empty() || !self.commands.is_empty();
+        let by_detail = !self.paths.is_empty() || self.has_commands();
         if self.is_empty() || allows && by_detail && subject.unclear {
             return false;
         }
         // The paths that are told of a command are not all that it touches.
-        let commanded = subject.command.is_some() && self.commands.is_empty();
+        let commanded = subject.command.is_some() && !self.has_commands();
         if allows && commanded && !self.paths.is_empty() {
             return false;
         }
         let title = subject.title.as_deref().unwrap_or_default();
         // A kind that was read from prose is enough to allow only what the rule names besides.
         let has_kind = !(allows && subject.derived) || by_detail;
-        let on_tool = |tool: &ToolPattern| tool.fits(subject, allows, has_kind);
+        let on_tool = |tool: &ToolPattern| tool.fits(kind, subject, allows, has_kind);
         let has = |kind: &str| self.kinds.iter().any(|known| known == kind);
         // The agent itself declared none: to refuse, it is of no kind as well.
         let is_other = !allows && subject.derived && has("other");
-        (self.kinds.is_empty() || has_kind && has(&subject.kind) || is_other)
+        (self.kinds.is_empty() || has_kind && has(kind) || is_other)
             && (self.tools.is_empty() || self.tools.iter().any(on_tool))
             && (self.titles.is_empty() || self.titles.iter().any(|pattern| wild(pattern, title)))
-            && (self.paths.is_empty() || on_paths())
-            && (self.commands.is_empty()
-                || !allows && subject.unread
-                || line.is_some_and(|line| on_command(&self.commands, line)))
+            && (self.paths.is_empty() || self.fits_paths(subject, line))
+            && (!self.has_commands() || self.fits_command(subject, line))
+    }
+
+    fn fits_paths(&self, subject: &Subject, line: Option<&Line>) -> bool {
+        let allows = self.effect == Effect::Allow;
+        let on_path = |path: &String| {
+            let mut patterns = self.paths.iter();
+            patterns.any(|pattern| pattern.fits(path, &subject.cwd, !allows))
+        };
+        if allows {
+            return !subject.paths.is_empty() && subject.paths.iter().all(on_path);
+        }
+        let mut paths = subject.paths.iter().chain(&subject.possible_paths);
+        subject.unread || line.is_some_and(|line| line.unread) || paths.any(on_path)
+    }
+
+    fn fits_command(&self, subject: &Subject, line: Option<&Line>) -> bool {
+        if self.effect == Effect::Allow {
+            let text = subject.command.as_deref().unwrap_or_default();
+            return line.is_some_and(|line| self.covers(text, line));
+        }
+        let mut lines = line.into_iter().chain(&subject.possible_lines);
+        subject.unread || lines.any(|line| line.unread || touches(&self.commands, line))
+    }
+
+    /// Whether a line is nothing but commands that this rule names, as they stand there, without the options that it
+    /// forbids.
+    fn covers(&self, text: &str, line: &Line) -> bool {
+        let may_expand = (self.read_only || !self.without.is_empty()) && read_only::expands(text);
+        let has_forbidden = |words: &[String]| {
+            let mut words = words.iter().skip(1);
+            may_expand || words.any(|word| self.without.iter().any(|option| option.fits(word)))
+        };
+        let is_named = |words: &Vec<String>| {
+            let by_pattern = command::names(&self.commands, words);
+            let by_table = || self.read_only && !may_expand && read_only::is_read_only(words);
+            let is_free = self.without.is_empty() || !has_forbidden(words);
+            is_free && (by_pattern || by_table())
+        };
+        line.plain && !line.commands.is_empty() && line.commands.iter().all(is_named)
     }
 }
 
 impl ToolPattern {
-    fn fits(&self, subject: &Subject, allows: bool, has_kind: bool) -> bool {
+    /// Whether the pattern fits a subject that is of this kind.
+    fn fits(&self, kind: &str, subject: &Subject, allows: bool, has_kind: bool) -> bool {
         let stands_for = names::stands_for(&self.name);
-        let is_kind = |kind| kind == subject.kind || !allows && subject.derived && kind == "other";
+        let is_kind = |own| own == kind || !allows && subject.derived && own == "other";
         let by_kind = has_kind && stands_for.is_some_and(is_kind);
         let is_kind = names::KINDS.contains(&self.name.as_str());
         // Codex calls a command a reading one where it looks like that.
-        let is_more = allows && subject.command.is_some() && subject.kind != "execute";
+        let is_more = allows && subject.command.is_some() && kind != "execute";
         let pattern = self.name.to_ascii_lowercase();
         let Some(name) = subject.name.as_deref() else {
             // Many agents tell the kind alone, and some the name in the title.
@@ -173,6 +258,12 @@ impl ToolPattern {
             let said = said.is_some_and(|said| wild(&pattern, &said.to_ascii_lowercase()));
             return by_kind && (is_kind || !is_more) || self.name == "*" || said;
         };
+        // The name of a tool that does something else than the call says is no reason to allow it.
+        let of_name = names::kind(name).map_or(Group::Other, Group::of);
+        let of_call = Group::of(kind);
+        if allows && of_name != Group::Other && of_call != Group::Other && of_name != of_call {
+            return self.name == "*" || is_kind && by_kind;
+        }
         let name = name.to_ascii_lowercase();
         let of_server = match names::mcp(&pattern) {
             Some((_, "")) => wild(&format!("{pattern}__*"), &name),

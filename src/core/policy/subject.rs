@@ -1,10 +1,13 @@
 //! What a policy is asked about, in words that all agents share.
 
 use super::derived::{Derived, is_runner};
-use super::input::{Found, Words};
+use super::input::{Found, Part, Words};
 use super::line::Line;
+use super::members::Group;
 use super::names;
 use super::path::{Normal, normal};
+use super::read_only;
+use crate::core::shell_words::join;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
@@ -23,8 +26,16 @@ pub struct Subject {
     pub title: Option<String>,
     /// Where it works: absolute paths, or paths from `~` on.
     pub paths: Vec<String>,
-    /// The command line that it runs.
+    /// The command line that it runs; several lines where the agent gives several.
     pub command: Option<String>,
+    /// Kinds that the tool may be of besides: its name or its input contradicts the kind that was declared.
+    pub other_kinds: Vec<String>,
+    /// Paths that strings of the input may name: reasons to refuse only.
+    pub possible_paths: Vec<String>,
+    /// Command lines that strings of the input may be: reasons to refuse only.
+    pub possible_lines: Vec<Line>,
+    /// The same lines, each for itself: quotes of one do not end in another.
+    pub lines: Vec<String>,
     /// The working directory that patterns of paths are relative to.
     pub cwd: String,
     /// Whether a path or the command can be read in more than one way, so that no rule can allow it by these.
@@ -71,8 +82,14 @@ const PLACES: &[&str] = &[
 /// How many directories are tried as those that paths are relative to.
 const BASES: usize = 4;
 
-/// Shells, whose script is what is run.
-const SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
+/// The longest text that is looked at as a path, in bytes.
+const LONGEST_PATH: usize = 4096;
+
+/// How much text is looked at that may name a path or a command, in bytes: every rule that refuses looks at it.
+const POSSIBLE: usize = 256 << 10;
+
+/// Shells whose grammar is known: their script is read in place of the words. fish, csh, nu and pwsh have another one.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
 
 impl Subject {
     /// A tool call of a session that works in `cwd`.
@@ -90,16 +107,21 @@ impl Subject {
         let mut names = tools.iter().filter_map(|tool| tool.name);
         let name = names.find(|name| !names::is_kind_or_served(name));
         let titles: Vec<&str> = tools.iter().filter_map(|tool| tool.title).collect();
-        let mut raws: Vec<&RawValue> = Vec::new();
-        for raw in tools
-            .iter()
-            .flat_map(|tool| [tool.input, tool.locations, tool.content])
-        {
-            raws.extend(raw.filter(|raw| !raws.iter().any(|known| known.get() == raw.get())));
+        let mut raws: Vec<(Part, &RawValue)> = Vec::new();
+        let parts = tools.iter().flat_map(|tool| {
+            [
+                (Part::Input, tool.input),
+                (Part::Locations, tool.locations),
+                (Part::Content, tool.content),
+            ]
+        });
+        for (part, raw) in parts {
+            let is_known = |raw: &RawValue| raws.iter().any(|(_, known)| known.get() == raw.get());
+            raws.extend(raw.filter(|raw| !is_known(raw)).map(|raw| (part, raw)));
         }
-        let found = Found::of(raws);
         let has_input = tools.iter().filter_map(|tool| tool.input).any(is_filled);
         let kind = declared.or_else(|| names::kind(name?));
+        let found = Found::of(Group::of(kind.unwrap_or_default()), raws);
         let mut subject = Self {
             kind: kind.unwrap_or("other").to_owned(),
             name: name.map(str::to_owned),
@@ -127,7 +149,9 @@ impl Subject {
             subject.unclear |= has_input || is_cut;
             subject.unread |= is_cut || has_input && name.is_none();
         }
+        let evidence = Evidence::of(&facts);
         subject.add_facts(facts, cwd);
+        subject.note_contradictions(tools, evidence);
         subject.note_what_is_missing(has_input);
         subject.unclear |= subject.unread;
         subject.keep_each_once();
@@ -143,8 +167,8 @@ impl Subject {
             ..self.clone()
         });
         for (call, part) in parts {
-            if let Some(command) = &part.command {
-                self.add_line(command);
+            for line in &part.lines {
+                self.add_line(line);
             }
             self.paths.extend(part.paths.iter().cloned());
             if self.kind == "other" && self.parts.is_empty() {
@@ -161,11 +185,22 @@ impl Subject {
         self
     }
 
+    /// What is read of its command; `None` where it has none.
+    #[must_use]
+    pub fn line(&self) -> Option<Line> {
+        let command = self.command.as_deref()?;
+        if self.lines.is_empty() {
+            return Some(Line::of(command));
+        }
+        Some(Line::of_all(self.lines.iter().map(String::as_str)))
+    }
+
     /// Whether it changes nothing, as its kind has it; what a command does nobody knows.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         !self.derived
             && self.command.is_none()
+            && self.other_kinds.is_empty()
             && matches!(self.kind.as_str(), "read" | "search" | "think")
     }
 
@@ -200,6 +235,8 @@ impl Subject {
         };
         let paths = if has_path { Vec::new() } else { derived.paths };
         if let Some(arguments) = derived.arguments.filter(|_| !has_command && !has_path) {
+            self.unclear |= !arguments.whole;
+            self.unread |= arguments.unread;
             facts.push(arguments);
         }
         let is_new = !commands.is_empty() || !paths.is_empty();
@@ -215,7 +252,7 @@ impl Subject {
     }
 
     fn add_facts(&mut self, facts: Vec<Found>, cwd: &str) {
-        let (mut bases, mut paths) = (Vec::new(), Vec::new());
+        let (mut bases, mut paths, mut strings) = (Vec::new(), Vec::new(), Vec::new());
         for found in facts {
             for words in found.commands {
                 match words {
@@ -225,23 +262,71 @@ impl Subject {
             }
             bases.extend(found.directories);
             paths.extend(found.paths);
-        }
-        if self.command.is_none() {
-            bases.clear();
+            strings.extend(found.strings);
         }
         for directory in &bases {
-            self.add_path(directory, cwd);
+            // That a call works where the session does says nothing of what it touches.
+            if normal(directory, cwd).path != normal(cwd, "/").path {
+                self.add_path(directory, cwd);
+            }
         }
         self.unread |= bases.len() > BASES;
         bases.truncate(BASES);
-        let files = self.command.as_deref().map(|line| Line::of(line).files);
-        for path in paths.into_iter().chain(files.into_iter().flatten()) {
-            self.add_path(&path, cwd);
+        let files = self.line().map(|line| line.files).unwrap_or_default();
+        for path in paths.iter().chain(&files) {
+            self.add_path(path, cwd);
             for base in &bases {
                 let base = normal(base, cwd).path;
-                self.add_path(&path, &base);
+                self.add_path(path, &base);
             }
         }
+        let mut room = POSSIBLE;
+        strings.retain(|text| {
+            let fits = text.len() <= room;
+            room -= if fits { text.len() } else { room };
+            fits
+        });
+        self.unread |= room == 0;
+        for text in &strings {
+            // What stands behind an option's `=` may be a path, too.
+            let value = text.split_once('=').map(|(_, value)| value);
+            for path in std::iter::once(text.as_str()).chain(value) {
+                self.add_possible_path(path, cwd);
+                for base in &bases {
+                    self.add_possible_path(path, &normal(base, cwd).path);
+                }
+            }
+        }
+        keep_each_once(&mut strings);
+        self.possible_lines = strings.iter().map(|text| Line::of(text)).collect();
+    }
+
+    /// Notes the kinds that a call may be of by its name, its input or what it shows, and that are not its own.
+    fn note_contradictions(&mut self, tools: &[&Tool<'_>], evidence: Evidence) {
+        let named = self.name.as_deref().and_then(names::kind);
+        let declared = tools.iter().filter_map(|tool| tool.kind);
+        let mut others: Vec<&str> = declared.chain(named).collect();
+        let own = Group::of(&self.kind);
+        let only_reads = own == Group::Read;
+        let runs = self.command.is_some() || evidence.runs;
+        let is_harmless = !evidence.runs && self.command.as_deref().is_some_and(read_only::covers);
+        if runs && own != Group::Execute && !(only_reads && is_harmless) {
+            others.push("execute");
+        }
+        if evidence.edits && matches!(own, Group::Read | Group::Other) {
+            others.push("edit");
+        }
+        // What reads, and what is of no kind, adds nothing that is not in the other kinds.
+        others.retain(|kind| matches!(Group::of(kind), Group::Edit | Group::Execute));
+        others.retain(|kind| Group::of(kind) != own);
+        others.sort_unstable();
+        others.dedup();
+        let is_misnamed = named.is_some_and(|named| {
+            let (named, own) = (Group::of(named), Group::of(&self.kind));
+            named != Group::Other && own != Group::Other && named != own
+        });
+        self.unclear |= is_misnamed || evidence.edits && only_reads;
+        self.other_kinds = others.into_iter().map(str::to_owned).collect();
     }
 
     /// A tool that runs a command or changes a file, and names none: there is one that could not be read.
@@ -259,6 +344,11 @@ impl Subject {
     }
 
     fn add_path(&mut self, path: &str, base: &str) {
+        let trimmed = path.trim();
+        if trimmed != path && !trimmed.is_empty() {
+            // Some tools take the spaces off.
+            self.paths.push(normal(trimmed, base).path);
+        }
         let Normal { path, clear } = normal(path, base);
         self.unclear |= !clear;
         // Programs end a path where it has a NUL.
@@ -269,31 +359,62 @@ impl Subject {
         }
     }
 
-    fn keep_each_once(&mut self) {
-        let mut known = HashSet::new();
-        let is_new: Vec<bool> = self.paths.iter().map(|path| known.insert(path)).collect();
-        let mut is_new = is_new.into_iter();
-        self.paths.retain(|_| is_new.next().unwrap_or(true));
+    fn add_possible_path(&mut self, text: &str, base: &str) {
+        let text = text.trim();
+        if !text.is_empty() && text.len() <= LONGEST_PATH {
+            self.possible_paths.push(normal(text, base).path);
+        }
     }
 
-    /// A command beside those that are known: each is looked at.
+    fn keep_each_once(&mut self) {
+        keep_each_once(&mut self.paths);
+        keep_each_once(&mut self.possible_paths);
+    }
+
+    /// Adds a command beside those that are known: each is looked at.
     fn add_line(&mut self, line: &str) {
+        if self.lines.last().is_some_and(|last| last == line) {
+            return;
+        }
+        self.lines.push(line.to_owned());
         match &mut self.command {
-            Some(known) if known != line => {
+            Some(known) => {
                 known.push('\n');
                 known.push_str(line);
             }
-            Some(_) => {}
             None => self.command = Some(line.to_owned()),
         }
     }
 
     fn add_arguments(&mut self, words: &[String]) {
-        let line = script(words).map(str::to_owned);
-        let line = line.or_else(|| shlex::try_join(words.iter().map(String::as_str)).ok());
-        self.unclear |= line.is_none();
-        self.add_line(&line.unwrap_or_else(|| words.join(" ")));
+        match script(words) {
+            Some(script) => self.add_line(script),
+            None => self.add_line(&join(words.iter().map(String::as_str))),
+        }
     }
+}
+
+/// Members of an input that only tools of some kinds have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Evidence {
+    edits: bool,
+    runs: bool,
+}
+
+impl Evidence {
+    fn of(facts: &[Found]) -> Self {
+        Self {
+            edits: facts.iter().any(|found| found.edits),
+            runs: facts.iter().any(|found| found.runs),
+        }
+    }
+}
+
+fn keep_each_once(texts: &mut Vec<String>) {
+    let mut known = HashSet::new();
+    let is_new: Vec<bool> = texts.iter().map(|text| known.insert(text)).collect();
+    let mut is_new = is_new.into_iter();
+    texts.retain(|_| is_new.next().unwrap_or(true));
 }
 
 /// Whether an input says anything.
@@ -318,143 +439,4 @@ fn script(words: &[String]) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn raw(json: &str) -> &RawValue {
-        serde_json::from_str(json).unwrap()
-    }
-
-    #[test]
-    fn commands_are_what_a_shell_is_given() {
-        for (input, want) in [
-            (r#"{"command":"ls"}"#, "ls"),
-            (r#"{"command":["ls","-l","a b"]}"#, "ls -l 'a b'"),
-            (
-                r#"{"command":["/bin/bash","-lc","ls | rm x"]}"#,
-                "ls | rm x",
-            ),
-            (r#"{"command":["sh","-e","-c","ls"]}"#, "ls"),
-            (
-                r#"{"command":["bash","x.sh","-c","ls"]}"#,
-                "bash x.sh -c ls",
-            ),
-            (r#"{"command":["bash","--norc"]}"#, "bash --norc"),
-            (r#"{"command":["./bash","-c","ls"]}"#, "./bash -c ls"),
-            (r#"{"command":["bash","-c","--","ls"]}"#, "bash -c -- ls"),
-            (
-                r#"{"command":["bash","-c","$0 x","rm"]}"#,
-                "bash -c '$0 x' rm",
-            ),
-            (
-                r#"{"command":["fish","-c","ls","-c","rm x"]}"#,
-                "fish -c ls -c 'rm x'",
-            ),
-            (r#"{"command":"ls","cmd":"rm x"}"#, "ls\nrm x"),
-            (r#"{"command":"ls","cmd":"ls"}"#, "ls"),
-        ] {
-            let tool = Tool {
-                input: Some(raw(input)),
-                ..Tool::default()
-            };
-            let subject = Subject::of_tool(&tool, "/w");
-            assert_eq!(subject.command.as_deref(), Some(want), "{input}");
-            assert!(!subject.unclear, "{input}");
-        }
-    }
-
-    #[test]
-    fn many_paths_take_no_more_than_their_time() {
-        let paths: Vec<_> = (0..200_000).map(|n| format!("p{n:06}")).collect();
-        let input = serde_json::json!({"command": "x", "cwd": paths, "paths": paths}).to_string();
-        let tool = Tool {
-            input: Some(raw(&input)),
-            ..Tool::default()
-        };
-        let since = std::time::Instant::now();
-        let subject = Subject::of_tool(&tool, "/w");
-        assert!(since.elapsed().as_secs() < 30);
-        assert!(subject.unread && subject.paths.len() == 1_000_000);
-    }
-
-    #[test]
-    fn a_title_is_the_command_where_nothing_else_tells_it() {
-        for (title, kind, input, command, unclear) in [
-            ("ls", "execute", None, Some("ls"), false),
-            ("ls", "execute", Some("{}"), Some("ls"), false),
-            (
-                "ls",
-                "execute",
-                Some(r#"{"script":"rm x"}"#),
-                Some("ls"),
-                true,
-            ),
-            (
-                "cat very-long…",
-                "execute",
-                None,
-                Some("cat very-long…"),
-                true,
-            ),
-            ("ls", "other", None, None, false),
-        ] {
-            let tool = Tool {
-                title: Some(title),
-                kind: Some(kind),
-                input: input.map(raw),
-                ..Tool::default()
-            };
-            let subject = Subject::of_tool(&tool, "/w");
-            assert_eq!(subject.command.as_deref(), command);
-            assert_eq!(subject.unclear, unclear);
-        }
-    }
-
-    #[test]
-    fn paths_come_from_all_that_is_told() {
-        let tool = Tool {
-            input: Some(raw(r#"{"filePath":"./src/a.rs"}"#)),
-            locations: Some(raw(r#"[{"path":"/w/src/a.rs","line":3},{"path":"/x"}]"#)),
-            content: Some(raw(r#"[{"type":"diff","path":"/y","newText":""}]"#)),
-            ..Tool::default()
-        };
-        let subject = Subject::of_tool(&tool, "/w");
-        assert_eq!(subject.paths, ["/w/src/a.rs", "/x", "/y"]);
-        let tool = Tool {
-            input: Some(raw(r#"{"command":"make > out 2>&1","cwd":"sub"}"#)),
-            ..Tool::default()
-        };
-        let subject = Subject::of_tool(&tool, "/w");
-        assert_eq!(subject.paths, ["/w/sub", "/w/out", "/w/sub/out"]);
-        let tool = Tool {
-            input: Some(raw(r#"{"file_path":"/w/.env\u0000.txt"}"#)),
-            ..Tool::default()
-        };
-        let subject = Subject::of_tool(&tool, "/w");
-        assert_eq!(subject.paths, ["/w/.env", "/w/.env\0.txt"]);
-        assert!(subject.unclear);
-    }
-
-    #[test]
-    fn a_kind_that_is_not_told_is_that_of_the_name() {
-        for (kind, name, want) in [
-            (None, Some("Bash"), "execute"),
-            (Some("other"), Some("run_shell_command"), "execute"),
-            (Some("read"), Some("Bash"), "read"),
-            (None, Some("novel"), "other"),
-            (None, None, "other"),
-            (Some("novel"), None, "novel"),
-        ] {
-            let tool = Tool {
-                name,
-                kind,
-                ..Tool::default()
-            };
-            assert_eq!(
-                Subject::of_tool(&tool, "/w").kind,
-                want,
-                "{kind:?} {name:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! Tables of the whole: rules, lists, presets, and what holds whatever the rules are.
 
+mod inputs;
 mod unreadable;
 
 use super::*;
@@ -183,7 +184,7 @@ fn rules_hold_together_whatever_they_are() {
         let after = more.judge(&subject);
         // A deny never allows more, and always wins where it fits.
         assert!(after.effect >= before.effect, "{seed}: {subject:?}");
-        let line = subject.command.as_deref().map(Line::of);
+        let line = subject.line();
         if added.fits(&subject, line.as_ref()) {
             assert_eq!(after.effect, Effect::Deny, "{seed}: {subject:?}");
         } else if !subject.opaque {

@@ -1,0 +1,225 @@
+//! The walk through the JSON of a call: each value is given to [`Found`] with the place where it stands.
+
+use super::{DEEPEST, Found, MOST, MOST_WORDS, Words};
+use crate::core::policy::members::{Group, Role};
+use crate::core::policy::patch::codex_files;
+use Place::Member;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// Where in a call a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It has a role; the members of an input, and of what wraps one, are at the top.
+    Member(Role),
+    /// One word of a command.
+    Word,
+    /// One word behind a command.
+    Argument,
+    /// A part of what is shown.
+    Shown,
+    /// A path in what is shown, or in a parsed form of a command: what it says is known otherwise.
+    ShownPath,
+    /// What kind of thing is shown.
+    ShownType,
+}
+
+/// Walks through a JSON text; false where it is none, or too deep.
+pub fn read(found: &mut Found, json: &str, place: Place, group: Group, deep: usize) -> bool {
+    let mut json = serde_json::Deserializer::from_str(json);
+    let walk = Walk {
+        found,
+        place,
+        group,
+        deep,
+    };
+    walk.deserialize(&mut json).is_ok() && json.end().is_ok()
+}
+
+struct Walk<'f> {
+    found: &'f mut Found,
+    place: Place,
+    group: Group,
+    deep: usize,
+}
+
+impl Walk<'_> {
+    /// What is no text is no word of a command.
+    fn no_text(self) {
+        let is_word = matches!(self.place, Place::Word | Place::Argument);
+        self.found.whole &= !is_word;
+    }
+
+    fn is_too_deep<E: Error>(&self) -> Result<(), E> {
+        if self.deep < DEEPEST {
+            return Ok(());
+        }
+        Err(E::custom("nested too deep"))
+    }
+
+    /// Where a member of an object stands that is here.
+    fn member(&mut self, key: &str) -> Place {
+        let role = |is_top| Role::of(key, self.group, is_top);
+        match self.place {
+            Place::Shown | Place::ShownType | Place::ShownPath => match role(false) {
+                Role::Path | Role::Label => Place::ShownPath,
+                _ if key == "type" => Place::ShownType,
+                _ => Place::Shown,
+            },
+            Place::Word | Place::Argument => Member(Role::Unknown),
+            Member(Role::Changes) => {
+                self.found.keep_path(key);
+                (self.found.edits, self.found.has_path) = (true, true);
+                Member(Role::Unknown)
+            }
+            Member(around) => {
+                if key.contains(['/', '\\']) || key.starts_with('~') {
+                    self.found.not_understood(key);
+                }
+                let is_top = matches!(around, Role::Wrapper | Role::Arguments | Role::Command);
+                match (around, role(is_top)) {
+                    (Role::Tree | Role::Parsed, Role::Path | Role::Label) => Place::ShownPath,
+                    (Role::Tree, Role::Unknown | Role::Text | Role::Pattern) => Member(Role::Tree),
+                    (
+                        Role::Parsed,
+                        Role::Unknown | Role::Text | Role::Script | Role::Pattern | Role::Tree,
+                    ) => Member(Role::Parsed),
+                    (_, role) => {
+                        self.found.whole &= is_top || role != Role::Arguments;
+                        Member(role)
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = IsText;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<IsText, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Whether a value is a string.
+type IsText = bool;
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = IsText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<IsText, E> {
+        match self.place {
+            Member(role) => self.found.text(role, self.group, text, self.deep),
+            Place::Word => match self.found.commands.last_mut() {
+                Some(Words::Arguments(words)) if words.len() < MOST => words.push(text.to_owned()),
+                _ => self.found.give_up(),
+            },
+            Place::Argument => self.found.keep_argument(text),
+            Place::ShownType => self.found.edits |= text == "diff",
+            Place::ShownPath => self.found.keep_path(text),
+            Place::Shown => {
+                for file in codex_files(text) {
+                    self.found.keep_path(file);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<IsText, E> {
+        self.no_text();
+        Ok(false)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<IsText, E> {
+        self.no_text();
+        Ok(false)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<IsText, E> {
+        self.no_text();
+        Ok(false)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<IsText, E> {
+        self.no_text();
+        Ok(false)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<IsText, E> {
+        self.no_text();
+        Ok(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<IsText, A::Error> {
+        self.is_too_deep::<A::Error>()?;
+        let place = match self.place {
+            Member(Role::Command) => {
+                self.found.keep_command(Words::Arguments(Vec::new()));
+                Place::Word
+            }
+            Place::Word | Place::Argument | Member(Role::Directory) => {
+                self.found.whole = false;
+                self.place
+            }
+            Member(Role::Arguments) => Place::Argument,
+            Member(Role::Text | Role::Wrapper) => Member(Role::Unknown),
+            place => place,
+        };
+        let mut words = Vec::new();
+        loop {
+            let before = self.found.strings.len();
+            let walk = Walk {
+                found: &mut *self.found,
+                place,
+                group: self.group,
+                deep: self.deep + 1,
+            };
+            let Some(is_text) = list.next_element_seed(walk)? else {
+                break;
+            };
+            let kept = self.found.strings.get(before..).unwrap_or_default();
+            if let (true, [word], 0..MOST_WORDS) = (is_text, kept, words.len()) {
+                words.push(word.clone());
+            }
+        }
+        let names_nothing = matches!(place, Member(Role::Text | Role::Tree | Role::Edited));
+        if matches!(place, Member(_)) && !names_nothing {
+            self.found.keep_joined(&words);
+        }
+        Ok(false)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<IsText, A::Error> {
+        self.is_too_deep::<A::Error>()?;
+        if matches!(
+            self.place,
+            Place::Word | Place::Argument | Member(Role::Command)
+        ) {
+            self.found.whole = false;
+        }
+        if self.place == Member(Role::Script) {
+            (self.found.whole, self.found.runs) = (false, true);
+        }
+        let at = self.found.commands.len();
+        let outer = std::mem::take(&mut self.found.arguments);
+        let programs = std::mem::take(&mut self.found.programs);
+        while let Some(key) = map.next_key::<String>()? {
+            let place = self.member(&key);
+            map.next_value_seed(Walk {
+                found: &mut *self.found,
+                place,
+                group: self.group,
+                deep: self.deep + 1,
+            })?;
+        }
+        self.found.join_arguments(at);
+        (self.found.arguments, self.found.programs) = (outer, programs);
+        Ok(false)
+    }
+}

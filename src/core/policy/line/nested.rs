@@ -1,0 +1,216 @@
+//! What a command may run in its turn: the programs behind `env`, `sudo`, `xargs` and the like, and lines in its words.
+
+use super::common;
+
+/// Programs and words that run what stands behind them.
+#[rustfmt::skip]
+pub const LAUNCHERS: &[&str] = &[
+    "!", "-", ".", "alias", "always", "ash", "bash", "builtin", "busybox", "case", "chroot", "chrt", "command",
+    "coproc", "csh", "dash", "do", "doas", "elif", "else", "elvish", "env", "eval", "exec", "find", "fish", "flock",
+    "for", "foreach", "function", "if", "ionice", "ksh", "ksh93", "lksh", "mksh", "nice", "nocorrect", "noglob",
+    "nohup", "nsenter", "nu", "parallel", "pdksh", "pkexec", "posh", "prlimit", "pwsh", "rbash", "repeat", "runuser",
+    "script", "select", "setarch", "setsid", "sh", "source", "stdbuf", "strace", "su", "sudo", "systemd-run",
+    "taskset", "tcsh", "then", "time", "timeout", "toybox", "trap", "unshare", "until", "watch", "while", "xargs",
+    "xonsh", "yash", "zsh", "{", "}",
+];
+
+/// How many letters may stand before the value of an option in the same word: `-Srm x`, `-vSrm x`.
+const LETTERS: usize = 4;
+
+/// A text in which commands may begin in some places; each goes on to the end of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub text: String,
+    /// Byte positions in `text`, in order.
+    pub starts: Vec<usize>,
+}
+
+/// The commands that these words may run, and the lines among them that are to be read for themselves.
+#[must_use]
+pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
+    let mut text = Text::default();
+    let skipped = skip_assignments(words);
+    let program = words.get(skipped).map_or("", |word| base(word));
+    let program = match program.trim_start_matches(['=', '{']) {
+        "" => program,
+        program => program,
+    };
+    let is_launcher = LAUNCHERS.binary_search(&program).is_ok();
+    // `test 'a[$(rm x)]' -eq 1` runs `rm` in some shells.
+    let is_evaluator = program == "[" || common::is_language(program);
+    let mut lines = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let starts = at == 0 || at == skipped || is_launcher && at > skipped;
+        text.push(word, starts);
+        let is_evaluated = is_evaluator && word.contains(['$', '`']);
+        if (is_launcher || is_evaluated) && at > skipped {
+            lines.extend(inner_lines(word));
+        }
+    }
+    let mut found = Vec::new();
+    if let Some(first) = words.get(skipped) {
+        text.add_qualifier(first, &words[..skipped]);
+        // `{rm,-rf,x}` is `rm -rf x`.
+        if first.starts_with('{') && first.contains(',') {
+            let mut expanded = Text::default();
+            for word in first.split(['{', '}', ',']).filter(|word| !word.is_empty()) {
+                expanded.push(word, expanded.text.is_empty());
+            }
+            for word in &words[skipped + 1..] {
+                expanded.push(word, false);
+            }
+            found.extend(expanded.finish());
+        }
+    }
+    found.extend(text.finish());
+    (found, lines)
+}
+
+/// How many words are assignments before a command.
+fn skip_assignments(words: &[String]) -> usize {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        // `A[x y]=1` may be several words.
+        at = match assigned(word) {
+            Assigned::Whole => at + 1,
+            Assigned::Begun => {
+                let ends = |word: &String| word.contains("]=") || word.contains("]+=");
+                match words[at + 1..].iter().position(ends) {
+                    Some(more) => at + more + 2,
+                    None => break,
+                }
+            }
+            Assigned::Not if is_sign(word) && words.len() > at + 1 => at + 2,
+            Assigned::Not => break,
+        };
+    }
+    // Assignments alone are looked at as they stand.
+    if at < words.len() { at } else { 0 }
+}
+
+enum Assigned {
+    Whole,
+    /// Up to a subscript that ends in a later word.
+    Begun,
+    Not,
+}
+
+/// Whether a word assigns a variable.
+fn assigned(word: &str) -> Assigned {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let name = word.bytes().take_while(|b| is_name(*b)).count();
+    let rest = &word[name..];
+    if name == 0 {
+        return Assigned::Not;
+    }
+    if rest.starts_with('=') || rest.starts_with("+=") {
+        return Assigned::Whole;
+    }
+    if !rest.starts_with('[') {
+        return Assigned::Not;
+    }
+    if rest.contains("]=") || rest.contains("]+=") {
+        return Assigned::Whole;
+    }
+    Assigned::Begun
+}
+
+/// Whether a word is the sign of a redirection, behind which its file stands.
+fn is_sign(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| "<>|&".contains(c))
+}
+
+/// The name of a program without its path.
+fn base(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if name.is_empty() { program } else { name }
+}
+
+/// The lines that a word behind a launcher may be: `bash -c 'rm x'`, `env -S'rm x'`, `env --split-string='rm x'`.
+fn inner_lines(word: &str) -> Vec<String> {
+    let is_line =
+        |text: &&str| text.contains(|c: char| c.is_whitespace() || ";&|(`<>\\".contains(c));
+    let mut lines: Vec<String> = Vec::new();
+    for text in values(word)
+        .map(|at| &word[at..])
+        .chain([word])
+        .filter(is_line)
+    {
+        lines.push(text.to_owned());
+        // `env -S` has escapes of its own.
+        if word.starts_with('-') && text.contains('\\') {
+            let escapes = [r"\_", r"\t", r"\n", r"\f", r"\r", r"\v"];
+            let spaced = escapes
+                .iter()
+                .fold(text.to_owned(), |text, escape| text.replace(escape, " "));
+            lines.push(spaced);
+        }
+    }
+    lines
+}
+
+/// The places in a word where the value of an option may begin.
+fn values(word: &str) -> impl Iterator<Item = usize> {
+    let letters = word.starts_with('-') && !word.starts_with("--");
+    let letters = word
+        .char_indices()
+        .skip(2)
+        .take(LETTERS)
+        .filter(move |_| letters);
+    let value = word.find('=').map(|at| at + 1);
+    letters.map(|(at, _)| at).chain(value)
+}
+
+/// Words that are joined, and where commands may begin among them.
+#[derive(Default)]
+struct Text {
+    text: String,
+    starts: Vec<usize>,
+}
+
+impl Text {
+    fn push(&mut self, word: &str, may_start: bool) {
+        if !self.text.is_empty() || !self.starts.is_empty() {
+            self.text.push(' ');
+        }
+        let at = self.text.len();
+        self.text.push_str(word);
+        if !may_start {
+            return;
+        }
+        self.starts.push(at);
+        self.starts.push(at + word.len() - base(word).len());
+        // `=rm` is the path of `rm` in zsh, and `{rm` begins a group there.
+        if word.starts_with(['=', '{']) {
+            self.starts.push(at + 1);
+        }
+        if self.starts.len() > 2 {
+            let values = values(word).map(|value| at + value);
+            self.starts
+                .extend(values.filter(|value| *value < self.text.len()));
+        }
+    }
+
+    /// `*(e:rm x:)` runs `rm x` in zsh, `*(+rm)` runs `rm`.
+    fn add_qualifier(&mut self, first: &str, before: &[String]) {
+        let at: usize = before.iter().map(|word| word.len() + 1).sum();
+        let code =
+            first.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "^.@/=".contains(c));
+        let sign = code.chars().next().filter(|c| ":+,%'\"".contains(*c));
+        if let Some(sign) = sign {
+            self.starts
+                .push(at + first.len() - code.len() + sign.len_utf8());
+        }
+    }
+
+    fn finish(mut self) -> Option<Candidate> {
+        self.starts
+            .retain(|start| *start < self.text.len() && self.text.is_char_boundary(*start));
+        self.starts.sort_unstable();
+        self.starts.dedup();
+        (!self.text.is_empty()).then_some(Candidate {
+            text: self.text,
+            starts: self.starts,
+        })
+    }
+}

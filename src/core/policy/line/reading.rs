@@ -1,0 +1,481 @@
+//! One reading of a shell line: its commands, as one shell may read them.
+//!
+//! Nothing is run or expanded. A reading finds commands in substitutions, here-documents and groups too. It is made to
+//! miss no command, not to be exact: rules that deny or ask look at it.
+
+use super::dialect::{Braces, Dialect};
+
+/// What was found in a line.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// Each command as its words without quotes, and again with the redirections that stand between them.
+    pub commands: Vec<Vec<String>>,
+    /// The files of redirections.
+    pub files: Vec<String>,
+    /// Whether it is commands only: no substitution, no redirection to or from a file, no open quote, no comment.
+    pub simple: bool,
+    /// Whether all quotes and groups are closed.
+    pub closed: bool,
+}
+
+/// The inside of something: the line itself, a substitution, a subshell.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a state of the reader, independent of the others"
+)]
+struct Frame {
+    words: Vec<String>,
+    /// The same with redirections; empty as long as there are none.
+    dressed: Vec<String>,
+    word: Option<String>,
+    /// Inside double quotes.
+    quoted: bool,
+    /// The text of a here-document: a double quote is a letter.
+    document: bool,
+    /// The next word is the file of a redirection.
+    redirected: bool,
+    /// The next word is that of a redirection, and no word of the command.
+    aside: bool,
+    /// The next word ends a here-document.
+    documented: bool,
+    /// How many `case` have no `esac` yet.
+    cases: usize,
+    /// The character that ends it.
+    close: Option<char>,
+    /// Single quotes are letters, and double quotes may be opened again: `"${x:-…}"`.
+    literal: bool,
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    dialect: Dialect,
+    outer: Vec<Frame>,
+    frame: Frame,
+    /// The words that end the here-documents which begin with the next line.
+    documents: Vec<String>,
+    found: Reading,
+}
+
+impl Reading {
+    /// Reads a line as a shell of this dialect may read it.
+    #[must_use]
+    pub fn of(text: &str, dialect: Dialect) -> Self {
+        let mut found = Self {
+            simple: !text.chars().any(is_odd),
+            closed: true,
+            ..Self::default()
+        };
+        found.read(text, dialect, Frame::default());
+        found
+    }
+
+    fn read(&mut self, text: &str, dialect: Dialect, frame: Frame) {
+        let mut reader = Reader {
+            rest: text,
+            dialect,
+            outer: Vec::new(),
+            frame,
+            documents: Vec::new(),
+            found: std::mem::take(self),
+        };
+        while let Some(c) = reader.next() {
+            if reader.frame.quoted {
+                reader.in_quotes(c);
+            } else {
+                reader.bare(c);
+            }
+        }
+        *self = reader.finish();
+    }
+}
+
+/// Whether no usual command has it: what is shown is not what is run.
+fn is_odd(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\t' | '\r')
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+
+    /// Takes this text if it comes next.
+    fn took(&mut self, text: &str) -> bool {
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn push(&mut self, c: char) {
+        self.frame.word.get_or_insert_default().push(c);
+    }
+
+    fn in_quotes(&mut self, c: char) {
+        match c {
+            '"' if self.frame.document => self.push(c),
+            '"' => self.frame.quoted = false,
+            '\\' if self.took("\n") => {}
+            '\\' if self.rest.starts_with(['$', '`', '"', '\\']) => {
+                let escaped = self.next().unwrap_or(c);
+                self.push(escaped);
+            }
+            '`' => self.backticks(),
+            '$' if self.took("(") => self.substitute(')'),
+            '$' if self.rest.starts_with('{') => self.variable(),
+            '}' if self.frame.literal => self.close(),
+            _ => self.push(c),
+        }
+    }
+
+    fn bare(&mut self, c: char) {
+        match c {
+            ' ' | '\t' => self.end_word(),
+            '\r' => {
+                // To a shell it is a letter like any other.
+                self.found.simple = false;
+                self.end_word();
+            }
+            '#' if self.dialect.comments
+                && self.frame.word.is_none()
+                && self.frame.close != Some('}') =>
+            {
+                self.comment();
+            }
+            '&' if self.dialect.ampersand && self.took(">") => self.redirect('>'),
+            '\n' => {
+                self.end_command();
+                self.here_documents();
+            }
+            ';' | '|' | '&' => {
+                self.end_command();
+                // `&!` is one sign in zsh: `!` is no part of the word behind it.
+                if c == '&' && self.took("!") {
+                    self.push('!');
+                    self.end_word();
+                }
+            }
+            '"' => {
+                self.frame.word.get_or_insert_default();
+                self.frame.quoted = true;
+            }
+            '\'' => self.single_quotes(),
+            '\\' if self.took("\n") => {}
+            '\\' => match self.next() {
+                Some(escaped) => self.push(escaped),
+                None => self.found.simple = false,
+            },
+            '`' => self.backticks(),
+            '$' | '<' | '>' if self.took("(") => self.substitute(')'),
+            '$' if self.dialect.dollar_quotes && self.took("'") => self.escaped_quotes(),
+            '$' if self.rest.starts_with('"') => {
+                self.found.simple = false;
+                if !self.dialect.dollar_quotes {
+                    self.push(c);
+                }
+            }
+            '$' if self.rest.starts_with('{') => self.variable(),
+            '<' | '>' => self.redirect(c),
+            '(' => {
+                self.end_command();
+                self.open(')', false);
+            }
+            ')' => {
+                // The word may be `esac`.
+                self.end_word();
+                if self.frame.close == Some(')') && self.frame.cases == 0 {
+                    self.close();
+                } else {
+                    self.found.simple = false;
+                    self.end_command();
+                }
+            }
+            '}' if self.frame.close == Some('}') => self.close(),
+            _ => self.push(c),
+        }
+    }
+
+    fn single_quotes(&mut self) {
+        let word = self.frame.word.get_or_insert_default();
+        if let Some((text, rest)) = self.rest.split_once('\'') {
+            word.push_str(text);
+            self.rest = rest;
+        } else {
+            word.push_str(self.rest);
+            self.rest = "";
+            self.found.simple = false;
+            self.found.closed = false;
+        }
+    }
+
+    /// `$'...'`, with its escapes.
+    fn escaped_quotes(&mut self) {
+        self.found.simple = false;
+        self.frame.word.get_or_insert_default();
+        loop {
+            match self.next() {
+                Some('\'') => return,
+                Some('\\') => self.escape(),
+                Some(c) => self.push(c),
+                None => {
+                    self.found.closed = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self) {
+        let Some(c) = self.next() else { return };
+        let mut digits = String::new();
+        let (radix, most) = match c {
+            'x' => (16, 2),
+            'u' => (16, 4),
+            'U' => (16, 8),
+            '0'..='7' => {
+                digits.push(c);
+                (8, 3)
+            }
+            'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return self.push('\u{1}'),
+            'n' => return self.push('\n'),
+            'r' => return self.push('\r'),
+            't' => return self.push('\t'),
+            _ => return self.push(c),
+        };
+        while let Some(digit) = self.rest.chars().next().filter(|c| c.is_digit(radix))
+            && digits.len() < most
+        {
+            digits.push(digit);
+            self.next();
+        }
+        let code = u32::from_str_radix(&digits, radix).ok();
+        self.push(code.and_then(char::from_u32).unwrap_or(c));
+    }
+
+    /// `${...}`: shells differ in how they read quotes in it, and some run what is in it.
+    fn variable(&mut self) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let inner = &self.rest[1..];
+        let name = &inner[..inner.len() - inner.trim_start_matches(is_name).len()];
+        if let Some(rest) = inner[name.len()..].strip_prefix('}') {
+            let word = self.frame.word.get_or_insert_default();
+            word.extend(["${", name, "}"]);
+            self.rest = rest;
+            return;
+        }
+        self.found.simple = false;
+        self.push('$');
+        let literal = match self.dialect.braces {
+            Braces::Flat => return,
+            Braces::Quoting => false,
+            Braces::Literal => self.frame.quoted,
+        };
+        self.took("{");
+        self.open('}', literal);
+    }
+
+    /// A comment; some shells have none where a person may type.
+    fn comment(&mut self) {
+        self.found.simple = false;
+        self.rest = self.rest.find('\n').map_or("", |at| &self.rest[at..]);
+    }
+
+    /// Takes the here-documents that begin here. They may be scripts, and substitutions in them are run.
+    fn here_documents(&mut self) {
+        for end in std::mem::take(&mut self.documents) {
+            let rest = self.rest;
+            let (mut body, mut after) = (rest, "");
+            let mut at = 0;
+            for line in rest.split_inclusive('\n') {
+                let said = line.trim_end_matches('\n').trim_start_matches('\t');
+                if said == end || end.strip_prefix('-') == Some(said) {
+                    (body, after) = (&rest[..at], &rest[at + line.len()..]);
+                    break;
+                }
+                at += line.len();
+            }
+            self.rest = after;
+            let dialect = Dialect {
+                documents: false,
+                ..self.dialect
+            };
+            let closed = self.found.closed;
+            self.found.read(body, dialect, Frame::default());
+            if body.contains(['$', '`']) {
+                let document = Frame {
+                    quoted: true,
+                    document: true,
+                    ..Frame::default()
+                };
+                self.found.read(body, dialect, document);
+            }
+            // A text need not be a script.
+            self.found.closed = closed;
+        }
+    }
+
+    /// A substitution in backticks: it ends with the next one, whatever quotes are in it, and is read for itself
+    /// without the `\` before `` ` ``, `$` and `\`.
+    fn backticks(&mut self) {
+        self.found.simple = false;
+        self.frame.word.get_or_insert_default();
+        let (mut inner, mut is_closed) = (String::new(), false);
+        while let Some(c) = self.next() {
+            match c {
+                '`' => {
+                    is_closed = true;
+                    break;
+                }
+                '\\' if self.rest.starts_with(['`', '$', '\\']) => inner.extend(self.next()),
+                '\\' if self.frame.quoted && self.rest.starts_with('"') => {
+                    inner.extend(self.next());
+                }
+                _ => inner.push(c),
+            }
+        }
+        self.found.closed &= is_closed;
+        self.found.read(&inner, self.dialect, Frame::default());
+    }
+
+    /// A substitution: its output is a part of the word around it.
+    fn substitute(&mut self, close: char) {
+        self.frame.word.get_or_insert_default();
+        self.open(close, false);
+    }
+
+    fn open(&mut self, close: char, literal: bool) {
+        self.found.simple = false;
+        let inner = Frame {
+            close: Some(close),
+            quoted: literal,
+            literal,
+            ..Frame::default()
+        };
+        self.outer.push(std::mem::replace(&mut self.frame, inner));
+    }
+
+    fn close(&mut self) {
+        self.end_command();
+        self.frame = self.outer.pop().unwrap_or_default();
+    }
+
+    /// A redirection, whose first sign was read.
+    fn redirect(&mut self, sign: char) {
+        let is_stream = |word: &String| {
+            let name = word
+                .strip_prefix('{')
+                .and_then(|word| word.strip_suffix('}'));
+            word.bytes().all(|b| b.is_ascii_digit())
+                || name.is_some_and(|name| {
+                    name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+                })
+        };
+        if self.frame.word.as_ref().is_some_and(is_stream) {
+            self.found.simple &= !self
+                .frame
+                .word
+                .take()
+                .is_some_and(|word| word.starts_with('{'));
+        }
+        self.end_word();
+        let length = self.rest.len() - self.rest.trim_start_matches(['<', '>', '|', '&']).len();
+        let (more, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        let ends = |rest: &&str| {
+            rest.is_empty() || rest.starts_with([' ', '\t', '\n', ';', '|', '&', ')'])
+        };
+        if more.ends_with('&') {
+            let other = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            if let Some(after) = other.strip_prefix('-') {
+                // `>&-x` is `>&-` and the word `x` in bash, and a file elsewhere.
+                if other.len() < rest.len() || !ends(&after) {
+                    let is_end = |c: char| " \t\n;|&)".contains(c);
+                    let file = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+                    self.found.files.push(file.to_owned());
+                    self.found.simple = false;
+                }
+                self.rest = after;
+                return;
+            }
+            if other.len() < rest.len() && ends(&other) {
+                self.rest = other;
+                return;
+            }
+        }
+        self.rest = rest.trim_start_matches([' ', '\t']);
+        let nowhere = self.rest.strip_prefix("/dev/null");
+        if let Some(rest) = nowhere.filter(ends) {
+            self.rest = rest;
+            return;
+        }
+        self.found.simple = false;
+        let frame = &mut self.frame;
+        if frame.dressed.is_empty() {
+            frame.dressed.clone_from(&frame.words);
+        }
+        frame.dressed.push(format!("{sign}{more}"));
+        frame.aside = true;
+        // The word of a here-document names no file.
+        frame.redirected = !more.starts_with('<');
+        frame.documented = sign == '<' && more == "<";
+    }
+
+    fn end_word(&mut self) {
+        let frame = &mut self.frame;
+        let Some(word) = frame.word.take() else {
+            return;
+        };
+        if !frame.dressed.is_empty() {
+            frame.dressed.push(word.clone());
+        }
+        // zsh writes `>! file`.
+        let is_sign = frame.redirected && word == "!";
+        if frame.redirected {
+            self.found.files.push(word.clone());
+            frame.redirected = is_sign;
+        }
+        if std::mem::take(&mut frame.documented) && self.dialect.documents {
+            self.documents.push(word.clone());
+        }
+        if std::mem::take(&mut frame.aside) {
+            return;
+        }
+        if self.dialect.cases && frame.close == Some(')') {
+            match word.as_str() {
+                "case" => frame.cases += 1,
+                "esac" => frame.cases = frame.cases.saturating_sub(1),
+                _ => {}
+            }
+        }
+        frame.words.push(word);
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        let frame = &mut self.frame;
+        (frame.redirected, frame.documented, frame.aside) = (false, false, false);
+        for words in [&mut frame.words, &mut frame.dressed] {
+            let words = std::mem::take(words);
+            if !words.is_empty() {
+                self.found.commands.push(words);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Reading {
+        self.found.closed &= self.outer.is_empty();
+        loop {
+            let is_open = self.frame.quoted && !self.frame.document;
+            self.found.closed &= !is_open;
+            self.found.simple &= !is_open;
+            self.end_command();
+            match self.outer.pop() {
+                Some(frame) => self.frame = frame,
+                None => return self.found,
+            }
+        }
+    }
+}

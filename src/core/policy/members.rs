@@ -1,0 +1,409 @@
+//! The members of tool inputs that are understood, and the role of each: a table, by the kind of the tool.
+//!
+//! A rule that allows by path or command needs every member understood. A member that is not in the table and has text
+//! in it may name anything: it is [`Role::Unknown`].
+
+/// What a member of an input is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Names a file or a directory.
+    Path,
+    /// Names a file if it is a `file:` URI or no URI at all.
+    Uri,
+    /// The directory that other paths, or a command, start from.
+    Directory,
+    /// A command line, or a program with its arguments.
+    Command,
+    /// A program or a script that runs; not read as a line.
+    Script,
+    /// Words behind a command.
+    Arguments,
+    /// The shell that runs the command.
+    Shell,
+    /// An object that holds the input itself.
+    Wrapper,
+    /// Changes of files by their paths, as Codex has them.
+    Changes,
+    /// The text of a patch.
+    Patch,
+    /// Text that only a change of a file has.
+    Edited,
+    /// The pattern of a search: a glob, or an expression.
+    Pattern,
+    /// Text that names nothing.
+    Text,
+    /// Text that names nothing, in a list or an object too.
+    Tree,
+    /// A parsed form of the command beside it.
+    Parsed,
+    /// A word of the agent's own; a path where it is none.
+    Label,
+    /// Not understood.
+    Unknown,
+}
+
+/// Kinds of tools that take the same members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// `read`, `search`, `think`.
+    Read,
+    /// `edit`, `delete`, `move`.
+    Edit,
+    /// `execute`.
+    Execute,
+    /// All others.
+    Other,
+}
+
+impl Group {
+    /// The group of a kind.
+    #[must_use]
+    pub fn of(kind: &str) -> Self {
+        match kind {
+            "read" | "search" | "think" => Self::Read,
+            "edit" | "delete" | "move" => Self::Edit,
+            "execute" => Self::Execute,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Members that every tool may have: names in lower case, without `_` and `-`.
+const ANY: &[(Role, &[&str])] = &[
+    (
+        Role::Path,
+        &[
+            "abspath",
+            "absolutepath",
+            "basepath",
+            "dest",
+            "destination",
+            "destinationfile",
+            "destinationpath",
+            "destpath",
+            "dirs",
+            "directories",
+            "dst",
+            "file",
+            "filelist",
+            "filename",
+            "filenames",
+            "filepath",
+            "filepaths",
+            "files",
+            "folder",
+            "folders",
+            "from",
+            "frompath",
+            "glob",
+            "include",
+            "inputfile",
+            "inputpath",
+            "location",
+            "locations",
+            "movepath",
+            "newfilepath",
+            "newpath",
+            "notebookpath",
+            "oldfilepath",
+            "oldpath",
+            "out",
+            "outfile",
+            "output",
+            "outputfile",
+            "outputpath",
+            "path",
+            "paths",
+            "relativepath",
+            "root",
+            "rootpath",
+            "searchpath",
+            "source",
+            "sourcepath",
+            "src",
+            "srcpath",
+            "target",
+            "targetdirectory",
+            "targetfile",
+            "targetpath",
+            "to",
+            "topath",
+        ],
+    ),
+    (
+        Role::Uri,
+        &[
+            "baseuri",
+            "documenturi",
+            "fileuri",
+            "newuri",
+            "olduri",
+            "uri",
+            "uris",
+            "url",
+            "urls",
+        ],
+    ),
+    (
+        Role::Directory,
+        &[
+            "cwd",
+            "workdir",
+            "workdirectory",
+            "workingdir",
+            "workingdirectory",
+        ],
+    ),
+    (Role::Changes, &["changes"]),
+    (
+        Role::Patch,
+        &["diff", "filediff", "patch", "patchtext", "unifieddiff"],
+    ),
+    (
+        Role::Arguments,
+        &[
+            "args",
+            "arguments",
+            "argv",
+            "commandargs",
+            "parameters",
+            "params",
+        ],
+    ),
+    (Role::Wrapper, &["rawinput", "toolarguments", "toolinput"]),
+    (
+        Role::Text,
+        &[
+            "callid",
+            "description",
+            "encoding",
+            "explanation",
+            "justification",
+            "messageid",
+            "outputformat",
+            "processid",
+            "purpose",
+            "rationale",
+            "reason",
+            "reasoning",
+            "requestid",
+            "securityrisk",
+            "summary",
+            "taskprogress",
+            "thought",
+            "timeout",
+            "timeoutms",
+            "title",
+            "toolcallid",
+            "turnid",
+        ],
+    ),
+];
+
+/// Members of commands.
+const EXECUTE: &[(Role, &[&str])] = &[
+    (Role::Directory, &["dir", "directory", "dirpath"]),
+    (Role::Shell, &["shell"]),
+    (Role::Label, &["source"]),
+    // Codex says with them what it would allow from then on, and how it reads the command.
+    (
+        Role::Tree,
+        &[
+            "availabledecisions",
+            "prefixrule",
+            "proposedexecpolicyamendment",
+        ],
+    ),
+    (Role::Parsed, &["parsedcmd"]),
+    (
+        Role::Text,
+        &[
+            "bashid",
+            "filter",
+            "mode",
+            "sandboxpermissions",
+            "sessionid",
+            "shellid",
+            "taskid",
+            "terminalid",
+            "yieldtimems",
+        ],
+    ),
+];
+
+/// Members of what reads, searches or plans.
+const READ: &[(Role, &[&str])] = &[
+    (Role::Path, &["dir", "directory", "dirpath"]),
+    (Role::Pattern, &["globpattern", "pattern", "patterns"]),
+    (
+        Role::Text,
+        &[
+            "activeform",
+            "exclude",
+            "filter",
+            "language",
+            "linerange",
+            "mode",
+            "model",
+            "outputmode",
+            "pages",
+            "prompt",
+            "q",
+            "query",
+            "regex",
+            "searchterm",
+            "subagenttype",
+            "subject",
+            "symbol",
+            "symbolname",
+            "type",
+            "viewtype",
+        ],
+    ),
+    (
+        Role::Tree,
+        &[
+            "options",
+            "plan",
+            "queries",
+            "questions",
+            "tasks",
+            "todolist",
+            "todos",
+        ],
+    ),
+];
+
+/// Members of what changes files.
+const EDIT: &[(Role, &[&str])] = &[
+    (Role::Path, &["dir", "directory", "dirpath"]),
+    (
+        Role::Text,
+        &[
+            "cellid",
+            "celltype",
+            "codeedit",
+            "content",
+            "contents",
+            "editmode",
+            "instruction",
+            "instructions",
+            "language",
+            "mode",
+            "replace",
+            "replacement",
+            "search",
+            "text",
+            "type",
+        ],
+    ),
+];
+
+/// Members of all else.
+const OTHER: &[(Role, &[&str])] = &[
+    (Role::Path, &["dir", "directory", "dirpath"]),
+    (
+        Role::Text,
+        &[
+            "activeform",
+            "body",
+            "content",
+            "header",
+            "method",
+            "model",
+            "prompt",
+            "q",
+            "query",
+        ],
+    ),
+    (
+        Role::Tree,
+        &["headers", "options", "plan", "questions", "tasks", "todos"],
+    ),
+];
+
+/// Members that only a change of a file has.
+const EDITED: &[&str] = &[
+    "aiproposedcontent",
+    "editedcontent",
+    "filetext",
+    "newcontent",
+    "newsource",
+    "newstr",
+    "newstring",
+    "newtext",
+    "oldcontent",
+    "oldsource",
+    "oldstr",
+    "oldstring",
+    "oldtext",
+];
+
+/// Members that only something that runs has.
+const SCRIPTS: &[&str] = &[
+    "bashcommand",
+    "binary",
+    "cmdline",
+    "commandline",
+    "commands",
+    "exe",
+    "executable",
+    "program",
+    "script",
+    "shellcommand",
+];
+
+/// Words with which editors of texts say what they do, under `command`: they run nothing.
+pub const EDITOR_WORDS: &[&str] = &["create", "insert", "str_replace", "undo_edit", "view"];
+
+impl Role {
+    /// The role of a member of an input; `is_top` where it stands in the input itself or in a wrapper.
+    #[must_use]
+    pub fn of(key: &str, group: Group, is_top: bool) -> Self {
+        let plain = key.replace(['_', '-'], "").to_ascii_lowercase();
+        let plain = plain.as_str();
+        if matches!(plain, "command" | "cmd") {
+            return if is_top { Self::Command } else { Self::Script };
+        }
+        if SCRIPTS.contains(&plain) {
+            return Self::Script;
+        }
+        if EDITED.contains(&plain) {
+            return Self::Edited;
+        }
+        let own = match group {
+            Group::Read => READ,
+            Group::Edit => EDIT,
+            Group::Execute => EXECUTE,
+            Group::Other => OTHER,
+        };
+        let rows = own.iter().chain(ANY);
+        let mut rows = rows.filter(|(_, keys)| keys.contains(&plain));
+        match rows.next() {
+            Some((Self::Changes | Self::Wrapper, _)) if !is_top => Self::Unknown,
+            Some((role, _)) => *role,
+            None if plain == "input" && is_top => Self::Wrapper,
+            None => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_names_each_member_once() {
+        for rows in [EXECUTE, READ, EDIT, OTHER, ANY] {
+            let rows = rows.iter().flat_map(|(_, keys)| keys.iter());
+            let mut keys: Vec<_> = rows.chain(EDITED).chain(SCRIPTS).collect();
+            let count = keys.len();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), count);
+            for key in keys {
+                assert!(key.bytes().all(|b| b.is_ascii_lowercase()), "{key}");
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Options of commands that a rule forbids: `without = ["--output", "-o"]`.
+
+/// An option that a command may not have.
+#[derive(Debug, Clone)]
+pub struct ForbiddenOption {
+    name: String,
+}
+
+impl ForbiddenOption {
+    /// Reads the name of an option.
+    ///
+    /// # Errors
+    /// It is not the name of one option.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let name = text.trim_start_matches('-');
+        let dashes = text.len() - name.len();
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.?@".contains(c);
+        if !(1..=2).contains(&dashes) || name.is_empty() || !name.chars().all(is_letter) {
+            return Err(format!(
+                "{text:?} is not the name of an option: write it as `--output` or `-o`, without a value"
+            ));
+        }
+        let name = text.to_owned();
+        Ok(Self { name })
+    }
+
+    /// Whether a word is this option, with its value too: abbreviated, or in a group of letters.
+    #[must_use]
+    pub fn fits(&self, word: &str) -> bool {
+        let said = word.split('=').next().unwrap_or_default();
+        if let Some(name) = self.name.strip_prefix("--") {
+            // Programs take any beginning of a long name, and some take one dash.
+            return match said.strip_prefix("--") {
+                Some(said) => !said.is_empty() && name.starts_with(said),
+                None => said.strip_prefix('-') == Some(name),
+            };
+        }
+        let name = &self.name[1..];
+        let Some(said) = said.strip_prefix('-') else {
+            return false;
+        };
+        // `-xo file` and `-ofile` have the option `-o`; `-delete` of `find` is a word.
+        let is_letter = name.chars().count() == 1;
+        let is_group = is_letter && !said.starts_with('-') && word[1..].contains(name);
+        is_group || said == name || said.strip_prefix('-') == Some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_however_they_are_written() {
+        for (option, word, want) in [
+            ("--output", "--output", true),
+            ("--output", "--output=x", true),
+            ("--output", "--out", true),
+            ("--output", "--o=x", true),
+            ("--output", "-output", true),
+            ("--output", "--output-indicator-new=x", false),
+            ("--output", "--", false),
+            ("--output", "-o", false),
+            ("--output", "output", false),
+            ("-o", "-o", true),
+            ("-o", "-ofile", true),
+            ("-o", "-xo", true),
+            ("-o", "-x=o", true),
+            ("-o", "--no", false),
+            ("-o", "o", false),
+            ("-delete", "-delete", true),
+            ("-delete", "--delete", true),
+            ("-delete", "-d", false),
+        ] {
+            let forbidden = ForbiddenOption::new(option).unwrap();
+            assert_eq!(forbidden.fits(word), want, "{option} {word}");
+        }
+    }
+
+    #[test]
+    fn name_that_is_no_option_is_refused() {
+        for text in [
+            "",
+            "-",
+            "--",
+            "---x",
+            "output",
+            "--output=x",
+            "--o *",
+            "-o*",
+        ] {
+            assert!(ForbiddenOption::new(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The files that a patch names: Codex's form, unified diffs, git's diffs.
+
+/// How a line of a patch in Codex's form begins that names a file.
+const HEADS: [&str; 4] = [
+    "*** Add File: ",
+    "*** Update File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+];
+
+/// How a line of a diff begins that names a file. None of them begins a line of a hunk.
+const DIFF_HEADS: [&str; 5] = [
+    "Index: ",
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+];
+
+/// The files that a patch in Codex's form names, in whatever text it stands.
+pub fn codex_files(text: &str) -> Vec<&str> {
+    if !text.contains("*** Begin Patch") {
+        return Vec::new();
+    }
+    let named = |line: &'_ str| {
+        let line = line.trim_start();
+        HEADS
+            .iter()
+            .find_map(|head| line.strip_prefix(head).map(str::len))
+    };
+    let lines = text.lines().map(str::trim_end);
+    let files = lines.filter_map(|line| {
+        let length = named(line)?;
+        Some(&line[line.len() - length..])
+    });
+    files.collect()
+}
+
+/// The files that a unified or context diff names, with and without the `a/` and `b/` of git.
+pub fn diff_files(text: &str) -> Vec<&str> {
+    let mut files = Vec::new();
+    let mut before = "";
+    for line in text.lines() {
+        let said = DIFF_HEADS.iter().find_map(|head| line.strip_prefix(head));
+        files.extend(said);
+        if let Some(pair) = line.strip_prefix("diff --git ") {
+            // `a/x y b/x y`: each half may have spaces.
+            let halves = pair.match_indices(" b/").map(|(at, _)| at);
+            files.extend(halves.flat_map(|at| [&pair[..at], &pair[at + 1..]]));
+        }
+        // In a hunk a line may look like one of the two; only a pair of them is a header.
+        for (old, new) in [("--- ", "+++ "), ("*** ", "--- ")] {
+            if let (Some(old), Some(new)) = (before.strip_prefix(old), line.strip_prefix(new)) {
+                files.extend([old, new]);
+            }
+        }
+        before = line;
+    }
+    let files = files.into_iter().map(|file| {
+        // A time may stand behind a tab.
+        let file = file.split('\t').next().unwrap_or_default();
+        file.trim_end().trim_matches('"')
+    });
+    let files = files.filter(|file| !file.is_empty() && *file != "/dev/null");
+    let plain = |file| {
+        let plain = ["a/", "b/"]
+            .iter()
+            .find_map(|head| str::strip_prefix(file, head));
+        [Some(file), plain]
+    };
+    files.flat_map(plain).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diffs_name_their_files() {
+        for (text, files) in [
+            ("", &[][..]),
+            ("--- a\n", &[]),
+            ("-- x\n--- b\n-+++ c", &[]),
+            ("--- a\t2020-01-01\n+++ b\n@@ -1 +1 @@\n-x\n+y", &["a", "b"]),
+            ("--- /dev/null\r\n+++ b/x y\r\n", &["b/x y", "x y"]),
+            (
+                "Index: /w/a\n=====\n--- /w/a\n+++ /w/a\n",
+                &["/w/a", "/w/a", "/w/a"],
+            ),
+            (
+                "diff --git a/x b/y\nrename from x\nrename to y\n",
+                &["a/x", "x", "b/y", "y", "x", "y"],
+            ),
+            ("*** a\n--- b\n", &["a", "b"]),
+            ("@@ -1 +1 @@\n--- a\n+++ .env\n@@ -1 +1 @@", &["a", ".env"]),
+        ] {
+            assert_eq!(diff_files(text), files, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn patches_of_codex_name_their_files() {
+        let patch = "*** Begin Patch\n*** Update File: a b\n*** Move to: c\n+x\n*** End Patch";
+        assert_eq!(codex_files(patch), ["a b", "c"]);
+        assert_eq!(codex_files("*** Update File: a"), [""; 0]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Commands that only read, with the options that are safe for each: `<read-only>` in the place of a pattern.
+//!
+//! A command is one of these if its program is in the table and every word of it that begins with `-` is an option of
+//! that row. Options that write, run a program or are not known are in no row. What the configuration of a program
+//! makes it run (git's `core.fsmonitor`, `diff.external`, a pager) is not visible in a command.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use super::line::Line;
+use table::{Operands, PROGRAMS, Program};
+
+/// Whether a line is nothing but commands that only read.
+#[must_use]
+pub fn covers(text: &str) -> bool {
+    let line = Line::of(text);
+    let are_read_only = || line.commands.iter().all(|words| is_read_only(words));
+    line.plain && !line.commands.is_empty() && !expands(text) && are_read_only()
+}
+
+/// Whether a command, given as its words without quotes, only reads. Words that a shell makes others of are to be
+/// looked for before: [`expands`].
+#[must_use]
+pub fn is_read_only(words: &[String]) -> bool {
+    // git's own options stand before the command, and only this one is harmless.
+    let is_git = words.first().is_some_and(|program| program == "git");
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if is_git && words.get(1) == Some(&"--no-pager") {
+        words.remove(1);
+    }
+    if words.first() == Some(&"sed") {
+        return prints_lines(&words[1..]);
+    }
+    let rows = PROGRAMS.iter().filter(|row| words.starts_with(row.words));
+    let row = rows.max_by_key(|row| row.words.len());
+    row.is_some_and(|row| words[row.words.len()..].iter().all(|word| row.takes(word)))
+}
+
+/// Whether a word is one of these, which are separated by spaces.
+fn contains(words: &str, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
+}
+
+impl Program {
+    /// Whether a word behind the program is safe.
+    fn takes(&self, word: &str) -> bool {
+        if self.prints || contains(self.exact, word) {
+            return true;
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            return long.is_empty() || self.long.iter().any(|names| contains(names, name));
+        }
+        match word.strip_prefix('-') {
+            Some(letters) if !letters.is_empty() => self.takes_letters(letters),
+            _ => match self.operands {
+                Operands::Any => true,
+                Operands::None => false,
+                Operands::Format => word.starts_with('+'),
+            },
+        }
+    }
+
+    /// Whether a group of short options is safe: what stands behind one that has a value is that value.
+    fn takes_letters(&self, letters: &str) -> bool {
+        let is_number = letters.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        if self.numbers && !is_number.is_empty() && is_number.bytes().all(|b| b.is_ascii_digit()) {
+            return true;
+        }
+        for letter in letters.chars() {
+            if self.valued.contains(letter) {
+                return true;
+            }
+            if !self.short.contains(letter) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Whether `sed` does nothing but print lines by their numbers: `sed -n 1,20p file`.
+fn prints_lines(words: &[&str]) -> bool {
+    let ["-n", script, files @ ..] = words else {
+        return false;
+    };
+    let numbers = script.strip_suffix('p').unwrap_or_default();
+    let is_number = |part: &str| part == "$" || part.parse::<u32>().is_ok();
+    let are_numbers = numbers.split(',').all(is_number) && numbers.split(',').count() <= 2;
+    are_numbers && !files.iter().any(|file| file.starts_with('-'))
+}
+
+/// Whether a shell may make an option of a word that is none: a variable, or a pattern of files or an alternative at
+/// the beginning of a word. In the working directory there may be a file of the name `--output=x`.
+#[must_use]
+pub fn expands(text: &str) -> bool {
+    let mut chars = text.chars().peekable();
+    let mut is_single = false;
+    let mut is_double = false;
+    // Whether the word so far has a letter that stays where it is.
+    let mut has_begun = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' if !is_double => is_single = !is_single,
+            '"' if !is_single => is_double = !is_double,
+            _ if is_single => has_begun = true,
+            '\\' => {
+                chars.next();
+                has_begun = true;
+            }
+            '$' => {
+                let is_name = |c: &char| c.is_alphanumeric() || "_{(@*#?$!-[".contains(*c);
+                if chars.peek().is_some_and(is_name) {
+                    return true;
+                }
+                has_begun = true;
+            }
+            '`' => return true,
+            _ if is_double => has_begun = true,
+            '*' | '?' | '[' | '{' | '^' | '=' | '<' if !has_begun => return true,
+            c if c.is_whitespace() || ";&|()<>".contains(c) => has_begun = false,
+            _ => has_begun = true,
+        }
+    }
+    false
+}

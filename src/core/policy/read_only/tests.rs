@@ -1,0 +1,80 @@
+//! Which lines are nothing but reading, by their words alone.
+
+use super::*;
+
+#[test]
+fn lines_that_only_read_are_covered() {
+    for line in [
+        "ls",
+        "ls -la src/*.rs",
+        "cat -n 'a b' c",
+        "head -20 x",
+        "tail -n +5 x | head -c 10",
+        "wc -l x",
+        "sed -n '10,20p' src/main.rs",
+        "grep -rn --include=*.rs 'fo*' .",
+        "grep 'end$' x",
+        "rg -n -g '*.rs' 'a.*b' src",
+        "rg --files --hidden | sort -u | uniq -c",
+        "find . -name '*.rs' -not -path './target/*' -mtime -7 -size -10k",
+        r"find . \( -name a -o -name b \) -print0",
+        "git status --porcelain=v2 -uno",
+        "git --no-pager log --oneline -5 --format='%h %s' main..HEAD -- src",
+        "git log -p -S'x' --author=me --since='2 days ago'",
+        "git diff --stat HEAD~1 -- src/*.rs",
+        "git diff --cached -U3 -w",
+        "git show HEAD:src/main.rs",
+        "git blame -L 1,20 x",
+        "git grep -n 'x' -- '*.rs'",
+        "git branch -a",
+        "git branch --show-current",
+        "git remote -v",
+        "git stash list",
+        "git rev-parse --abbrev-ref HEAD",
+        "git config --get user.name",
+        "echo --output=x 2>/dev/null; pwd",
+        "date +%F",
+        "diff -u a b",
+        "jq -r '.a[] | .b' x.json",
+    ] {
+        assert!(covers(line), "{line}");
+    }
+}
+
+/// Ways to write a file or to run a program by the options of programs that read. `MARK` is the file, `TOUCH` a
+/// program that makes it.
+const WRITES: &str = include_str!("writes.txt");
+
+#[test]
+fn lines_that_write_or_run_are_not_covered() {
+    // These would change the machine: they are not in the corpus, which is run for real.
+    let machine = ["date -s 2000-01-01", "date --set=x", "date 010100002000"];
+    for line in WRITES.lines().chain(machine) {
+        assert!(!covers(line), "{line}");
+    }
+}
+
+#[test]
+fn words_that_shells_expand_are_found() {
+    for (text, want) in [
+        ("a b*", false),
+        ("a '*' \"*\" \\*", false),
+        ("a 'x$y'", false),
+        ("a \"x$\"", false),
+        ("a 'it'\\''s $x'", false),
+        ("a *", true),
+        ("a;*", true),
+        ("a ''?", true),
+        ("a \"\"[x]", true),
+        ("a $x", true),
+        ("a \"$x\"", true),
+        ("a x${y}", true),
+        ("a `b`", true),
+        ("a {b,c}", true),
+        ("a x{b,c}", false),
+        ("a ^b", true),
+        ("a =b", true),
+    ] {
+        assert_eq!(expands(text), want, "{text}");
+    }
+}
