@@ -4,6 +4,7 @@
 
 mod asks;
 mod batch;
+mod faults;
 mod methods;
 mod reads;
 
@@ -14,12 +15,13 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
-use crate::proto::json::to_raw;
+use crate::proto::json::{shallow, to_raw};
 use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
 use crate::shell::{
     Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over, log_frames, logs_frames,
 };
 use batch::{BatchId, Batches};
+use faults::parse_error;
 use methods::{Called, Methods};
 use reads::{Reads, only_reads};
 use serde::Serialize;
@@ -97,18 +99,18 @@ impl RpcClient {
 
     fn message(&mut self, bytes: &[u8]) {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            let error = Error::new(ErrorKind::Parse, "parse error: the message is not UTF-8");
-            self.answer(None, None, Err(error));
+            self.not_utf8(bytes);
             return;
         };
+        let text = &shallow(text);
         if text.trim_start().starts_with('[') {
-            match serde_json::from_str::<Vec<&RawValue>>(text) {
-                Ok(messages) if messages.is_empty() => {
-                    let error =
-                        Error::new(ErrorKind::InvalidRequest, "invalid request: empty batch");
+            match batch::messages(text) {
+                Ok(Err(why)) => {
+                    let message = format!("invalid request: {why}");
+                    let error = Error::new(ErrorKind::InvalidRequest, message);
                     self.answer(None, None, Err(error));
                 }
-                Ok(messages) => {
+                Ok(Ok(messages)) => {
                     let batch = self.batches.begin();
                     for message in messages {
                         self.single(message.get(), Some(batch));
@@ -153,6 +155,15 @@ impl RpcClient {
                 let message = "invalid request: method is needed, and must be a string";
                 let id = serde_json::from_str::<rpc::Envelope<'_>>(text).ok();
                 let id = id.and_then(|e| e.id).filter(|id| usable_id(id).is_ok());
+                if let Some(answer) = asks::empty_answer(id) {
+                    warn!(
+                        ?id,
+                        "the client's answer has neither result nor error: it counts as an error; \
+                         Go's omitempty leaves out an empty result"
+                    );
+                    self.wishes.push_back(answer);
+                    return;
+                }
                 let error = Error::new(ErrorKind::InvalidRequest, message);
                 self.answer(id, batch, Err(error));
             }
@@ -409,17 +420,8 @@ impl Client for RpcClient {
                 self.framing = framing;
                 match frame {
                     ClientFrame::Message(bytes) => self.message(&bytes),
-                    ClientFrame::TooLong(len) => {
-                        let message =
-                            format!("parse error: {len} bytes are over the cap: raise --max-line");
-                        let error = Error::new(ErrorKind::Parse, message);
-                        self.answer(None, None, Err(error));
-                    }
-                    ClientFrame::BadHeader(header) => {
-                        let message = "parse error: a header block without a usable Content-Length";
-                        let error = Error::new(ErrorKind::Parse, message).with("raw", header);
-                        self.answer(None, None, Err(error));
-                    }
+                    ClientFrame::TooLong(line) => self.too_long(&line),
+                    ClientFrame::BadHeader(header) => self.bad_header(header),
                 }
             }
         }
@@ -477,10 +479,6 @@ fn usable_id(id: &RawValue) -> Result<(), Error> {
 fn unread() -> Error {
     let message = "too many calls wait for you to read what was written: read on, then call again";
     Error::new(ErrorKind::Overloaded, message)
-}
-
-fn parse_error(e: &serde_json::Error) -> Error {
-    Error::new(ErrorKind::Parse, format!("parse error: {e}"))
 }
 
 #[cfg(test)]

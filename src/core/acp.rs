@@ -7,7 +7,6 @@ mod failures;
 mod gone;
 mod handshake;
 mod hosting;
-mod overlong;
 mod pending;
 pub mod per_session;
 mod prompt;
@@ -25,7 +24,7 @@ use super::known;
 use super::permit::Decision;
 use super::setting::Setting;
 use crate::proto::acp as wire;
-use crate::proto::frame::Overlong;
+use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, McpServer, SettingValue};
@@ -193,7 +192,7 @@ impl Acp {
         {
             return;
         }
-        let sniffed = overlong::sniff(line, line);
+        let sniffed = sniff(line, line);
         if sniffed.method.is_none()
             && let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok())
         {
@@ -434,7 +433,7 @@ impl Dialect for Acp {
         out: &mut Outgoing,
     ) {
         self.faults.too_long += 1;
-        let sniffed = overlong::sniff(&line.head, &line.tail);
+        let sniffed = sniff(&line.head, &line.tail);
         warn!(
             bytes = line.len,
             id = sniffed.id,

@@ -66,11 +66,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for UpdateParams<'a> {
     }
 }
 
-/// A `session/update` line whose update stays whole.
-#[derive(Debug, Default, serde::Deserialize)]
-pub struct WholeLine<'a> {
-    #[serde(borrow, default)]
-    pub params: Option<WholeParams<'a>>,
+raw_object! {
+    /// A `session/update` line whose update stays whole.
+    pub struct WholeLine { params = "params" }
 }
 
 raw_object! {

@@ -278,8 +278,8 @@ pub enum Chunk<'a> {
     DataTerminal {
         /// Id of the terminal.
         id: &'a str,
-        /// `{toolCallId, output, details}`: working directory and exit as the agent tells them; each
-        /// replaces the last.
+        /// `{toolCallId, output, offset, details}`: the end of the output, the number of bytes before it (absent where
+        /// there are none), and working directory and exit as the agent tells them. Each replaces the last.
         data: Raw<'a>,
     },
     /// What became known about a call after its result or refusal.

@@ -3,8 +3,13 @@
 //! A bad line is data, never the end of a connection: the decoders return faults as items and keep
 //! `Err` for real I/O.
 
-use bytes::{Bytes, BytesMut};
+mod client;
+mod sniff;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+pub use client::{ClientFrame, ClientFrames};
 use memchr::{memchr, memrchr};
+pub use sniff::{Sniffed, sniff};
 use std::io;
 use tokio_util::codec::Decoder;
 
@@ -14,6 +19,9 @@ pub const DEFAULT_MAX_LINE: usize = 64 * 1024 * 1024;
 /// How much of the beginning and end of an over-long line is kept to find out what it was.
 const SNIFF_HEAD: usize = 4096;
 const SNIFF_TAIL: usize = 256;
+
+/// The byte order mark that some writers put before their first line, in UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A buffer that is larger grew for a long line, in bytes.
 const GROWN: usize = 1 << 20;
@@ -41,7 +49,7 @@ pub struct Overlong {
     pub len: u64,
     /// The first bytes.
     pub head: Bytes,
-    /// The last bytes; empty when they were not seen.
+    /// The last bytes.
     pub tail: Bytes,
 }
 
@@ -51,33 +59,38 @@ pub struct Overlong {
 #[derive(Debug)]
 pub struct LineBatches {
     max: usize,
+    /// True until the first bytes are in: a byte order mark there is skipped.
+    at_start: bool,
     /// Bytes at the front of the buffer known to hold no newline.
     scanned: usize,
     discarding: Option<Discard>,
 }
 
-#[derive(Debug)]
+/// What is kept of a line or message while it is discarded.
+#[derive(Debug, Default)]
 struct Discard {
     len: u64,
-    head: Bytes,
+    head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl Discard {
     fn swallow(&mut self, part: &[u8]) {
         self.len += part.len() as u64;
+        let room = SNIFF_HEAD - self.head.len();
+        self.head.extend_from_slice(&part[..part.len().min(room)]);
         let keep = &part[part.len().saturating_sub(SNIFF_TAIL)..];
         self.tail.extend_from_slice(keep);
         let excess = self.tail.len().saturating_sub(SNIFF_TAIL);
         self.tail.drain(..excess);
     }
 
-    fn finish(self) -> Batch {
-        Batch::TooLong(Overlong {
+    fn finish(self) -> Overlong {
+        Overlong {
             len: self.len,
-            head: self.head,
+            head: self.head.into(),
             tail: self.tail.into(),
-        })
+        }
     }
 }
 
@@ -87,6 +100,7 @@ impl LineBatches {
     pub fn new(max: usize) -> Self {
         Self {
             max,
+            at_start: true,
             scanned: 0,
             discarding: None,
         }
@@ -96,8 +110,9 @@ impl LineBatches {
         let discard = self.discarding.as_mut()?;
         if let Some(end) = memchr(b'\n', buf) {
             discard.swallow(&buf[..end]);
-            bytes::Buf::advance(buf, end + 1);
-            return self.discarding.take().map(Discard::finish);
+            buf.advance(end + 1);
+            let line = self.discarding.take().map(Discard::finish);
+            return line.map(Batch::TooLong);
         }
         discard.swallow(buf);
         buf.clear();
@@ -113,17 +128,20 @@ impl Decoder for LineBatches {
         if self.discarding.is_some() {
             return Ok(self.discard(buf));
         }
+        if self.at_start && !skip_bom(buf, &mut self.at_start) {
+            return Ok(None);
+        }
         let newline = memrchr(b'\n', &buf[self.scanned..]);
         let whole = newline.map(|at| self.before_overlong(&buf[..=self.scanned + at]));
         self.scanned = 0;
         match whole {
             Some(0) => {
-                self.start_discard(buf);
+                self.discarding = Some(Discard::default());
                 Ok(self.discard(buf))
             }
             Some(end) => Ok(Some(Batch::Lines(buf.split_to(end).freeze()))),
             None if buf.len() > self.max => {
-                self.start_discard(buf);
+                self.discarding = Some(Discard::default());
                 Ok(self.discard(buf))
             }
             None => {
@@ -138,7 +156,7 @@ impl Decoder for LineBatches {
             return Ok(Some(batch));
         }
         if let Some(discard) = self.discarding.take() {
-            return Ok(Some(discard.finish()));
+            return Ok(Some(Batch::TooLong(discard.finish())));
         }
         self.scanned = 0;
         Ok((!buf.is_empty()).then(|| Batch::Lines(buf.split().freeze())))
@@ -160,15 +178,18 @@ impl LineBatches {
         }
         whole.len()
     }
+}
 
-    fn start_discard(&mut self, buf: &BytesMut) {
-        let line_end = memchr(b'\n', buf).unwrap_or(buf.len());
-        self.discarding = Some(Discard {
-            len: 0,
-            head: Bytes::copy_from_slice(&buf[..line_end.min(SNIFF_HEAD)]),
-            tail: Vec::new(),
-        });
+/// Skips a byte order mark at the beginning of a stream; false while it cannot be known whether there is one.
+fn skip_bom(buf: &mut BytesMut, at_start: &mut bool) -> bool {
+    if buf.len() < BOM.len() && BOM.starts_with(buf) {
+        return false;
     }
+    if buf.starts_with(BOM) {
+        buf.advance(BOM.len());
+    }
+    *at_start = false;
+    true
 }
 
 /// A line of a batch.
@@ -199,174 +220,6 @@ pub enum Framing {
     Lines,
     /// `Content-Length` headers, as LSP clients use them.
     ContentLength,
-}
-
-/// One message from the client, or the reason why there is none.
-#[derive(Debug, PartialEq)]
-pub enum ClientFrame {
-    /// The bytes of one JSON text.
-    Message(Bytes),
-    /// A message over the cap, skipped.
-    TooLong(u64),
-    /// A header block without a usable `Content-Length`, skipped.
-    BadHeader(String),
-}
-
-/// Splits the client's stdin into messages; the first bytes decide the framing.
-#[derive(Debug)]
-pub struct ClientFrames {
-    max: usize,
-    framing: Option<Framing>,
-    lines: LineBatches,
-    ready: Bytes,
-    skip: u64,
-}
-
-impl ClientFrames {
-    /// A splitter that keeps messages of up to `max` bytes.
-    #[must_use]
-    pub fn new(max: usize) -> Self {
-        Self {
-            max,
-            framing: None,
-            lines: LineBatches::new(max),
-            ready: Bytes::new(),
-            skip: 0,
-        }
-    }
-
-    /// The framing in use; lines until the first bytes are in.
-    #[must_use]
-    pub fn framing(&self) -> Framing {
-        self.framing.unwrap_or(Framing::Lines)
-    }
-
-    fn detect(&mut self, buf: &BytesMut) {
-        const HEADER: &[u8] = b"content-";
-        let start = buf.iter().position(|b| !b.is_ascii_whitespace());
-        let Some(start) = start else { return };
-        let first = &buf[start..];
-        let n = first.len().min(HEADER.len());
-        if first[..n].eq_ignore_ascii_case(&HEADER[..n]) {
-            if n == HEADER.len() {
-                self.framing = Some(Framing::ContentLength);
-            }
-        } else {
-            self.framing = Some(Framing::Lines);
-        }
-    }
-
-    fn next_line(&mut self) -> Option<ClientFrame> {
-        while !self.ready.is_empty() {
-            let end = memchr(b'\n', &self.ready);
-            let line = self.ready.split_to(end.unwrap_or(self.ready.len()));
-            if end.is_some() {
-                bytes::Buf::advance(&mut self.ready, 1);
-            }
-            if self.ready.is_empty() {
-                // Else it would keep the memory of the line.
-                self.ready = Bytes::new();
-            }
-            if !line.trim_ascii().is_empty() {
-                return Some(ClientFrame::Message(line));
-            }
-        }
-        None
-    }
-
-    fn decode_lines(&mut self, buf: &mut BytesMut, eof: bool) -> io::Result<Option<ClientFrame>> {
-        loop {
-            if let Some(frame) = self.next_line() {
-                return Ok(Some(frame));
-            }
-            let batch = if eof {
-                self.lines.decode_eof(buf)?
-            } else {
-                self.lines.decode(buf)?
-            };
-            match batch {
-                Some(Batch::Lines(lines)) => self.ready = lines,
-                Some(Batch::TooLong(line)) => return Ok(Some(ClientFrame::TooLong(line.len))),
-                None => return Ok(None),
-            }
-        }
-    }
-
-    fn decode_headers(&mut self, buf: &mut BytesMut) -> Option<ClientFrame> {
-        let skipped = self.skip.min(buf.len() as u64);
-        bytes::Buf::advance(buf, usize::try_from(skipped).unwrap_or(buf.len()));
-        self.skip -= skipped;
-        while buf.first().is_some_and(u8::is_ascii_whitespace) {
-            bytes::Buf::advance(buf, 1);
-        }
-        let blank = |line: &[u8]| memchr::memmem::find(buf, line).map(|at| (at, at + line.len()));
-        // Whichever comes first: the other may stand in the body, or in the next message.
-        let Some((head, body)) = [blank(b"\r\n\r\n"), blank(b"\n\n")]
-            .into_iter()
-            .flatten()
-            .min()
-        else {
-            if buf.len() > SNIFF_HEAD {
-                buf.clear();
-                return Some(ClientFrame::BadHeader("header block without an end".into()));
-            }
-            return None;
-        };
-        let Some(len) = content_length(&buf[..head]) else {
-            let header = String::from_utf8_lossy(&buf[..head]).into_owned();
-            bytes::Buf::advance(buf, body);
-            return Some(ClientFrame::BadHeader(header));
-        };
-        if len > self.max as u64 {
-            bytes::Buf::advance(buf, body);
-            self.skip = len;
-            return Some(ClientFrame::TooLong(len));
-        }
-        let len = usize::try_from(len).unwrap_or(self.max);
-        if buf.len() < body + len {
-            buf.reserve(body + len - buf.len());
-            return None;
-        }
-        bytes::Buf::advance(buf, body);
-        Some(ClientFrame::Message(buf.split_to(len).freeze()))
-    }
-}
-
-impl Decoder for ClientFrames {
-    type Item = ClientFrame;
-    type Error = io::Error;
-
-    fn decode(&mut self, buf: &mut BytesMut) -> io::Result<Option<ClientFrame>> {
-        if self.framing.is_none() {
-            self.detect(buf);
-        }
-        match self.framing {
-            None => Ok(None),
-            Some(Framing::Lines) => self.decode_lines(buf, false),
-            Some(Framing::ContentLength) => Ok(self.decode_headers(buf)),
-        }
-    }
-
-    fn decode_eof(&mut self, buf: &mut BytesMut) -> io::Result<Option<ClientFrame>> {
-        match self.decode(buf)? {
-            Some(frame) => Ok(Some(frame)),
-            None if self.framing() == Framing::Lines => self.decode_lines(buf, true),
-            None => {
-                let cut = !buf.is_empty() && self.skip == 0;
-                buf.clear();
-                Ok(cut.then(|| ClientFrame::BadHeader("input ended inside a message".into())))
-            }
-        }
-    }
-}
-
-fn content_length(head: &[u8]) -> Option<u64> {
-    std::str::from_utf8(head).ok()?.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim()
-            .eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse().ok())?
-    })
 }
 
 /// Appends one message to `out`; `write` appends its JSON text.

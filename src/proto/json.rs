@@ -1,20 +1,24 @@
 //! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
 
+mod density;
+mod depth;
 mod partial;
 mod shorten;
 mod surrogates;
 mod upto;
 
+pub use density::{SMALL, few_members, is_dense};
+pub use depth::{DEEPEST, MARK, WRITTEN, is_deeper, shallow, shallow_line, shallow_stored};
 pub use partial::partial;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-pub use shorten::shortened;
+pub use shorten::{shortened, shortened_raw};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use surrogates::units;
-pub use surrogates::{Surrogates, without_halves};
+pub use surrogates::{Surrogates, mended, without_halves};
 pub use upto::prefix;
 
 /// A JSON string as it stood in its line, quotes and escapes included.
@@ -77,12 +81,19 @@ pub fn string_len(json: &[u8]) -> Option<usize> {
     }
 }
 
-/// Any JSON value, written as it stood.
+/// Any JSON value, written as it stood; half a surrogate pair in an array or object, which some readers refuse, as
+/// U+FFFD.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a>(pub &'a RawValue);
 
 impl serde::Serialize for Raw<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // A string is a delta as a rule: its halves are joined over deltas.
+        if !self.0.get().starts_with('"')
+            && let Some(mended) = mended(self.0.get())
+        {
+            return mended.serialize(s);
+        }
         self.0.serialize(s)
     }
 }
@@ -105,7 +116,8 @@ pub fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     raw.and_then(JsonStr::new).map(JsonStr::decode)
 }
 
-/// An object key, borrowed where it has no escapes.
+/// An object key, borrowed where it has no escapes. Half a surrogate pair in it is U+FFFD, as in values: a key must
+/// not lose the object.
 pub struct Key<'a>(pub Cow<'a, str>);
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {
@@ -116,15 +128,32 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object key")
             }
-            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(v)))
+            fn visit_borrowed_bytes<E>(self, v: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Key(match std::str::from_utf8(v) {
+                    Ok(key) => Cow::Borrowed(key),
+                    Err(_) => Cow::Owned(without_surrogates(v)),
+                }))
             }
-            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(v.to_owned())))
+            fn visit_bytes<E>(self, v: &[u8]) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(without_surrogates(v))))
             }
         }
-        d.deserialize_str(KeyVisitor)
+        // As bytes `serde_json` hands over a key whatever its escapes are.
+        d.deserialize_bytes(KeyVisitor)
     }
+}
+
+/// Text in which a surrogate is encoded as if it were a character, with U+FFFD for each.
+fn without_surrogates(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        // The first of its three bytes; each of them is a chunk of its own.
+        if chunk.invalid().first() == Some(&0xed) {
+            text.push('\u{fffd}');
+        }
+    }
+    text
 }
 
 /// Declares an object of which each named field is kept as raw JSON.
@@ -343,12 +372,28 @@ impl serde::Serialize for Members<'_> {
     }
 }
 
-/// A value in the form that can be merged, with U+FFFD for halves of characters. What that form cannot hold
-/// (nesting over 128 levels, a number without bounds) stands as a string of its JSON text; the objects around it
-/// stay what they are, a few levels deep.
+/// A value in the form that can be merged, with U+FFFD for halves of characters. A number without bounds, which that
+/// form cannot hold, and what would take many times its size stand as a string of their JSON text in the objects around
+/// them, a few levels deep; what is nested too deeply as [`shallow`] has it.
 #[must_use]
 pub fn value(raw: &RawValue) -> Value {
-    held(raw, AROUND)
+    let whole = read(raw.get());
+    whole.unwrap_or_else(|| match shallow(raw.get()) {
+        Cow::Borrowed(_) => held(raw, AROUND),
+        Cow::Owned(flat) => {
+            RawValue::from_string(flat).map_or(Value::Null, |flat| held(&flat, AROUND))
+        }
+    })
+}
+
+fn read(json: &str) -> Option<Value> {
+    if is_dense(json) {
+        return None;
+    }
+    let whole = serde_json::from_str(json);
+    whole
+        .or_else(|_| serde_json::from_str(&without_halves(json)))
+        .ok()
 }
 
 /// In how many objects what a value cannot hold is looked for: each is read once more.
@@ -356,12 +401,11 @@ const AROUND: u32 = 8;
 
 fn held(raw: &RawValue, around: u32) -> Value {
     let json = raw.get();
-    let whole = serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_halves(json)));
-    whole.unwrap_or_else(|_| {
-        if around == 0 || !json.starts_with('{') {
+    read(json).unwrap_or_else(|| {
+        let members = few_members(raw).filter(|_| around > 0);
+        let Some(members) = members else {
             return json.into();
-        }
-        let members = Members::of(raw);
+        };
         let held = members
             .iter()
             .map(|(name, value)| (name, held(value, around - 1)));
@@ -420,6 +464,20 @@ mod tests {
         assert_eq!(p.a.map(RawValue::get), Some("\"2\""));
         assert_eq!(p.b.map(RawValue::get), Some("null"));
         assert!(non_null(p.b).is_none());
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_in_a_key_loses_nothing_else() {
+        let p: Pair =
+            serde_json::from_str(r#"{"a":1,"\ud800":2,"x\udfff\ud83d\ude00":{"\ud800":3},"b":4}"#)
+                .unwrap();
+        assert_eq!(p.a.map(RawValue::get), Some("1"));
+        assert_eq!(p.b.map(RawValue::get), Some("4"));
+        let members: Members<'_> =
+            serde_json::from_str(r#"{"\ud800":2,"x\udfff\u0000\ud83d\ude00é":3}"#).unwrap();
+        let names: Vec<&str> = members.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["\u{fffd}", "x\u{fffd}\0😀é"]);
+        assert!(serde_json::from_str::<Pair>(r"{7:1}").is_err());
     }
 
     #[test]

@@ -40,10 +40,25 @@ pub fn write_withdrawal(out: &mut Vec<u8>, ask: AskId, by: &By) {
     rpc::write_notification(out, "$/cancelRequest", &params);
 }
 
+/// The request of ours that this is the id of.
+fn ask_id(id: Option<&RawValue>) -> Option<AskId> {
+    let id = json::text(id)?;
+    Some(AskId(id.strip_prefix(PREFIX)?.parse().ok()?))
+}
+
+/// An answer that has neither a result nor an error, if it is one to a request of ours. It counts as an error: the
+/// agent that waits must not wait for ever.
+pub fn empty_answer(id: Option<&RawValue>) -> Option<Wish> {
+    let refusal = Refusal {
+        code: rpc::code::INTERNAL_ERROR.into(),
+        message: "the client's answer has neither result nor error".to_owned(),
+    };
+    Some(Wish::Answer(ask_id(id)?, Err(refusal)))
+}
+
 /// What the client answered, if it is an answer to a request of ours.
 pub fn answer(id: Option<&RawValue>, outcome: Result<&RawValue, RpcError<'_>>) -> Option<Wish> {
-    let id = json::text(id)?;
-    let ask = AskId(id.strip_prefix(PREFIX)?.parse().ok()?);
+    let ask = ask_id(id)?;
     let answer = match outcome {
         Ok(result) => Ok(result.to_owned()),
         Err(error) => Err(Refusal {

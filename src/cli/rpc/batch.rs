@@ -1,6 +1,53 @@
 //! JSON-RPC batches: their answers leave together, once all of them are there (specification, section 6).
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::fmt;
+
+/// How many messages a batch may have: the answer to the smallest one is a hundred times its size.
+const MOST: usize = 1024;
+
+/// The messages of a batch, or why it is not taken as a whole: none of its messages has an effect then.
+///
+/// # Errors
+/// The text is not JSON.
+pub fn messages(text: &str) -> serde_json::Result<Result<Vec<&RawValue>, &'static str>> {
+    let batch: Few<'_> = serde_json::from_str(text)?;
+    Ok(match batch.0 {
+        Some(messages) if messages.is_empty() => Err("empty batch"),
+        Some(messages) => Ok(messages),
+        None => Err("a batch may have 1024 messages; send several batches"),
+    })
+}
+
+/// The elements of a list that has not very many.
+struct Few<'a>(Option<Vec<&'a RawValue>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct FewVisitor;
+        impl<'de> Visitor<'de> for FewVisitor {
+            type Value = Few<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a batch")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = seq.next_element()? {
+                    if messages.len() == MOST {
+                        // The rest is read all the same: what is not JSON is told first.
+                        while seq.next_element::<IgnoredAny>()?.is_some() {}
+                        return Ok(Few(None));
+                    }
+                    messages.push(message);
+                }
+                Ok(Few(Some(messages)))
+            }
+        }
+        d.deserialize_seq(FewVisitor)
+    }
+}
 
 /// Names a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,6 +7,7 @@ use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::unknown_fields;
 use crate::proto::fields::Fields;
+use crate::proto::json::{SMALL, is_dense};
 use crate::proto::rpc::{self, Message};
 use crate::proto::wire::UnknownFields;
 use jsonrpsee::core::server::MethodCallback;
@@ -126,6 +127,7 @@ impl Methods {
                 if name == INITIALIZE {
                     handled.unknown_fields = asked_for(text);
                 }
+                check_size(name, text)?;
                 known(fields, text, &handled)?;
                 read_params(text).map(&command)
             });
@@ -172,6 +174,27 @@ impl Methods {
 /// The parameters of methods that have none.
 #[derive(serde::Deserialize, JsonSchema)]
 struct Nothing {}
+
+/// Methods whose parameters hold content: a prompt, a message.
+const CONTENT: [&str; 3] = ["session/prompt", "message/add", "message/update"];
+
+/// Refuses parameters that would take many times their size once they are parsed: content with very many small values,
+/// and other parameters over 1 MiB.
+fn check_size(method: &str, params: &str) -> Result<(), Error> {
+    let why = if CONTENT.contains(&method) {
+        if !is_dense(params) {
+            return Ok(());
+        }
+        "have too many values for their size; send fewer parts, with longer texts"
+    } else {
+        if params.len() <= SMALL {
+            return Ok(());
+        }
+        "are more than 1 MiB, the most that this method takes"
+    };
+    let message = format!("the parameters of {method} {why}");
+    Err(Error::new(ErrorKind::InvalidParams, message))
+}
 
 /// The object of parameters given by name; an empty one where there are none.
 fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {

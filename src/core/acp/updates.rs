@@ -76,7 +76,7 @@ pub fn original(line: &str) -> Original<'_> {
 /// The parameters of a `session/update` line, in which the update stays whole.
 fn whole(line: &str) -> Option<WholeParams<'_>> {
     let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
-    l.params
+    serde_json::from_str(l.params?.get()).ok()
 }
 
 fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {

@@ -82,7 +82,7 @@ fn client(input: &[u8], max: usize, size: usize) -> Vec<String> {
         .into_iter()
         .map(|f| match f {
             ClientFrame::Message(m) => String::from_utf8_lossy(&m).into_owned(),
-            ClientFrame::TooLong(n) => format!("<too long {n}>"),
+            ClientFrame::TooLong(o) => format!("<too long {}>", o.len),
             ClientFrame::BadHeader(h) => format!("<bad {h}>"),
         })
         .collect()
@@ -117,4 +117,106 @@ fn frames_are_answered_in_kind() {
     });
     write_framed(&mut out, Framing::Lines, |o| o.extend_from_slice(b"{}"));
     assert_eq!(out, b"Content-Length: 2\r\n\r\n{}{}\n");
+}
+
+#[test]
+fn byte_order_mark_before_the_first_line_is_skipped() {
+    let mark = "\u{feff}";
+    for size in [1, 2, 3, 100] {
+        let line = format!("{mark}{{}}\n{mark}[]");
+        assert_eq!(client(line.as_bytes(), 50, size), ["{}", "\u{feff}[]"]);
+        assert_eq!(agent_lines(line.as_bytes(), 50, size)[0], "{}");
+        let header = format!("{mark}Content-Length: 2\r\n\r\n{{}}");
+        assert_eq!(client(header.as_bytes(), 50, size), ["{}"]);
+        // Part of a mark is not one.
+        assert_eq!(client(b"\xef\xbb", 50, size), ["\u{fffd}"]);
+        assert_eq!(agent_lines(b"\xef\xbb", 50, size), ["\u{fffd}"]);
+        assert_eq!(agent_lines(mark.as_bytes(), 50, size), [""; 0]);
+    }
+}
+
+#[test]
+fn unusable_length_does_not_swallow_what_follows() {
+    let good = "Content-Length: 2\r\n\r\n{}";
+    let cases: &[(&str, &[&str])] = &[
+        // Refused at once; its body is skipped to the next header.
+        (
+            "Content-Length: 18446744073709551615\r\n\r\n{\"id\":1}",
+            &["<bad Content-Length: 18446744073709551615>"],
+        ),
+        (
+            "Content-Length: 18446744073709551616\r\n\r\n",
+            &["<bad Content-Length: 18446744073709551616>"],
+        ),
+        // A length over the cap whose body is shorter.
+        ("Content-Length: 4000\r\n\r\n{\"id\":1}", &["<too long 8>"]),
+        ("Content-Length: -5\r\n\r\n", &["<bad Content-Length: -5>"]),
+        ("Content-Length: +2\r\n\r\n", &["<bad Content-Length: +2>"]),
+        (
+            "Content-Length: 2\r\nContent-Length: 3\r\n\r\n",
+            &["<bad Content-Length: 2\r\nContent-Length: 3>"],
+        ),
+        ("Content-Length: 2\r\nContent-Length: 2\r\n\r\n[]", &["[]"]),
+        ("Content-Length: 0\r\n\r\n", &[""]),
+        // Bytes between two messages.
+        ("{\"x\":1}\n", &["<bad {\"x\":1}>"]),
+        // Line ends of each kind, and mixed.
+        ("Content-Length: 2\n\r\n[]", &["[]"]),
+        ("Content-Length: 2\r\n\n[]", &["[]"]),
+        ("\r\n\n Content-Length :2\nX: y\r\n\r\n[]", &["[]"]),
+    ];
+    for (before, want) in cases {
+        // The first bytes decide the framing.
+        let input = format!("{good}{before}{good}");
+        let want = [&["{}"], *want, &["{}"]].concat();
+        for size in [1, 2, 3, 7, 1000] {
+            let got = client(input.as_bytes(), 1000, size);
+            assert_eq!(got, want, "{before:?} {size}");
+        }
+    }
+}
+
+#[test]
+fn header_block_without_end_is_reported_once() {
+    let good = "Content-Length: 2\r\n\r\n{}";
+    for line in ["x", "Content-Length: 5\n", "Content-Length: 5"] {
+        let endless = line.repeat(8_000 / line.len());
+        for size in [1, 64, 4096, 1 << 20] {
+            let got = client(format!("{good}{endless}").as_bytes(), 1000, size);
+            assert_eq!(got[0], "{}");
+            let bad = got
+                .iter()
+                .filter(|frame| frame.contains("without an end"))
+                .count();
+            assert!(
+                bad >= 1 && got.len() <= 3 + endless.len() / 17,
+                "{line:?} {size}: {}",
+                got.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn head_and_tail_of_an_overlong_message_do_not_depend_on_the_pieces() {
+    let body = format!(
+        r#"{{"id":7,"params":"{}","method":"m"}}"#,
+        "x".repeat(20_000)
+    );
+    let input = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    let lines = format!("{body}\n");
+    for size in [1, 100, 4096, 1 << 20] {
+        for input in [&input, &lines] {
+            let items = feed(ClientFrames::new(100), input.as_bytes(), size);
+            let [ClientFrame::TooLong(long)] = &items[..] else {
+                panic!("{items:?}")
+            };
+            assert_eq!(long.len, body.len() as u64);
+            assert_eq!(long.head, body.as_bytes()[..SNIFF_HEAD]);
+            assert_eq!(long.tail, body.as_bytes()[body.len() - SNIFF_TAIL..]);
+            let found = sniff(&long.head, &long.tail);
+            assert_eq!(found.id.as_deref(), Some("7"));
+            assert_eq!(found.method.as_deref(), Some("m"));
+        }
+    }
 }

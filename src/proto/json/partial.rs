@@ -1,5 +1,6 @@
 //! JSON that is still being written, read as far as it goes: as the AI SDK's reader shows it.
 
+use super::shallow;
 use serde_json::Value;
 
 /// Where in the text the reader is.
@@ -30,8 +31,8 @@ const LITERALS: [&str; 3] = ["true", "false", "null"];
 /// The value that the text begins; `None` where it begins none.
 #[must_use]
 pub fn partial(text: &str) -> Option<Value> {
-    let whole = serde_json::from_str(text).ok();
-    whole.or_else(|| serde_json::from_str(&completed(text)).ok())
+    let read = |text: &str| serde_json::from_str(&shallow(text)).ok();
+    read(text).or_else(|| read(&completed(text)))
 }
 
 /// The text up to where it makes sense, with all ended that is open.

@@ -198,7 +198,8 @@ pub struct Recovery {
     /// How many of the stored messages, the last ones, the agent has not seen, since another agent had the session
     /// meanwhile.
     pub missed: u64,
-    /// What the client had set (mode, model, options) and could not be set again.
+    /// Settings (mode, model, options) that the client had set and that could not be set again. With rung `live`: the mode
+    /// and model of the call that were changed after the session was opened.
     pub not_restored: Vec<NotRestored>,
     /// Why the agent may not have the session, although it says so; absent where nothing speaks against it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,117 @@
+//! How many values a JSON text has for its size: a parsed value takes some 70 bytes, however short its text is.
+
+use crate::proto::json::{Members, string_len};
+use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// Up to this size any text is parsed, in bytes.
+pub const SMALL: usize = 1 << 20;
+
+/// How many bytes of a larger text a value has at least, on average: parsed it takes about twice its text.
+const PER_VALUE: usize = 32;
+
+/// How many members an object may have to be taken apart.
+const MOST_MEMBERS: usize = 1024;
+
+/// Whether a JSON text has so many small values that it would take many times its size once it is parsed.
+#[must_use]
+pub fn is_dense(json: &str) -> bool {
+    if json.len() <= SMALL {
+        return false;
+    }
+    let most = json.len() / PER_VALUE;
+    let bytes = json.as_bytes();
+    let (mut at, mut values) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => match string_len(&bytes[at..]) {
+                Some(len) => {
+                    at += len;
+                    continue;
+                }
+                None => return false,
+            },
+            b',' | b'[' | b'{' => values += 1,
+            _ => {}
+        }
+        if values > most {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The members of an object that has not very many.
+#[must_use]
+pub fn few_members(object: &RawValue) -> Option<Members<'_>> {
+    struct Few;
+    impl<'de> Visitor<'de> for Few {
+        type Value = Members<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object with few members")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Members::default();
+            let mut left = MOST_MEMBERS;
+            while let Some(super::Key(name)) = map.next_key()? {
+                left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| A::Error::custom("too many members"))?;
+                let value: &'de RawValue = map.next_value()?;
+                members.set(name, value);
+            }
+            Ok(members)
+        }
+    }
+    let mut json = serde_json::Deserializer::from_str(object.get());
+    json.deserialize_map(Few).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::json::value;
+
+    fn raw(json: String) -> Box<RawValue> {
+        RawValue::from_string(json).unwrap()
+    }
+
+    #[test]
+    fn many_small_values_are_dense_and_long_texts_are_not() {
+        let many = format!("[{}1]", "1,".repeat(SMALL));
+        assert!(is_dense(&many));
+        assert!(!is_dense(&many[many.len() - SMALL..]));
+        let text = format!("[{:?}]", "1,".repeat(SMALL));
+        assert!(!is_dense(&text));
+        let escaped = format!("[\"{}\"]", "\\\"1,".repeat(SMALL));
+        assert!(!is_dense(&escaped));
+    }
+
+    #[test]
+    fn a_dense_value_is_carried_as_text_within_the_objects_around_it() {
+        let many = format!("[{}1]", "1,".repeat(SMALL));
+        let json = raw(format!(r#"{{"type":"x","input":{{"a":2,"b":{many}}}}}"#));
+        let held = value(&json);
+        assert_eq!(held["type"], "x");
+        assert_eq!(held["input"]["a"], 2);
+        assert_eq!(held["input"]["b"], many);
+        let members = format!("{{{}}}", vec![r#""a":1"#; SMALL / 4].join(","));
+        let json = raw(format!(r#"{{"type":"x","input":{members}}}"#));
+        assert_eq!(value(&json)["input"], members);
+    }
+
+    #[test]
+    fn numbers_are_given_as_they_were() {
+        let mut bits = 0x3ff0_0000_0000_0001_u64;
+        for _ in 0..10_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let number = f64::from_bits(bits);
+            if number.is_finite() {
+                let json = raw(serde_json::to_string(&number).unwrap());
+                assert_eq!(value(&json).to_string(), json.get());
+            }
+        }
+    }
+}
