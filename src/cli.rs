@@ -7,6 +7,7 @@ mod mcp;
 mod permissions;
 mod rpc;
 mod run;
+mod screen;
 mod schema;
 mod serve;
 mod sessions;

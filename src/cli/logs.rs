@@ -4,6 +4,7 @@ mod secrets;
 
 use super::Mistake;
 use super::args::{LogArgs, LogFormat};
+use super::screen::with_styles;
 pub use secrets::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
@@ -44,6 +45,7 @@ impl Logs {
         let writer = Redacted {
             to,
             secrets: secrets.clone(),
+            is_terminal: !in_file && io::stderr().is_terminal(),
         };
         let (writer, guard) = NonBlockingBuilder::default()
             .buffered_lines_limit(WAITING)
@@ -148,12 +150,19 @@ fn log_panics(in_file: bool) {
 struct Redacted<W> {
     to: W,
     secrets: Secrets,
+    /// Whether it is written to a terminal, which nothing of an agent's may steer.
+    is_terminal: bool,
 }
 
 impl<W: Write> Write for Redacted<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        self.to.write_all(self.secrets.hide(&text).as_bytes())?;
+        let text = self.secrets.hide(&text);
+        if self.is_terminal {
+            self.to.write_all(with_styles(&text).as_bytes())?;
+        } else {
+            self.to.write_all(text.as_bytes())?;
+        }
         Ok(event.len())
     }
 

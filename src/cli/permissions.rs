@@ -4,6 +4,7 @@
 pub mod args;
 
 use super::complain;
+use super::screen::Content;
 use super::sessions::{
     Cut, Look, aligned, cards, clip, directory, exact, find, one_line, read, same_dir, to_stdout,
     visible,
@@ -63,7 +64,7 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     if rows.is_empty() {
         complain("no such decision is stored; acpipe sessions list shows which sessions are");
     }
-    to_stdout(|out| {
+    to_stdout(Content::of(args.json), |out| {
         if !args.json {
             let look = Look::of_stdout();
             let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, &look)).collect();

@@ -263,6 +263,11 @@ impl Outlet for RunClient {
                 if let Reply::Session(session) = &reply {
                     self.view.session(session);
                 }
+                for name in self.prompt.not_taken(self.can.unwrap_or_default()) {
+                    self.view.note(&format!(
+                        "the agent does not take the content of {name}: it gets a link to the file"
+                    ));
+                }
                 self.go(Step::Prompt);
             }
             (Step::Prompt, Ok(Reply::Turn(summary))) => {

@@ -9,6 +9,7 @@ mod show;
 mod table;
 
 use super::complain;
+use super::screen::{Content, Screen};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Card;
@@ -16,7 +17,7 @@ use crate::shell;
 pub use age::exact;
 use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 pub use table::{Cut, Look, aligned, clip, one_line, visible};
 
@@ -28,13 +29,15 @@ pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
         SessionsVerb::Show(args) => {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let log = read(shell::read_only(&state, &id)?)?;
-            to_stdout(|out| show::show(&log, out))?;
+            to_stdout(Content::Text, |out| show::show(&log, out))?;
         }
         SessionsVerb::Export(args) => {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let file = shell::read_only(&state, &id)?;
             let profile = args.chunk_profile.into();
-            to_stdout(|out| export::export(file, args.output, profile, out))?;
+            to_stdout(Content::Json, |out| {
+                export::export(file, args.output, profile, out)
+            })?;
         }
         SessionsVerb::Delete(args) => return remove::delete(&state, args),
         SessionsVerb::Gc(args) => return remove::gc(&state, args),
@@ -68,7 +71,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
             state.display()
         ));
     }
-    to_stdout(|out| {
+    to_stdout(Content::of(args.json), |out| {
         if !args.json {
             let text = table::table(&cards, args.all, &Look::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
@@ -94,9 +97,19 @@ pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
 }
 
 /// Writes to stdout. A reader that leaves has what it wanted, as with any filter.
-pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+pub fn to_stdout(
+    content: Content,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let stdout = io::stdout();
+    let is_terminal = stdout.is_terminal();
+    let mut out = io::BufWriter::new(stdout.lock());
+    let written = if is_terminal {
+        let mut screen = Screen::new(&mut out, content);
+        write(&mut screen).and_then(|()| Ok(screen.flush()?))
+    } else {
+        write(&mut out).and_then(|()| Ok(out.flush()?))
+    };
     let Err(error) = written else { return Ok(()) };
     match error.downcast::<io::Error>() {
         Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

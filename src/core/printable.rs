@@ -35,11 +35,31 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// JSON with the characters that steer a terminal as escapes: it means the same. Newlines stay, between its values.
+#[must_use]
+pub fn json_escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_unsafe) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsafe(c) {
+            // All of them are in the basic plane. Writing into memory cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 /// Whether a character steers a terminal, or changes the direction in which text is shown.
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
         c => c.is_control(),
     }
 }

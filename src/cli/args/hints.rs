@@ -2,6 +2,7 @@
 
 use super::Cli;
 use crate::core::known;
+use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, Parser as _};
@@ -115,33 +116,10 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a s
     };
     let distances = names.map(|name| {
         let lengths = name.chars().count().abs_diff(word.chars().count());
-        (distance(word, name), lengths, name)
+        (distance_of(word, name), lengths, name)
     });
     let near = distances.filter(|(distance, ..)| *distance <= most).min();
     near.map(|(.., name)| name)
-}
-
-/// How many characters are to be added, removed, replaced or swapped with their neighbour to get from one to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let moved = rows[i - 1][j].min(rows[i][j - 1]) + 1;
-            rows[i][j] = replaced.min(moved);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -199,18 +177,5 @@ mod tests {
             said.contains("similar value") && said.contains("'json'"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn neighbours_that_were_swapped_are_near() {
-        for (a, b, want) in [
-            ("modle", "model", 1),
-            ("modle", "mode", 1),
-            ("", "abc", 3),
-            ("kitten", "sitting", 3),
-            ("same", "same", 0),
-        ] {
-            assert_eq!(distance(a, b), want, "{a} {b}");
-        }
     }
 }

@@ -6,6 +6,8 @@ use crate::core::secret::{self, HIDDEN};
 use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The shortest value that is looked for: what is shorter stands everywhere.
@@ -22,6 +24,8 @@ pub struct Secrets(Arc<RwLock<Known>>);
 struct Known {
     /// When each was learned, by number, and what it is: the longest first, since one may be a part of another.
     values: Vec<(u64, String)>,
+    /// What was learned and is not among them yet.
+    new: Vec<String>,
     bytes: usize,
     last: u64,
 }
@@ -32,6 +36,7 @@ impl Secrets {
         for value in variables.0.values().flatten() {
             self.learn_value(value);
         }
+        self.settle();
     }
 
     /// Learns what acpipe's own environment calls a secret: agents inherit it.
@@ -41,6 +46,7 @@ impl Secrets {
                 self.learn_value(&value.to_string_lossy());
             }
         }
+        self.settle();
     }
 
     /// Learns what a command gives to agents and MCP servers.
@@ -81,6 +87,15 @@ impl Secrets {
                 self.learn_all(value);
             }
         }
+        self.settle();
+    }
+
+    /// What was learned is hidden from now on.
+    fn settle(&self) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .settle();
     }
 
     /// Learns what the variables in a text stand for, where acpipe's own environment has them: the client's own are
@@ -128,7 +143,7 @@ impl Secrets {
             let once = quoted(line);
             let twice = quoted(&once);
             for form in [line.to_owned(), once, twice] {
-                known.add(form);
+                known.new.push(form);
             }
         }
     }
@@ -150,25 +165,28 @@ impl Secrets {
 }
 
 impl Known {
-    fn add(&mut self, value: String) {
-        self.last += 1;
-        if let Some((age, _)) = self.values.iter_mut().find(|(_, known)| *known == value) {
-            *age = self.last;
-            return;
+    /// Puts what was learned among the values: all of it at once, since a call may have very many.
+    fn settle(&mut self) {
+        let mut ages: HashMap<String, u64> = std::mem::take(&mut self.values)
+            .into_iter()
+            .map(|(age, value)| (value, age))
+            .collect();
+        for value in std::mem::take(&mut self.new) {
+            self.last += 1;
+            ages.insert(value, self.last);
         }
-        self.bytes += value.len();
-        self.values.push((self.last, value));
-        while self.bytes > ROOM
-            && let Some((oldest, _)) = self
-                .values
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, (age, _))| *age)
-        {
-            self.bytes -= self.values.remove(oldest).1.len();
-        }
-        self.values
-            .sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        let mut values: Vec<(u64, String)> =
+            ages.into_iter().map(|(value, age)| (age, value)).collect();
+        values.sort_unstable_by_key(|(age, _)| Reverse(*age));
+        let (mut bytes, mut full) = (0, false);
+        values.retain(|(_, value)| {
+            full |= bytes + value.len() > ROOM;
+            bytes += if full { 0 } else { value.len() };
+            !full
+        });
+        self.bytes = bytes;
+        values.sort_by_key(|(_, value)| Reverse(value.len()));
+        self.values = values;
     }
 }
 
@@ -248,6 +266,7 @@ mod tests {
         let of = |n: usize| format!("{n}-{}", "x".repeat(ROOM / 8));
         for n in 0..100 {
             secrets.learn_value(&of(n));
+            secrets.settle();
             assert_eq!(secrets.hide(&of(n)), HIDDEN);
         }
         let known = secrets.0.read().unwrap();

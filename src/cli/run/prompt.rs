@@ -96,6 +96,18 @@ impl Prompt {
         })
     }
 
+    /// The images and sounds that an agent that can do this gets as links, since it does not take them.
+    pub fn not_taken(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {
+        let is_media = move |file: &&Attachment| {
+            let kind = file.media_type.split('/').next();
+            matches!(kind, Some("image" | "audio")) && !file.is_taken(can)
+        };
+        self.attached
+            .iter()
+            .filter(is_media)
+            .map(|file| file.name.as_str())
+    }
+
     /// The message for an agent that can do this.
     pub fn message(&self, can: Option<AgentCapabilities>) -> UserMessage {
         let text = Some(&self.text).filter(|text| !text.is_empty());
@@ -112,12 +124,18 @@ impl Prompt {
 }
 
 impl Attachment {
-    /// A part of a message. An agent that takes no embedded resource gets the place of the file.
+    /// Whether the agent takes the content of the file.
+    fn is_taken(&self, can: AgentCapabilities) -> bool {
+        match self.media_type.split('/').next() {
+            Some("image") => can.image,
+            Some("audio") => can.audio,
+            _ => can.embedded_context,
+        }
+    }
+
+    /// A part of a message. An agent that does not take the file's kind gets a link to the file.
     fn part(&self, can: AgentCapabilities) -> Value {
-        let is_media = ["image/", "audio/"]
-            .iter()
-            .any(|kind| self.media_type.starts_with(kind));
-        let url = if is_media || can.embedded_context {
+        let url = if self.is_taken(can) {
             format!(
                 "data:{};base64,{}",
                 self.media_type,

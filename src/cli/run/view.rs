@@ -2,6 +2,7 @@
 
 use super::asks::words::short;
 use crate::cli::args::Format;
+use crate::cli::screen::{Content, push_harmless};
 use crate::core::bridge::{NOBODY, RAN_UNASKED};
 use crate::core::cause::last_lines;
 use crate::core::error::{Error, ErrorKind};
@@ -27,6 +28,8 @@ pub struct View {
     format: Format,
     quiet: bool,
     streams: Streams,
+    /// Whether stdout is a terminal, which nothing of an agent's may steer.
+    is_terminal: bool,
     out: Vec<u8>,
     text: String,
     /// Text blocks after the first are set apart.
@@ -36,6 +39,8 @@ pub struct View {
     refused: Refused,
     /// The last receipt that was shown.
     receipt: Option<Value>,
+    /// The summaries of the turns so far, where they are printed at the end.
+    summaries: Vec<Value>,
 }
 
 /// Where stdout and stderr go.
@@ -87,6 +92,7 @@ impl View {
             format,
             quiet,
             streams: Streams::find(),
+            is_terminal: std::io::stdout().is_terminal(),
             out: Vec::new(),
             text: String::new(),
             blocks: 0,
@@ -94,6 +100,7 @@ impl View {
             held: Held::default(),
             refused: Refused::default(),
             receipt: None,
+            summaries: Vec::new(),
         }
     }
 
@@ -251,9 +258,7 @@ impl View {
                 self.chunk(&chunk, &json);
             }
         }
-        if self.format == Format::Json {
-            self.line(summary);
-        }
+        self.keep(summary);
         self.complain(&error.message);
         self.stderr_of(error.kind.name(), &error.data());
     }
@@ -269,12 +274,12 @@ impl View {
         match self.format {
             Format::Text => self.text(chunk),
             Format::Chunks => {
-                self.out.extend_from_slice(json);
+                self.push(json, Content::Json);
                 self.out.push(b'\n');
             }
             Format::Sse => {
                 self.out.extend_from_slice(b"data: ");
-                self.out.extend_from_slice(json);
+                self.push(json, Content::Json);
                 self.out.extend_from_slice(b"\n\n");
             }
             Format::Json => {}
@@ -322,14 +327,16 @@ impl View {
                 self.blocks += 1;
             }
             Chunk::TextDelta { delta, .. } => {
-                self.text.clear();
-                if let Some(text) = JsonStr::new(delta.0) {
-                    text.decode_into(&mut self.text);
+                let mut text = std::mem::take(&mut self.text);
+                text.clear();
+                if let Some(delta) = JsonStr::new(delta.0) {
+                    delta.decode_into(&mut text);
                 }
-                self.out.extend_from_slice(self.text.as_bytes());
-                if !self.text.is_empty() {
-                    self.ends_with_newline = self.text.ends_with('\n');
+                self.push(text.as_bytes(), Content::Text);
+                if !text.is_empty() {
+                    self.ends_with_newline = text.ends_with('\n');
                 }
+                self.text = text;
             }
             Chunk::DataNotice { data, .. } => self.notice(&value(data.0)),
             _ => {}
@@ -358,13 +365,10 @@ impl View {
 
     /// The end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
-        match self.format {
-            Format::Json => self.line(summary),
-            Format::Text if !self.ends_with_newline => {
-                self.out.push(b'\n');
-                self.ends_with_newline = true;
-            }
-            Format::Text | Format::Chunks | Format::Sse => {}
+        self.keep(summary);
+        if self.format == Format::Text && !self.ends_with_newline {
+            self.out.push(b'\n');
+            self.ends_with_newline = true;
         }
         let refused = std::mem::take(&mut self.refused);
         self.refused.unasked = refused.unasked;
@@ -392,17 +396,42 @@ impl View {
         }
     }
 
-    /// The end of the run, whatever became of it.
-    pub fn done(&mut self) {
-        if self.format == Format::Sse {
-            self.out.extend_from_slice(b"data: [DONE]\n\n");
+    /// Keeps a summary for the end of the run, where that is what is printed.
+    fn keep(&mut self, summary: &TurnSummary) {
+        if self.format == Format::Json {
+            self.summaries.push(serde_json::json!(summary));
         }
     }
 
-    fn line(&mut self, value: &impl serde::Serialize) {
-        if serde_json::to_writer(&mut self.out, value).is_ok() {
-            self.out.push(b'\n');
+    /// The end of the run, whatever became of it.
+    pub fn done(&mut self) {
+        match self.format {
+            Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
+            Format::Json => self.write_summary(),
+            Format::Text | Format::Chunks => {}
         }
+    }
+
+    /// Appends what an agent said, as it is for programs and harmless for a terminal.
+    fn push(&mut self, bytes: &[u8], content: Content) {
+        if self.is_terminal {
+            push_harmless(&mut self.out, bytes, content);
+        } else {
+            self.out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes the summary of the last turn as one JSON object, in whose metadata are those of the turns before it.
+    fn write_summary(&mut self) {
+        let Some(mut summary) = self.summaries.pop() else {
+            return;
+        };
+        let earlier = std::mem::take(&mut self.summaries);
+        if !earlier.is_empty() {
+            summary["metadata"]["earlierTurns"] = earlier.into();
+        }
+        self.push(summary.to_string().as_bytes(), Content::Json);
+        self.out.push(b'\n');
     }
 
     /// What was not handed over yet is forgotten.

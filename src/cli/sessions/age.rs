@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Reads `30d`, `12h` and the like.
 pub fn age(text: &str) -> Result<Duration, String> {
@@ -23,6 +23,21 @@ pub fn age(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("a number is needed before {unit}"))?;
     let seconds = number.checked_mul(seconds).ok_or("that is too long")?;
     Ok(Duration::from_secs(seconds))
+}
+
+/// The time now, or at least the latest that there is: a clock may be set to any time.
+pub fn now() -> Timestamp {
+    timestamp(SystemTime::now())
+}
+
+fn timestamp(time: SystemTime) -> Timestamp {
+    Timestamp::try_from(time).unwrap_or_else(|_| {
+        if time < SystemTime::UNIX_EPOCH {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        }
+    })
 }
 
 /// The time so long ago; the earliest there is where that is longer.
@@ -83,6 +98,16 @@ mod tests {
         ] {
             assert!(age(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_clock_beyond_all_timestamps_is_the_latest_timestamp() {
+        let year_33000 = SystemTime::UNIX_EPOCH + Duration::from_secs(31_000 * 365 * 86_400);
+        assert_eq!(timestamp(year_33000), Timestamp::MAX);
+        let before = SystemTime::UNIX_EPOCH.checked_sub(Duration::from_secs(20_000 * 365 * 86_400));
+        assert_eq!(before.map(timestamp), Some(Timestamp::MIN));
+        let now = timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+        assert_eq!(now, Timestamp::from_second(1).unwrap());
     }
 
     #[test]

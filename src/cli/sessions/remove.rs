@@ -1,10 +1,11 @@
 //! The end of stored sessions: those that are named, and those that are old.
 
-use super::age::{ago, is_before, short};
+use super::age::{ago, is_before, now, short};
 use super::args::{DeleteArgs, GcArgs};
 use super::table::visible;
 use super::{cards, directory, find};
 use crate::cli::complain;
+use crate::cli::screen::shown;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
@@ -53,7 +54,7 @@ fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<()
 
 /// Removes what is old, and what crashes left behind.
 pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
-    let limit = ago(Timestamp::now(), args.older_than);
+    let limit = ago(now(), args.older_than);
     let mut gc = Gc {
         dry: args.dry_run,
         done: 0,
@@ -161,5 +162,7 @@ fn name(path: &Path) -> String {
 
 /// A line on stdout. What is to be removed is, though nobody reads of it.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let stdout = std::io::stdout();
+    let text = shown(&stdout, text);
+    let _ = writeln!(stdout.lock(), "{text}");
 }

@@ -131,7 +131,10 @@ fn a_change_is_shown_as_what_goes_and_comes() {
         ..AskedTool::default()
     });
     let shown = self::shown(&dialog);
-    assert!(shown.contains("  │ + line\n  … 60 more lines\n"), "{shown}");
+    assert!(
+        shown.contains("  │ + line\n  … 60 lines in between are not shown\n  │ + line\n"),
+        "{shown}"
+    );
 }
 
 #[test]

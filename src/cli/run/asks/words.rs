@@ -1,6 +1,8 @@
 //! What agents say, as it is shown where a person decides by it: in lines of acpipe's own, with a margin, and with
 //! all that could steer the terminal or hide something made visible.
 
+use std::collections::VecDeque;
+
 /// What stands before each line of an agent's words: none of them looks like one of acpipe's.
 const MARGIN: &str = "  │ ";
 
@@ -46,20 +48,26 @@ impl Sheet {
         self.block(std::iter::once(("", text)), usize::MAX);
     }
 
-    /// Lines of an agent's, each in its style, as many as may be, and how many more there are.
+    /// Lines of an agent's, each in its style: where there are too many the first and the last of them, and how many are
+    /// between. What matters of a command may stand at its end.
     pub fn block<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a str)>, most: usize) {
-        let mut count = 0;
+        let mut shown: VecDeque<String> = VecDeque::new();
+        let (first, mut count) = (most.div_ceil(2), 0);
         for (style, text) in lines {
             wrapped(text, self.width, |line| {
                 count += 1;
-                if count <= most {
-                    let line = ["\x1b[0m", MARGIN, style, line, "\x1b[0m\n"];
-                    self.text.extend(line);
+                if shown.len() == most {
+                    shown.remove(first);
                 }
+                shown.push_back(["\x1b[0m", MARGIN, style, line, "\x1b[0m\n"].concat());
             });
         }
-        if count > most {
-            self.line(&format!("  … {} more lines", count - most));
+        let between = count - shown.len();
+        for (n, line) in shown.iter().enumerate() {
+            if n == first && between > 0 {
+                self.line(&format!("  … {between} lines in between are not shown"));
+            }
+            self.text.push_str(line);
         }
     }
 
@@ -194,12 +202,17 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_counted() {
-        let mut sheet = Sheet::new(80);
-        sheet.block("1\n2\n3\n4".lines().map(|line| ("", line)), 2);
-        let shown = sheet.text();
-        assert!(
-            shown.ends_with("2\x1b[0m\n\x1b[0m  … 2 more lines\n"),
-            "{shown:?}"
+        let block = |text: &str| {
+            let mut sheet = Sheet::new(80);
+            sheet.block(text.lines().map(|line| ("", line)), 3);
+            sheet.text().replace("\x1b[0m", "")
+        };
+        assert_eq!(block("1\n2\n3"), "  │ 1\n  │ 2\n  │ 3\n");
+        assert_eq!(
+            block("1\n2\n3\n4\n5\nrm"),
+            "  │ 1\n  │ 2\n  … 3 lines in between are not shown\n  │ rm\n"
         );
+        // Blank lines push nothing out of sight.
+        assert!(block(&format!("ls{}rm", "\n".repeat(10_000))).contains("rm"));
     }
 }

@@ -1,0 +1,148 @@
+//! Text for a terminal: what agents wrote must not steer it. Text that goes to a file or a pipe stays as it is.
+
+use crate::core::printable::{json_escaped, printable};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+/// What is written, and so how it is made harmless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Words for people.
+    Text,
+    /// JSON: characters that steer a terminal become escapes, which readers decode to the same text.
+    Json,
+}
+
+impl Content {
+    /// JSON where `--json` asks for it.
+    pub fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+
+    fn harmless(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::Text => printable(text),
+            Self::Json => json_escaped(text),
+        }
+    }
+}
+
+/// The text as it may be written to a stream.
+pub fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
+    if stream.is_terminal() {
+        printable(text)
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// What the log's own lines have for their looks: intensity, italics and colours.
+const STYLES: [&str; 10] = [
+    "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m",
+    "\x1b[35m", "\x1b[36m",
+];
+
+/// A line of the log for a terminal: its own styles stay.
+pub fn with_styles(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    // The first byte that is not handed over yet.
+    let mut begin = 0;
+    for (at, _) in line.match_indices('\x1b') {
+        let style = STYLES.iter().find(|style| line[at..].starts_with(**style));
+        if let Some(style) = style {
+            shown.push_str(&printable(&line[begin..at]));
+            shown.push_str(style);
+            begin = at + style.len();
+        }
+    }
+    shown.push_str(&printable(&line[begin..]));
+    shown
+}
+
+/// Appends text or JSON for a terminal.
+pub fn push_harmless(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
+    let text = String::from_utf8_lossy(bytes);
+    out.extend_from_slice(content.harmless(&text).as_bytes());
+}
+
+/// A writer to a terminal: it gets whole lines, in which nothing steers it.
+#[derive(Debug)]
+pub struct Screen<W: Write> {
+    to: W,
+    content: Content,
+    /// The line that has no end yet.
+    line: Vec<u8>,
+}
+
+impl<W: Write> Screen<W> {
+    pub fn new(to: W, content: Content) -> Self {
+        Self {
+            to,
+            content,
+            line: Vec::new(),
+        }
+    }
+
+    fn write_lines(&mut self, end: usize) -> io::Result<()> {
+        let mut harmless = Vec::new();
+        push_harmless(&mut harmless, &self.line[..end], self.content);
+        self.line.drain(..end);
+        self.to.write_all(&harmless)
+    }
+}
+
+impl<W: Write> Write for Screen<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        if let Some(end) = memchr::memrchr(b'\n', &self.line) {
+            self.write_lines(end + 1)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_lines(self.line.len())?;
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_of_the_log_stay_and_nothing_else_does() {
+        let cases = [
+            ("\x1b[33m WARN\x1b[0m text\n", "\x1b[33m WARN\x1b[0m text\n"),
+            (
+                "\x1b[8mhidden\x1b[2Jx\x1b[0m\u{202e}",
+                "hiddenx\x1b[0m<U+202E>",
+            ),
+            ("\x1b]0;t\x1b[1m\x07x", "␛]0;t\x1b[1m␇x"),
+        ];
+        for (line, want) in cases {
+            assert_eq!(with_styles(line), want);
+        }
+    }
+
+    #[test]
+    fn sequence_that_comes_in_pieces_does_not_reach_the_terminal() {
+        let text = "a\x1b]52;c;aGk=\x07b\x1b[2Jc\u{9b}2Jd\u{202e}e\r\nf";
+        for size in 1..text.len() {
+            for (content, want) in [
+                (Content::Text, "abcd<U+202E>e\nf"),
+                (
+                    Content::Json,
+                    "a\\u001b]52;c;aGk=\\u0007b\\u001b[2Jc\\u009b2Jd\\u202ee\\u000d\nf",
+                ),
+            ] {
+                let mut screen = Screen::new(Vec::new(), content);
+                for piece in text.as_bytes().chunks(size) {
+                    screen.write_all(piece).unwrap();
+                }
+                screen.flush().unwrap();
+                assert_eq!(String::from_utf8(screen.to).unwrap(), want, "{size}");
+            }
+        }
+    }
+}
