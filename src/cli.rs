@@ -5,27 +5,32 @@ mod config;
 mod logs;
 mod mcp;
 mod permissions;
+mod processes;
 mod rpc;
 mod run;
-mod screen;
 mod schema;
+mod screen;
 mod serve;
 mod sessions;
 
 use crate::core::agent_command::AgentCommand;
-use crate::core::bridge::{AgentSpec, OnLost, Settings};
+use crate::core::bridge::{AgentSpec, Bridge, OnLost, Settings};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::Wait;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
-use crate::shell::{Durability, Events, Files, KEEP, Memory, keep};
+use crate::shell::{
+    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep,
+};
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
 use logs::{Logs, Secrets};
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub use config::policy_of;
@@ -34,8 +39,8 @@ pub use schema::{FILES, render};
 /// Runs the program and gives its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|verb| verb == KEEP) {
+    let mut args = std::env::args_os();
+    if args.next().is_some_and(|name| name == SUPERVISOR) {
         // Not for people: acpipe starts itself so.
         return keep(args);
     }
@@ -58,8 +63,10 @@ pub fn main() -> ExitCode {
 
 /// A line on stderr, for people.
 fn complain(text: &str) {
+    let stderr = std::io::stderr();
+    let text = screen::shown(&stderr, text);
     // Nobody may be there to read it: that is no failure of the run.
-    let _ = writeln!(std::io::stderr().lock(), "acpipe: {text}");
+    let _ = writeln!(stderr.lock(), "acpipe: {text}");
 }
 
 /// A mistake on the command line or in the environment.
@@ -79,6 +86,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         }
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
+        Verb::Processes(args) => processes::processes(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }
@@ -86,6 +94,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
 
 /// One thread for everything that is not a standard stream: fewest wake-ups, fewest surprises.
 fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    check_descriptors()?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -168,6 +177,18 @@ fn inherited() -> Variables {
 
 /// Where sessions are kept, and what it answers later.
 fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    store_by(args, Files::open)
+}
+
+/// The same where a state directory that cannot be used is told with each session: all else works without.
+fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    store_by(args, Files::begin)
+}
+
+fn store_by(
+    args: &StoreArgs,
+    open: impl FnOnce(&Path, Durability) -> std::io::Result<(Files, Events)>,
+) -> anyhow::Result<(Box<dyn Store>, Events)> {
     if !persists(args)? {
         return Ok((Box::<Memory>::default(), Events::none()));
     }
@@ -176,13 +197,19 @@ fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
         args::Durability::Turn => Durability::Turn,
         args::Durability::None => Durability::None,
     };
-    let (files, events) = Files::open(&dir, durability).map_err(|e| {
+    let (files, events) = open(&dir, durability).map_err(|e| {
         let dir = dir.display();
         let message =
             format!("sessions cannot be kept in {dir}: {e}; see --state-dir and --persist never");
         Error::new(ErrorKind::Storage, message)
     })?;
     Ok((Box::new(files), events))
+}
+
+/// The launch of this acpipe, on record in the state directory, also where no session is stored.
+fn launch(args: &StoreArgs, bridge: &Bridge) -> Arc<Launch> {
+    let grace = bridge.limits().of(Wait::Terminate).unwrap_or_default();
+    Launch::begin(state_dir(&args.place).ok().as_deref(), grace)
 }
 
 /// Whether sessions are kept on the disk.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod client_process;
+mod clock;
 mod descriptors;
 mod discover;
 mod drive;
@@ -13,6 +14,7 @@ mod host;
 mod input;
 mod keeper;
 mod kept;
+mod launches;
 mod output;
 mod path;
 mod signals;
@@ -20,11 +22,13 @@ mod stderr;
 mod store;
 mod terminal;
 
+pub use descriptors::check as check_descriptors;
 pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
 pub use frames::{log_frames, logs_frames};
 pub use input::{ClientInput, read_stdin};
-pub use keeper::{KEEP, keep};
+pub use keeper::{SUPERVISOR, keep};
+pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
 pub use signals::Interrupt;
 pub use store::{

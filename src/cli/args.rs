@@ -9,6 +9,7 @@ mod serving;
 mod timeouts;
 
 use super::permissions::args::PermissionsArgs;
+use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
 use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
@@ -89,6 +90,8 @@ pub enum Verb {
     Sessions(SessionsArgs),
     /// Show what agents were allowed and refused, and by whom
     Permissions(PermissionsArgs),
+    /// Show the processes that acpipe started, and end those that killed ones left
+    Processes(ProcessesArgs),
     /// Be the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
         long_about = "Be the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\

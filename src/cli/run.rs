@@ -66,15 +66,9 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     *client.options = settings.default_agent.options.clone();
     client.cwd.clone_from(&settings.cwd);
     let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
-    drive(
-        bridge,
-        &mut client,
-        typed,
-        stored,
-        max_line,
-        args.agent.login(),
-    )
-    .await?;
+    let launch = super::launch(&args.agent.store, &bridge);
+    let start = (args.agent.login(), launch);
+    drive(bridge, &mut client, typed, stored, max_line, start).await?;
     Ok(client.exit_code())
 }
 

@@ -9,13 +9,15 @@ use crate::shell::{drive, read_stdin};
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let login = args.agent.login();
-    let (store, stored) = super::store(&args.agent.store)?;
+    let (store, stored) = super::store_for_clients(&args.agent.store)?;
     let mut settings = super::settings(&args.agent, &super::Origin::default(), &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
-    drive(bridge, &mut client, Some(stdin), stored, max_line, login).await?;
+    let launch = super::launch(&args.agent.store, &bridge);
+    let start = (login, launch);
+    drive(bridge, &mut client, Some(stdin), stored, max_line, start).await?;
     Ok(0)
 }

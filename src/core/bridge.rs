@@ -27,6 +27,7 @@ mod processes;
 mod questions;
 mod queue;
 mod ran_unasked;
+mod reading;
 mod receipt;
 mod recovery;
 mod restart;
@@ -278,6 +279,8 @@ pub struct Bridge {
     last_ticket: u64,
     /// Turns that are told once more.
     retold: VecDeque<retold::Retold>,
+    /// Calls for messages that are being read.
+    reading: VecDeque<reading::Reading>,
     /// Lists that wait for the agent's own.
     listings: Vec<Listing>,
     /// Clients that wait for the agent to sign in or out.
@@ -324,8 +327,10 @@ pub struct Bridge {
     freed: Vec<String>,
     /// News of sessions that an agent told of before it answered the call for them.
     early: HashMap<String, early::Early>,
-    /// Sessions, by the agent's ids, that the agent was asked to close, until when its answer is awaited.
-    closing: BTreeMap<String, Option<Instant>>,
+    /// Sessions, by the agent's ids, that the agent is closing.
+    closing: BTreeMap<String, closing::Closing>,
+    /// Sessions that are still open in the agent's process, though they were let go.
+    left_open: VecDeque<closing::LeftOpen>,
     /// When such news last came.
     early_at: Option<Instant>,
     /// Updates of sessions that neither a client opened nor the agent announced.
@@ -353,6 +358,7 @@ impl Bridge {
             awaited: HashMap::new(),
             last_ticket: 0,
             retold: VecDeque::new(),
+            reading: VecDeque::new(),
             listings: Vec::new(),
             signing: Vec::new(),
             initialized: false,
@@ -384,6 +390,7 @@ impl Bridge {
             freed: Vec::new(),
             early: HashMap::new(),
             closing: BTreeMap::new(),
+            left_open: VecDeque::new(),
             early_at: None,
             unclaimed: 0,
             calls: HashMap::new(),
@@ -458,14 +465,10 @@ impl Bridge {
         self.end(None, now, outlet);
     }
 
-    /// The user is in a hurry: the agent that is being stopped gets hardly any time.
-    pub fn hurry(&mut self, now: Instant) {
-        self.hurry_processes(now);
-    }
-
     fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
         self.number_unsent(outlet);
         self.stop_retelling(outlet);
+        self.stop_reading(outlet);
         self.ending.get_or_insert_default().extend(token);
         self.stop_agent(now, outlet);
         self.finish_if_done(outlet);

@@ -7,6 +7,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Names a call of the client until its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +63,7 @@ pub enum Reply {
     Turn(Box<wire::TurnSummary>),
     Cancel(wire::CancelResult),
     /// The summary of a turn that ended before, as it was stored.
-    StoredTurn(Value),
+    StoredTurn(Box<RawValue>),
     Sessions(wire::ListSessionsResult),
     SessionInfo(Box<wire::SessionInfo>),
     Replay(wire::ReplayResult),

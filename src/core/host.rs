@@ -3,8 +3,10 @@
 //! Pure: a request becomes a [`HostEffect`] for the shell or an answer, and what the shell tells becomes answers.
 //! Nothing here waits: each request has a [`Ticket`], under which its one answer comes.
 
+mod command;
 mod forward;
 mod output;
+mod roots;
 mod terminals;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,8 @@ mod tests;
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::Variables;
 use bytes::Bytes;
+pub use command::judged_line;
+use command::spec;
 pub use forward::{Forwarded, answered};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -82,6 +86,23 @@ pub enum HostRequest {
 }
 
 impl HostRequest {
+    /// Checks that it can be done at all, and means one thing: before it is judged, and whoever serves it.
+    ///
+    /// # Errors
+    /// A terminal's command is empty, a member has a NUL, or a variable has a name that shells do not take.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::CreateTerminal {
+                command,
+                args,
+                env,
+                cwd,
+                ..
+            } => command::check(command, args, env, cwd.as_deref()),
+            _ => Ok(()),
+        }
+    }
+
     /// What it is, for people.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -159,6 +180,16 @@ pub struct TerminalOutput {
     pub exit: Option<TerminalExit>,
 }
 
+/// What a terminal shows, and how it ended if it has.
+#[derive(Debug, Clone, Copy)]
+pub struct TerminalView<'a> {
+    /// What is kept of its output.
+    pub text: &'a str,
+    /// How many bytes of output there were in all.
+    pub total: u64,
+    pub exit: Option<&'a TerminalExit>,
+}
+
 /// How a terminal's command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalExit {
@@ -182,9 +213,17 @@ pub enum HostEffect {
     /// Read or write a file within the roots, and tell it under the ticket.
     File {
         ticket: Ticket,
+        session: String,
         roots: Vec<String>,
         access: Access,
     },
+    /// Stop reading or writing a file: its request was answered.
+    StopFile(Ticket),
+    /// Open the directories of a session that is about to be opened, and serve files in those from then on, whatever
+    /// their paths come to lead to.
+    HoldRoots { session: String, roots: Vec<String> },
+    /// Close the directories of a session.
+    ReleaseRoots(String),
     /// Start a terminal's command.
     Start(TerminalId, Box<TerminalSpec>),
     /// End it and everything below it: SIGTERM, a grace, SIGKILL.
@@ -205,6 +244,8 @@ pub struct TerminalSpec {
     pub args: Vec<String>,
     /// Must lie within the roots.
     pub cwd: String,
+    /// Whose directories the roots are.
+    pub session: String,
     pub roots: Vec<String>,
     pub env: Variables,
 }
@@ -243,10 +284,10 @@ impl Host {
     pub fn ask(&mut self, ticket: Ticket, session: &str, place: &Place, request: HostRequest) {
         let answer = match request {
             HostRequest::ReadFile { path, window } => {
-                self.file(ticket, place, Access::Read { path, window })
+                self.file(ticket, session, place, Access::Read { path, window })
             }
             HostRequest::WriteFile { path, content } => {
-                self.file(ticket, place, Access::Write { path, content })
+                self.file(ticket, session, place, Access::Write { path, content })
             }
             HostRequest::CreateTerminal {
                 command,
@@ -256,7 +297,8 @@ impl Host {
                 output_limit,
             } => {
                 let spec = spec(command, args, env, cwd, place);
-                spec.and_then(|spec| {
+                spec.and_then(|mut spec| {
+                    session.clone_into(&mut spec.session);
                     let owned = Owned { session, ticket };
                     let id = self.terminals.create(owned, &spec, output_limit)?;
                     self.effects.push(HostEffect::Start(id, Box::new(spec)));
@@ -294,6 +336,7 @@ impl Host {
     fn file(
         &mut self,
         ticket: Ticket,
+        session: &str,
         place: &Place,
         access: Access,
     ) -> Result<Option<HostAnswer>, Error> {
@@ -308,8 +351,10 @@ impl Host {
             return Err(Error::new(ErrorKind::InvalidParams, message));
         }
         let roots = place.roots.clone();
+        let session = session.to_owned();
         self.effects.push(HostEffect::File {
             ticket,
+            session,
             roots,
             access,
         });
@@ -393,77 +438,7 @@ impl Host {
     }
 
     /// What a terminal shows: it has nothing new then.
-    pub fn show(&mut self, id: TerminalId) -> Option<TerminalOutput> {
+    pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
         self.terminals.show(id)
     }
-}
-
-/// What a terminal is to run.
-fn spec(
-    command: String,
-    args: Vec<String>,
-    env: Vec<(String, String)>,
-    cwd: Option<String>,
-    place: &Place,
-) -> Result<TerminalSpec, Error> {
-    let wrong = |field: &str, what: &str| {
-        let message = format!("{field}: {what}");
-        Error::new(ErrorKind::InvalidParams, message).with("field", field)
-    };
-    if command.trim().is_empty() {
-        return Err(wrong(
-            "command",
-            "a program or a line for the shell is needed",
-        ));
-    }
-    if command.contains('\0') || args.iter().any(|arg| arg.contains('\0')) {
-        return Err(wrong(
-            "command",
-            "programs take no NUL in what they are given",
-        ));
-    }
-    let mut all = place.env.clone();
-    for (name, value) in env {
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            let what = format!("{name:?} cannot be set: a name has no = and neither has a NUL");
-            return Err(wrong("env", &what));
-        }
-        all.0.insert(name, Some(value));
-    }
-    let own = place.roots.first().cloned().unwrap_or_default();
-    let (command, args) = argv(command, args);
-    Ok(TerminalSpec {
-        command,
-        args,
-        cwd: cwd.unwrap_or(own),
-        roots: place.roots.clone(),
-        env: all,
-    })
-}
-
-/// Characters that a program's name may have without being a line for the shell.
-fn is_plain(command: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+@%,:".contains(c);
-    command.chars().all(plain)
-}
-
-/// What is run. ACP has a program and its arguments, run without a shell; but the agents that have commands run by
-/// their client send the line that the model wrote as the program, and no arguments (kimi-cli does): that is for the
-/// shell.
-fn argv(command: String, args: Vec<String>) -> (String, Vec<String>) {
-    if args.is_empty() && !is_plain(&command) {
-        return ("/bin/sh".to_owned(), vec!["-c".to_owned(), command]);
-    }
-    (command, args)
-}
-
-/// A command as one line, for people and policies.
-#[must_use]
-pub fn command_line(command: &str, args: &[String]) -> String {
-    if args.is_empty() {
-        return command.to_owned();
-    }
-    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
-    // Only a NUL cannot be quoted, with which nothing is run.
-    shlex::try_join(words).unwrap_or_else(|_| command.to_owned())
 }

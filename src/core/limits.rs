@@ -11,6 +11,8 @@ pub enum Wait {
     Initialize,
     /// The agent opens a session: nothing is heard of it for so long.
     Open,
+    /// The agent opens a session, from the first call to the end, however much is heard of it.
+    Restore,
     /// The agent sets a mode, a model, an option.
     Set,
     /// The agent signs its user in, or out: with a browser that takes minutes.
@@ -23,6 +25,8 @@ pub enum Wait {
     Turn,
     /// The client answers a question of the agent.
     Answer,
+    /// The client answers a request for a file or a terminal.
+    Client,
     /// The agent closes a session that is wanted again.
     CloseSession,
     /// The agent ends a turn that was cancelled.
@@ -35,16 +39,18 @@ pub enum Wait {
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
+        Self::Restore,
         Self::Set,
         Self::Authenticate,
         Self::List,
         Self::Prompt,
         Self::Turn,
         Self::Answer,
+        Self::Client,
         Self::CloseSession,
         Self::Cancel,
         Self::Close,
@@ -58,12 +64,14 @@ impl Wait {
             Self::Spawn => "spawn",
             Self::Initialize => "initialize",
             Self::Open => "open",
+            Self::Restore => "restore",
             Self::Set => "set",
             Self::Authenticate => "authenticate",
             Self::List => "list",
             Self::Prompt => "prompt",
             Self::Turn => "turn",
             Self::Answer => "answer",
+            Self::Client => "client",
             Self::CloseSession => "closeSession",
             Self::Cancel => "cancel",
             Self::Close => "close",
@@ -77,11 +85,13 @@ impl Wait {
         match self {
             Self::Initialize
             | Self::Open
+            | Self::Restore
             | Self::Set
             | Self::Authenticate
             | Self::Prompt
             | Self::Turn
-            | Self::Answer => true,
+            | Self::Answer
+            | Self::Client => true,
             Self::Spawn
             | Self::List
             | Self::CloseSession
@@ -95,8 +105,8 @@ impl Wait {
     fn usual(self) -> Option<Duration> {
         let seconds = match self {
             Self::Answer => 300,
-            Self::Authenticate => 600,
-            Self::Open => 120,
+            Self::Authenticate | Self::Restore => 600,
+            Self::Open | Self::Client => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,
             Self::List | Self::CloseSession => 10,

@@ -3,6 +3,7 @@
 //! A chunk gets its number here, and its line with it: what a client saw with a number is in the log, and the
 //! log has no gap. Lines are collected until [`Log::commit`], which comes before the client gets anything.
 
+mod identity;
 mod index;
 mod ledger;
 mod read;
@@ -13,9 +14,10 @@ use super::store::{Card, Count, LogFile, Write};
 use crate::proto::chunk::Chunk;
 use index::{Index, Part};
 pub use ledger::Decided;
-pub use read::{Page, Stored};
+pub use read::{MessagePart, Page, Reader, Stored};
 pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::io::Write as _;
 use std::ops::Range;
 
@@ -44,8 +46,8 @@ pub enum TurnState {
     Unknown,
     /// It was, and no end is known.
     Unfinished,
-    /// Its summary, as JSON.
-    Finished(Value),
+    /// Its summary, as it was written.
+    Finished(Box<RawValue>),
 }
 
 impl Log {
@@ -63,6 +65,7 @@ impl Log {
             prefix: (None, record::chunk_prefix(None)),
         };
         log.scan().map_err(|e| cannot("read", &e))?;
+        log.restore_identity();
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
             let message = format!(
@@ -218,9 +221,9 @@ impl Log {
         };
         let Some(at) = at else { return };
         match record {
-            Record::Session { at, identity } => {
-                (*at).clone_into(&mut self.index.updated_at);
-                self.index.identity = Some((*identity).clone());
+            Record::Session { at: time, identity } => {
+                (*time).clone_into(&mut self.index.updated_at);
+                self.index.identified((*identity).clone(), &at);
             }
             Record::Prompt {
                 turn_id, message, ..
@@ -383,9 +386,18 @@ fn id_of(message: &Value) -> &str {
 }
 
 fn cannot(what: &str, why: &std::io::Error) -> Error {
-    let message = format!(
-        "the session's log cannot be {what}: {why}; make room, or use --state-dir or --persist never"
-    );
+    use std::io::ErrorKind as Io;
+    let advice = match why.kind() {
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
+            "make room, or use --state-dir or --persist never"
+        }
+        // What was removed, or changed by another process, is not there for this one any more.
+        Io::NotFound | Io::StaleNetworkFileHandle => {
+            "close the session (session/close) and open it again (session/ensure)"
+        }
+        _ => "see --state-dir and --persist never",
+    };
+    let message = format!("the session's log cannot be {what}: {why}; {advice}");
     Error::new(ErrorKind::Storage, message)
 }
 

@@ -2,14 +2,16 @@
 
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport};
+use std::collections::HashSet;
 
 /// Whether each server has a name of its own: agents know them by their names.
 ///
 /// # Errors
 /// Two have the same.
 pub fn check(servers: &[McpServer]) -> Result<(), Error> {
+    let mut names = HashSet::new();
     for (n, McpServer { name, .. }) in servers.iter().enumerate() {
-        if servers[..n].iter().any(|before| before.name == *name) {
+        if !names.insert(name) {
             let field = format!("mcpServers[{n}].name");
             let message = format!("{field}: there are two named {name:?}");
             return Err(Error::new(ErrorKind::InvalidParams, message).with("field", field));
@@ -21,8 +23,10 @@ pub fn check(servers: &[McpServer]) -> Result<(), Error> {
 /// A session's own servers, and the others but for names that are taken.
 #[must_use]
 pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
-    let taken = |other: &&McpServer| own.iter().any(|server| server.name == other.name);
-    let others = others.iter().filter(|other| !taken(other));
+    let taken: HashSet<&str> = own.iter().map(|server| server.name.as_str()).collect();
+    let others = others
+        .iter()
+        .filter(|other| !taken.contains(other.name.as_str()));
     own.iter().chain(others).cloned().collect()
 }
 

@@ -17,6 +17,7 @@ use super::error::Error;
 use super::event::{CallId, Update};
 use super::ladder::Ladder;
 use super::log::Log;
+use super::proportion::{FRAME, Proportion, size};
 use super::replay::Replay;
 use super::retry::Attempts;
 use super::setting::{Wanted, merge_state};
@@ -66,6 +67,8 @@ pub struct Session {
     pub queue: Queue,
     /// Modes, models, options, commands and title, by the agent's own names.
     pub state: Map<String, Value>,
+    /// How much of the state was said, and shown in messages.
+    state_shown: Proportion,
     /// What the client set.
     pub wanted: Wanted,
     /// What it asked to set and is not answered yet.
@@ -135,6 +138,10 @@ pub struct Climb {
     pub rung: Option<Rung>,
     /// What the agent repeats meanwhile: never shown as news.
     pub replay: Option<Replay>,
+    /// Bytes of the lines that the agent repeated.
+    pub repeated: usize,
+    /// When the opening is given up, whatever the agent says meanwhile.
+    pub until: Option<Instant>,
     /// What the agent told of its state since it was asked.
     pub told: Map<String, Value>,
     /// What the agent answered, while it may still repeat.
@@ -250,6 +257,7 @@ impl Session {
             revived: None,
             queue: Queue::default(),
             state: Map::new(),
+            state_shown: Proportion::default(),
             wanted: Wanted::default(),
             settings: PendingSettings::default(),
             cost: Some(0.0),
@@ -445,6 +453,7 @@ impl Session {
 
     /// Takes over news of modes, options, commands or title, and tells the client.
     pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
+        self.state_shown.hear(size(news) + FRAME);
         merge_state(&mut self.state, news);
         if self.agent_session().is_some() {
             self.wanted.follow(&self.state);
@@ -455,8 +464,10 @@ impl Session {
     /// Tells the client the whole state.
     pub fn tell_state(&mut self, outlet: &mut impl Outlet) {
         let state = Value::Object(self.state.clone());
-        if self.turn_id().is_some() {
-            let data = to_raw(&state);
+        let data = to_raw(&state);
+        // It is no part of the message: `session/state` says the same where it would fill the log.
+        if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
+            self.state_shown.show(data.get().len());
             self.with_turn(outlet, |_, sink| {
                 sink.chunk(&Chunk::DataSession {
                     id: "session",

@@ -115,6 +115,11 @@ pub trait LogFile: Debug {
     /// Keeps what lists show of the session.
     fn describe(&mut self, card: &Card);
 
+    /// What lists show of the session, as it was kept last.
+    fn card(&self) -> Option<Card> {
+        None
+    }
+
     /// Begins the log anew with these lines; what was in it is kept apart with `archive`, else it is gone.
     ///
     /// # Errors

@@ -151,7 +151,7 @@ impl Turn {
             }
             Update::Tool(tool) => {
                 if tool.status.is_some() {
-                    self.terminals.flush(sink);
+                    self.terminals.tool_changed(&tool.id, tool.ends(), sink);
                     if tool.ends()
                         && let Some(output) = self.terminals.output_of(&tool.id)
                     {

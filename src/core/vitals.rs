@@ -1,6 +1,5 @@
 //! What the world knows of a process at any time, beside what it tells in order.
 
-use super::error::clip;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,52 +81,6 @@ pub fn last_line(text: &str) -> Option<&str> {
     lines.find(|line| !line.is_empty())
 }
 
-/// Words by which a line is taken for an error.
-const ERROR_WORDS: &[&str] = &[
-    "error",
-    "exception",
-    "failed",
-    "failure",
-    "fatal",
-    "panic",
-    "denied",
-    "refused",
-    "unauthorized",
-    "forbidden",
-    "invalid",
-    "quota",
-    "timed out",
-];
-
-/// The last line of a text that looks like an error, without colours; of a stack trace that is the error itself.
-#[must_use]
-pub fn error_line(text: &str) -> Option<String> {
-    let is_error = |line: &str| {
-        let line = line.to_lowercase();
-        ERROR_WORDS.iter().any(|word| line.contains(word))
-    };
-    let lines = text.rsplit(['\n', '\r']).map(without_escapes);
-    // Indented lines continue others: places in a stack trace.
-    let mut lines = lines.filter(|line| !line.starts_with(char::is_whitespace));
-    let found = lines.find(|line| is_error(line))?;
-    Some(clip(found.trim()))
-}
-
-/// A line without control characters and the escape sequences of terminals.
-fn without_escapes(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
-            // To the byte that ends the sequence.
-            let _ = chars.find(|c| ('@'..='~').contains(c));
-        } else if c == '\t' || !c.is_control() {
-            plain.push(c);
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,25 +110,6 @@ mod tests {
         assert_eq!(vitals.stderr_since(1000), "before\nafter\n");
         vitals.add_stderr(&vec![b'x'; 2 * STDERR_TAIL]);
         assert_eq!(vitals.stderr_since(at), "x".repeat(STDERR_TAIL));
-    }
-
-    #[test]
-    fn the_line_of_an_error_is_found() {
-        let cases = [
-            ("starting\nready\n", None),
-            (
-                "\u{1b}[31mERROR\u{1b}[0m 401 no\ndone\n",
-                Some("ERROR 401 no"),
-            ),
-            (
-                "Traceback (most recent call last):\n  File \"errors.py\", line 1\nApiError: 401\n",
-                Some("ApiError: 401"),
-            ),
-            ("first error\nsecond failure\r\n", Some("second failure")),
-        ];
-        for (text, want) in cases {
-            assert_eq!(error_line(text).as_deref(), want, "{text}");
-        }
     }
 
     #[test]

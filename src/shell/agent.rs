@@ -1,10 +1,12 @@
 //! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
 
+use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
 use super::frames::log_frames;
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
 use super::kept::Kept;
+use super::launches::Launch;
 use super::path::explain;
 use super::stderr::Stderr;
 use crate::core::bridge::{AgentId, AgentInput, AgentSpec, Exit, Measure};
@@ -56,7 +58,7 @@ enum Wanted {
 }
 
 /// What holds for every agent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Terms {
     /// The longest line that is kept.
     pub max_line: usize,
@@ -64,6 +66,8 @@ pub struct Terms {
     pub grace: Duration,
     /// How many files it may have open, where that is limited.
     pub descriptors: Option<u64>,
+    /// The launch of acpipe that the processes belong to.
+    pub launch: Arc<Launch>,
 }
 
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
@@ -79,7 +83,7 @@ pub fn start(
     let (wants, mut wanted) = mpsc::channel(4);
     tokio::spawn(async move {
         let found = tokio::select! {
-            found = discover::program(&spec, &login, terms) => found,
+            found = discover::program(&spec, &login, terms.clone()) => found,
             () = until_unneeded(unneeded, &mut wanted) => {
                 let message = "the agent was stopped before its program was found";
                 Err(Error::new(ErrorKind::Cancelled, message))
@@ -153,6 +157,7 @@ async fn live(
     if let Some(path) = found.path {
         spec.env.0.insert("PATH".to_owned(), Some(path));
     }
+    let max_line = terms.max_line;
     let (kept, pipes) = match Kept::start(found.file.as_os_str(), &spec, terms) {
         Ok(started) => started,
         Err(error) => {
@@ -168,7 +173,7 @@ async fn live(
         stdout: Some(pipes.stdout),
         stderr: Stderr::new(pipes.stderr, vitals.clone()),
         buffer: BytesMut::with_capacity(READ_SIZE),
-        frames: LineBatches::new(terms.max_line),
+        frames: LineBatches::new(max_line),
         vitals: vitals.clone(),
         events: events.clone(),
         hangs: None,
@@ -188,7 +193,7 @@ async fn write(
 ) {
     while let Some(lines) = lines.recv().await {
         log_frames("acpipe → agent", &lines);
-        vitals.writes(Some(std::time::Instant::now()));
+        vitals.writes(Some(running_now()));
         let written = stdin.write_all(&lines).await;
         vitals.writes(None);
         if let Err(error) = written {

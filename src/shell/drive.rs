@@ -2,12 +2,14 @@
 
 use super::agent::{self, Agent, Terms};
 use super::client_process::{self, ClientProcess};
+use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
 use super::files;
 use super::host::{HOST_QUEUE, Host};
 use super::input::ClientInput;
 use super::keeper::words::Order;
+use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
@@ -16,6 +18,7 @@ use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::host::HostEvent;
 use crate::core::limits::Wait;
+use crate::core::running_clock::RunningClock;
 use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
 use std::collections::HashMap;
@@ -32,6 +35,9 @@ const UNREAD_REQUESTS: u32 = 1024;
 
 /// When it is logged for the first time that the client does not read: a pager rests for as long as people read.
 const UNREAD_FOR: Duration = Duration::from_secs(10);
+
+/// How often the core is told the time of day.
+const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
 /// A client of the bridge: it says what it wants, and forms what it gets.
 pub trait Client: Outlet {
@@ -66,8 +72,8 @@ pub enum Wish {
     Hurry,
 }
 
-/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept, and `login` is asked for
-/// programs that are not in `PATH`.
+/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept, `login` is asked for
+/// programs that are not in `PATH`, and processes are started under the mark of `launch`.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -77,34 +83,20 @@ pub async fn drive(
     stdin: Option<mpsc::Receiver<ClientInput>>,
     mut stored: Events,
     max_line: usize,
-    login: LoginShell,
+    (login, launch): (LoginShell, Arc<Launch>),
 ) -> std::io::Result<()> {
     let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
     let (host_events, mut hosted) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
-    let terms = Terms {
-        max_line,
-        grace: bridge.limits().of(Wait::Terminate).unwrap_or_default(),
-        descriptors: descriptors::raise(),
-    };
-    let mut shell = Shell {
-        bridge,
-        output: Output::new()?,
-        agents: HashMap::new(),
-        events,
-        backlog: None,
-        host: Host::new(host_events, terms),
-        terms,
-        login: Arc::new(login),
-        finished: false,
-        deaf: None,
-        client_process: None,
-    };
+    let host = |terms| Host::new(host_events, terms);
+    let mut shell = Shell::new(bridge, events, host, max_line, (login, launch))?;
     let mut signals = Signals::new()?;
     let mut interrupts = 0;
     let mut unread = 0;
-    shell.settle(client, Instant::now());
+    shell.settle(client, shell.clock.now());
     while !shell.finished || shell.output.is_pending() {
+        let paused = shell.clock.worked(Instant::now());
+        shell.note_pause(paused);
         let room = !shell.output.is_full();
         // A client that does not read may still cancel; only one that floods us meanwhile is not heard.
         unread = if room { 0 } else { unread };
@@ -114,22 +106,29 @@ pub async fn drive(
         let stalled = shell.stalled_at(client);
         let untold = shell.unread_at();
         let backlog = shell.backlog.is_some();
-        shell.bridge.rest(Instant::now());
+        let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
+        let wake = shell.clock.sleep(awaited);
+        let [stalled_at, untold] = [stalled, untold].map(|at| at.map(|at| shell.clock.real(at)));
+        shell.bridge.rest(shell.clock.now());
         let happened = tokio::select! {
             Some((id, input)) = agent_events.recv(), if room && !backlog => Happened::Agent(id, input),
             () = std::future::ready(()), if room && backlog => Happened::Room,
+            () = std::future::ready(()), if room && shell.bridge.is_reading() => Happened::Reading,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             event = stored.next() => Happened::Stored(event),
             // Also while the client does not read: commands must be able to go on.
             Some(event) = hosted.recv() => Happened::Hosted(event),
             () = shell.output.progress() => Happened::Written,
-            () = until(due.map(|(at, _)| at)) => Happened::Due,
-            () = until(stalled) => Happened::Stalled,
+            () = until(wake) => Happened::Due,
+            () = until(stalled_at) => Happened::Stalled,
             () = until(untold) => Happened::Unread,
             signal = signals.next() => Happened::Signal(signal),
             () = client_process::ended(shell.client_process.as_mut()) => Happened::ClientEnded,
         };
-        let now = Instant::now();
+        let real = Instant::now();
+        let paused = shell.clock.woke(real);
+        shell.note_pause(paused);
+        let now = shell.clock.now();
         shell.bridge.wake(now);
         match happened {
             Happened::Agent(id, input) => {
@@ -143,6 +142,7 @@ pub async fn drive(
                     shell.hear_waiting(&mut agent_events, client, now);
                 }
             }
+            Happened::Reading => shell.bridge.read_on(now, client),
             Happened::Client(input) => {
                 unread += 1;
                 if matches!(input, ClientInput::End) {
@@ -159,6 +159,8 @@ pub async fn drive(
             Happened::Stored(event) => shell.bridge.stored(event, now, client),
             Happened::Hosted(event) => shell.hosted(Some(event), client, now),
             Happened::Written => {}
+            // It only looked at the clock, or acpipe did not run: what waits is read first.
+            Happened::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
             Happened::Due if !ticks => shell.bridge.tick_turn_limits(now, client),
             Happened::Due => {
                 // What is answered already is not given up.
@@ -186,6 +188,7 @@ pub async fn drive(
 enum Happened {
     Agent(AgentId, AgentInput),
     Room,
+    Reading,
     Client(ClientInput),
     Stored(StoreEvent),
     Hosted(HostEvent),
@@ -211,9 +214,43 @@ struct Shell {
     /// For how long agents are not listened to.
     deaf: Option<Silence>,
     client_process: Option<ClientProcess>,
+    /// The time that the core is given.
+    clock: RunningClock,
+    /// When the core was last told the time of day.
+    told_time: Option<Instant>,
 }
 
 impl Shell {
+    fn new(
+        bridge: Bridge,
+        events: mpsc::Sender<(AgentId, AgentInput)>,
+        host: impl FnOnce(Terms) -> Host,
+        max_line: usize,
+        (login, launch): (LoginShell, Arc<Launch>),
+    ) -> std::io::Result<Self> {
+        let terms = Terms {
+            max_line,
+            grace: bridge.limits().of(Wait::Terminate).unwrap_or_default(),
+            descriptors: descriptors::raise(),
+            launch,
+        };
+        Ok(Self {
+            bridge,
+            output: Output::new()?,
+            agents: HashMap::new(),
+            events,
+            backlog: None,
+            host: host(terms.clone()),
+            terms,
+            login: Arc::new(login),
+            finished: false,
+            deaf: None,
+            client_process: None,
+            clock: RunningClock::new(Instant::now()),
+            told_time: None,
+        })
+    }
+
     /// Hands over what an agent said; what the bridge does not take waits.
     fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
@@ -317,9 +354,26 @@ impl Shell {
         }
     }
 
+    /// Notes for how long acpipe did not run, and tells the core the time of day now and then.
+    fn note_pause(&mut self, paused: Option<Duration>) {
+        if let Some(paused) = paused {
+            clock::note_paused(self.clock.paused());
+            info!(
+                "acpipe did not run for {}: that counts for nobody",
+                in_words(paused)
+            );
+        }
+        let now = self.clock.now();
+        let is_new = |told: Instant| now.saturating_duration_since(told) < TIME_OF_DAY_EVERY;
+        if paused.is_some() || !self.told_time.is_some_and(is_new) {
+            self.told_time = Some(now);
+            self.bridge.set_time_of_day(now, clock::unix_ms());
+        }
+    }
+
     /// Time in which agents are not listened to is not theirs.
     fn note_deafness(&mut self, room: bool) {
-        let now = Instant::now();
+        let now = self.clock.now();
         match (room, self.deaf.take()) {
             (false, deaf) => self.deaf = deaf.or(Some(Silence::begin(now, None))),
             (true, Some(deaf)) => self.bridge.postpone(deaf.lasted(now)),
@@ -365,7 +419,7 @@ impl Shell {
                 let agent = agent::start(
                     id,
                     spec,
-                    self.terms,
+                    self.terms.clone(),
                     self.login.clone(),
                     self.events.clone(),
                 );

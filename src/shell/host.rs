@@ -38,12 +38,29 @@ impl Host {
         match effect {
             HostEffect::File {
                 ticket,
+                session,
                 roots,
                 access,
-            } => self.files.perform(ticket, roots, access),
+            } => {
+                let roots = self.files.roots(&session, roots);
+                self.files.perform(ticket, roots, access)
+            }
+            HostEffect::StopFile(ticket) => {
+                self.files.stop(ticket);
+                None
+            }
+            HostEffect::HoldRoots { session, roots } => {
+                self.files.hold(session, roots);
+                None
+            }
+            HostEffect::ReleaseRoots(session) => {
+                self.files.release(&session);
+                None
+            }
             HostEffect::Start(id, spec) => {
                 let events = self.events.clone();
-                let terminal = terminals::start(id, spec, self.terms, events);
+                let roots = self.files.roots(&spec.session, spec.roots.clone());
+                let terminal = terminals::start(id, spec, roots, self.terms.clone(), events);
                 self.terminals.insert(id, terminal);
                 None
             }
@@ -60,7 +77,7 @@ impl Host {
     #[must_use]
     pub fn heard(&mut self, event: &HostEvent) -> Option<HostEvent> {
         match event {
-            HostEvent::File(..) => self.files.finished(),
+            HostEvent::File(ticket, _) => self.files.finished(*ticket),
             HostEvent::StartFailed(id, _) | HostEvent::Gone(id) => {
                 self.terminals.remove(id);
                 None

@@ -23,12 +23,15 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
 use words::{News, Order, receive_pipes};
 
-/// The word on the command line that makes acpipe a keeper: `acpipe keep-agent GRACE_MS DESCRIPTORS PROGRAM
-/// ARGS…`, with 0 descriptors where their number is not limited.
-pub const KEEP: &str = "keep-agent";
+/// The name of a supervisor, by which acpipe knows that it was started as one: `supervise-agent GRACE_MS DESCRIPTORS
+/// PROGRAM ARGS…`, with 0 descriptors where their number is not limited.
+///
+/// It must not contain the name `acpipe`: `killall`, `pkill` and `pidof` end processes by name, and a supervisor has to
+/// survive the end of acpipe. It has 15 characters, the most that Linux keeps of a process name.
+pub const SUPERVISOR: &str = "supervise-agent";
 
 /// How long what an agent leaves behind may take to end.
-const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
+pub const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 /// For how long SIGKILL is sent again to what does not end: processes of another user, or stuck in the kernel.
 pub const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -40,11 +43,19 @@ const LAST_ROUND: Duration = Duration::from_millis(100);
 /// Keeps an agent until nothing of it is left.
 #[must_use]
 pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    // First of all: until then the process has the name of acpipe's file.
+    #[cfg(target_os = "linux")]
+    if rustix::thread::set_name(c"supervise-agent").is_err() {
+        return ExitCode::FAILURE;
+    }
     let mut number = || args.next().and_then(|n| n.to_str()?.parse().ok());
     let (grace, files) = (number(), number());
     let (Some(grace), Some(files), Some(program)) = (grace, files, args.next()) else {
         return ExitCode::from(2);
     };
+    if descriptors::check().is_err() {
+        return ExitCode::FAILURE;
+    }
     if files > 0 {
         descriptors::restore(files);
     }
@@ -63,7 +74,8 @@ fn keep_until_the_end(
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(getpid()))?;
-        rustix::thread::set_name(c"acpipe-keeper")?;
+        // A supervisor that was stopped (SIGSTOP) continues when acpipe ends, and ends the agent.
+        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
     }
     let socket = StdUnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let Some([stdin, stdout, stderr]) = receive_pipes(&socket)? else {

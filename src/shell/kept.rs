@@ -3,7 +3,8 @@
 
 use super::agent::Terms;
 use super::keeper::words::{News, Order, send_pipes};
-use super::keeper::{KEEP, tree};
+use super::keeper::{SUPERVISOR, tree};
+use super::launches::{self, Launch};
 use crate::core::bridge::AgentSpec;
 use crate::core::host::TerminalSpec;
 use crate::proto::wire::Variables;
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -27,6 +29,9 @@ pub struct Kept {
     socket: Option<UnixStream>,
     heard: BytesMut,
     agent: Option<tree::Member>,
+    /// The mark in the environment of the agent and of all that it starts.
+    mark: String,
+    launch: Arc<Launch>,
 }
 
 /// acpipe's ends of the agent's standard streams.
@@ -36,8 +41,8 @@ pub struct Pipes {
     pub stderr: Receiver,
 }
 
-/// What a keeper starts.
-struct Launch<'a> {
+/// The program that a supervisor starts.
+struct Spawn<'a> {
     program: &'a OsStr,
     args: &'a [String],
     cwd: &'a str,
@@ -54,14 +59,14 @@ impl Kept {
         let (stdin, to_agent) = pipe()?;
         let (from_agent, stdout) = pipe()?;
         let (errors, stderr) = pipe()?;
-        let launch = Launch {
+        let spawn = Spawn {
             program,
             args: &spec.args,
             cwd: &spec.cwd,
             env: &spec.env,
         };
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        let kept = Self::launch(&launch, streams, terms)?;
+        let kept = Self::spawn(&spawn, streams, terms)?;
         let pipes = Pipes {
             stdin: Sender::from_owned_fd(to_agent.into())?,
             stdout: Receiver::from_owned_fd(from_agent.into())?,
@@ -78,38 +83,39 @@ impl Kept {
     pub fn start_terminal(spec: &TerminalSpec, terms: Terms) -> io::Result<(Self, Receiver)> {
         let (nothing, _) = pipe()?;
         let (output, said) = pipe()?;
-        let launch = Launch {
+        let spawn = Spawn {
             program: spec.command.as_ref(),
             args: &spec.args,
             cwd: &spec.cwd,
             env: &spec.env,
         };
         let streams = [nothing.as_fd(), said.as_fd(), said.as_fd()];
-        let kept = Self::launch(&launch, streams, terms)?;
+        let kept = Self::spawn(&spawn, streams, terms)?;
         Ok((kept, Receiver::from_owned_fd(output.into())?))
     }
 
-    fn launch(launch: &Launch<'_>, streams: [BorrowedFd<'_>; 3], terms: Terms) -> io::Result<Self> {
+    fn spawn(spawn: &Spawn<'_>, streams: [BorrowedFd<'_>; 3], terms: Terms) -> io::Result<Self> {
         let (ours, theirs) = StdUnixStream::pair()?;
         #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
         let mut command = Command::new(itself()?);
         command
-            .arg0("acpipe")
-            .arg(KEEP)
+            .arg0(SUPERVISOR)
             .arg(terms.grace.as_millis().to_string())
             .arg(terms.descriptors.unwrap_or_default().to_string())
-            .arg(launch.program)
-            .args(launch.args)
-            .current_dir(launch.cwd)
+            .arg(spawn.program)
+            .args(spawn.args)
+            .current_dir(spawn.cwd)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        for (name, value) in &launch.env.0 {
+        for (name, value) in &spawn.env.0 {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
+        let mark = terms.launch.next_mark();
+        command.env(launches::MARK, &mark);
         let keeper = command.spawn()?;
         // Its end of the socket must not live on here.
         drop(command);
@@ -120,6 +126,8 @@ impl Kept {
             socket: Some(UnixStream::from_std(ours)?),
             heard: BytesMut::new(),
             agent: None,
+            mark,
+            launch: terms.launch,
         })
     }
 
@@ -161,6 +169,7 @@ impl Kept {
     /// Ends a keeper that does not do its work, and whatever can be found of its agent.
     pub fn give_up(&mut self) {
         warn!("the agent's keeper did not do its work: what it kept may be left");
+        self.launch.keep_record();
         for member in self.pid().map(tree::below).unwrap_or_default() {
             member.signal(Signal::KILL);
         }
@@ -168,13 +177,18 @@ impl Kept {
         drop(self.keeper.start_kill());
     }
 
-    /// The keeper is gone before its agent was: kills what can be found of that.
+    /// Kills the agent, and all processes with its mark, after the supervisor ended without having done so.
     pub fn bereft(&self) {
-        let Some(agent) = self.agent else { return };
-        let left = tree::below(agent.pid);
-        for member in left.into_iter().chain([agent]) {
-            member.signal(Signal::KILL);
+        self.launch.keep_record();
+        if let Some(agent) = self.agent {
+            let left = tree::below(agent.pid);
+            for member in left.into_iter().chain([agent]) {
+                member.signal(Signal::KILL);
+            }
         }
+        // Orphans are no longer below the agent, and new ones may come meanwhile: that takes a while.
+        let mark = self.mark.clone();
+        tokio::task::spawn_blocking(move || launches::kill_marked(&mark));
     }
 
     /// The keeper's own process.

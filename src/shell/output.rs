@@ -4,6 +4,7 @@
 //! stream the hop to another thread; everything else goes to a writer thread, one batch at a time, while
 //! the next one gathers. The descriptor's flags are never touched: they are the client's too.
 
+use super::clock::running_now;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, write};
@@ -102,7 +103,7 @@ impl Output {
             direct,
             closed: None,
             progress,
-            seen: (0, Instant::now()),
+            seen: (0, running_now()),
         })
     }
 
@@ -134,7 +135,7 @@ impl Output {
         let batch = std::mem::replace(&mut self.buffer, next);
         if self.batches.send(batch).is_ok() {
             self.busy = true;
-            self.seen.1 = Instant::now();
+            self.seen.1 = running_now();
         } else {
             self.close(Closed::GivenUp);
         }
@@ -190,7 +191,7 @@ impl Output {
     pub fn stalled_at(&mut self, patience: Duration) -> Option<Instant> {
         let written = self.progress.load(Ordering::Relaxed);
         if written != self.seen.0 {
-            self.seen = (written, Instant::now());
+            self.seen = (written, running_now());
         }
         self.is_pending().then(|| self.seen.1 + patience)
     }

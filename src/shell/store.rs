@@ -10,6 +10,7 @@ mod file;
 mod leftovers;
 mod memory;
 mod names;
+mod pool;
 mod worker;
 
 use crate::core::error::{Error, ErrorKind};
@@ -17,10 +18,11 @@ use crate::core::log::Log;
 use crate::core::session_id::{Holder, lexical};
 use crate::core::store::{Card, LogFile, Store};
 use anyhow::Context as _;
-use file::File;
 pub use file::ReadOnly;
+use file::{File, Means};
 pub use leftovers::{archived, sweep};
 pub use memory::Memory;
+use pool::Pool;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -46,9 +48,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct Files {
     sessions: PathBuf,
-    archive: PathBuf,
-    durability: Durability,
-    worker: Worker,
+    means: Means,
 }
 
 /// The directory where the platform keeps the state of programs, `acpipe` in it.
@@ -67,23 +67,62 @@ impl Files {
     /// # Errors
     /// They cannot be made.
     pub fn open(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
-        let (sessions, archive) = (state.join(SESSIONS), state.join(ARCHIVE));
-        for dir in [&sessions, &archive] {
-            make_private(dir)?;
-        }
+        let (store, events) = Self::begin(state, durability)?;
+        store.make_directories()?;
+        Ok((store, events))
+    }
+
+    /// The same without making the directories: where they cannot be made, each session that is opened is an error.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn begin(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
         let (worker, events) = Worker::start()?;
-        let store = Self {
-            sessions,
-            archive,
+        let means = Means {
+            archive: state.join(ARCHIVE),
             durability,
             worker,
+            pool: Pool::new(),
         };
-        Ok((store, events))
+        let sessions = state.join(SESSIONS);
+        Ok((Self { sessions, means }, events))
+    }
+
+    fn make_directories(&self) -> io::Result<()> {
+        make_private(&self.sessions)?;
+        make_private(&self.means.archive)
+    }
+
+    /// Opens a log. The directories may have been removed meanwhile; of a log that cannot be written what is there can
+    /// be read.
+    fn open_log(&self, log: &Path) -> io::Result<Box<dyn LogFile>> {
+        let open = || File::open(log.to_owned(), self.means.clone());
+        let opened = match open() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.make_directories().and_then(|()| open())
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(file) => Ok(Box::new(file)),
+            Err(e) if is_read_only(&e) => match ReadOnly::open(log) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(_) => Err(e),
+            },
+            Err(e) => Err(e),
+        }
     }
 }
 
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
 /// Makes a directory that others cannot look into.
-fn make_private(dir: &Path) -> io::Result<()> {
+pub fn make_private(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -112,9 +151,8 @@ impl Store for Files {
 
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
         let path = names::log(&self.sessions, id)?;
-        let durability = self.durability;
-        match File::open(path, self.archive.clone(), durability, self.worker.clone()) {
-            Ok(file) => Ok(Box::new(file)),
+        match self.open_log(&path) {
+            Ok(file) => Ok(file),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let message = format!(
                     "another process has session {id:?}: end it there (session/close), or use another session"
@@ -132,7 +170,7 @@ impl Store for Files {
     }
 
     fn list(&mut self, ticket: u64) -> bool {
-        self.worker.list(self.sessions.clone(), ticket);
+        self.means.worker.list(self.sessions.clone(), ticket);
         true
     }
 }
@@ -227,9 +265,7 @@ fn card(log: &Path) -> io::Result<Option<Card>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?.len(),
     };
-    let told = fs::read(log.with_extension(names::CARD)).ok();
-    let told = told.and_then(|json| serde_json::from_slice::<Card>(&json).ok());
-    if let Some(card) = told.filter(|card| card.bytes == len) {
+    if let Some(card) = file::read_card(log).filter(|card| card.bytes == len) {
         return Ok(Some(card));
     }
     let read = ReadOnly::open(log).map(|file| Log::open(Box::new(file)));

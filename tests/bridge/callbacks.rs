@@ -104,7 +104,7 @@ fn all_of_it_is_served_or_asked() {
     assert_eq!(asked["toolCall"]["title"], "Change x");
     server.reply(&id, &allow);
     // What was allowed as a tool call is not asked about once more, nor is what it reads before the change.
-    for title in [format!("Read {path}"), "printf '%s' out".to_owned()] {
+    for title in [format!("Read {path}"), "printf %s out".to_owned()] {
         let (id, asked) = server.asked("permission/request");
         assert_eq!(asked["toolCall"]["title"], title);
         let own = &asked["options"][0]["optionId"];

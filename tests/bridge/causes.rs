@@ -7,6 +7,7 @@ use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 use std::fs::File;
+use std::path::Path;
 use std::process::Stdio;
 
 /// A run in which the agent does this at its start.
@@ -264,13 +265,7 @@ fn a_run_shows_that_its_prompt_found_no_session() {
             [say("again"), end("end_turn")],
         ],
     }));
-    let go = |text: &str| {
-        let run = Run::new(&["run", "--session", "mine", text]);
-        run.env("ACPIPE_STATE_DIR", state.to_str().unwrap())
-            .agent(&[FAKE_AGENT, &path])
-            .go()
-            .expect(0)
-    };
+    let go = |text: &str| run_in_session(&state, &path, text);
     go("one");
     let second = go("two");
     assert!(second.stderr.contains("goes on"), "{}", second.stderr);
@@ -284,18 +279,21 @@ fn a_run_shows_that_its_prompt_found_no_session() {
     assert_eq!(calls(&second.log, "session/new").len(), 1);
 }
 
+/// A run that goes on with the session "mine" of a state directory, by the agent of a script.
+fn run_in_session(state: &Path, script: &str, text: &str) -> Outcome {
+    Run::new(&["run", "--session", "mine", text])
+        .env("ACPIPE_STATE_DIR", state.to_str().unwrap())
+        .agent(&[FAKE_AGENT, script])
+        .go()
+        .expect(0)
+}
+
 #[test]
 fn ways_that_are_not_offered_are_named_in_the_receipt() {
     let world = World::new();
     let path = world.script(&json!({"session/prompt": [[say("answer"), end("end_turn")]]}));
     let state = world.dir.join("state");
-    let go = |text: &str| {
-        let run = Run::new(&["run", "--session", "mine", text]);
-        run.env("ACPIPE_STATE_DIR", state.to_str().unwrap())
-            .agent(&[FAKE_AGENT, &path])
-            .go()
-            .expect(0)
-    };
+    let go = |text: &str| run_in_session(&state, &path, text);
     go("one");
     let second = go("two").stderr;
     let named = "(resume: the agent does not offer it; load: the agent does not offer it)";

@@ -1,6 +1,7 @@
 //! Messages of the client as bytes: lines, headers, sizes.
 
 use crate::harness::server::{Framing, Id, Server};
+use crate::harness::steps::say;
 use crate::rpc::{Survivor, assert_error};
 use serde_json::json;
 
@@ -71,22 +72,134 @@ fn the_last_line_needs_no_newline() {
 }
 
 #[test]
-fn messages_over_the_cap_are_refused_and_skipped() {
+fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
     let args = ["--max-line", "64K"];
     let big = json!({"message": "x".repeat(70_000)});
-    let body = format!(r#"{{"jsonrpc":"2.0","method":"session/prompt","params":{big},"id":5}}"#);
+    let head = r#""jsonrpc":"2.0","method":"session/prompt""#;
+    // Before or behind the parameters, and with half a surrogate pair in a key.
+    let bodies = [
+        format!(r#"{{{head},"params":{big},"id":"big"}}"#),
+        format!(r#"{{{head},"id":"big","params":{big}}}"#),
+        format!(r#"{{"id" : "big","\ud800":1,"params":{big},{head}}}"#),
+    ];
+    let id = Id("\"big\"".to_owned());
     for framing in [Framing::Lines, Framing::ContentLength] {
         let mut s = Survivor::new(framing, &args);
-        s.0.raw(&body);
-        let answer = s.0.null_answer();
-        assert_error(&answer, -32700, "parse", "too long");
-        let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains("--max-line"), "{message}");
+        for body in &bodies {
+            s.0.expect(&id);
+            s.0.raw(body);
+            let answer = s.0.answer(&id);
+            assert_error(&answer, -32700, "parse", "too long");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("--max-line"), "{message}");
+        }
+        // In a batch, or where there is none, no id can be known.
+        for body in [
+            format!("[{}]", bodies[0]),
+            format!(r#"{{{head},"params":{big}}}"#),
+        ] {
+            s.0.raw(&body);
+            assert_error(&s.0.null_answer(), -32700, "parse", "too long");
+        }
         // Just under it passes.
         let text = "y".repeat(60_000);
         assert_eq!(s.0.prompt(&text).summary["text"], text);
         s.lives();
     }
+}
+
+#[test]
+fn byte_order_mark_before_the_first_message_is_skipped() {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    for (framing, text) in [
+        (Framing::Lines, format!("\u{feff}{body}\n")),
+        (
+            Framing::ContentLength,
+            format!("\u{feff}Content-Length: {}\r\n\r\n{body}", body.len()),
+        ),
+    ] {
+        let mut s = Server::framed(framing);
+        let id = Id("1".to_owned());
+        s.expect(&id);
+        s.write(text.as_bytes());
+        assert_eq!(s.result(&id)["protocolVersion"], 1);
+        s.finish();
+    }
+    // An agent's, too.
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1}});
+    let script = json!({"initialize": [[{"line": format!("\u{feff}{answer}")}]]});
+    let s = Server::ready(&script);
+    s.finish();
+}
+
+#[test]
+fn headers_that_lie_do_not_swallow_the_next_message() {
+    let mut s = Survivor::new(Framing::ContentLength, &["--max-line", "64K"]);
+    for (n, header) in [
+        "Content-Length: 18446744073709551615",
+        "Content-Length: 99999999999999999999999",
+        "Content-Length: -1",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: 4294967297",
+    ]
+    .iter()
+    .enumerate()
+    {
+        s.0.write(format!("{header}\r\n\r\n").as_bytes());
+        assert_error(&s.0.null_answer(), -32700, "parse", header);
+        let id = Id(format!("\"after {n}\""));
+        s.0.send_as(&id, "agent/status", &json!({}));
+        s.0.result(&id);
+    }
+    // Line ends of both kinds in one header block.
+    for (n, ends) in ["\n\r\n", "\r\n\n", "\n\n"].iter().enumerate() {
+        let id = Id(format!("\"ends {n}\""));
+        s.0.expect(&id);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"agent/status"}}"#,
+            id.0
+        );
+        s.0.write(format!("Content-Length: {}{ends}{body}", body.len()).as_bytes());
+        s.0.result(&id);
+    }
+    s.lives();
+}
+
+#[test]
+fn half_a_surrogate_pair_in_a_key_does_not_lose_the_id() {
+    let mut s = Survivor::lines();
+    let id = Id("\"half\"".to_owned());
+    for text in [
+        r#"{"jsonrpc":"2.0","\ud800":1,"id":"half","method":"agent/status"}"#,
+        r#"{"jsonrpc":"2.0","id":"half","method":"agent/status","x\udfff\u0000":{"\udfff":1}}"#,
+    ] {
+        s.0.expect(&id);
+        s.0.raw(text);
+        assert_eq!(s.0.result(&id)["state"], "ready", "{text}");
+    }
+    s.lives();
+    // An agent's answer to a call, and its requests, keep theirs.
+    let line = |line: &str| json!({ "line": line });
+    let update = r#"{"jsonrpc":"2.0","\udfff":1,"method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"odd","\ud800":1}}}"#;
+    let asked = r#"{"jsonrpc":"2.0","id":"q","method":"session/nonsense","\ud800":{}}"#;
+    let steps = [
+        line(update),
+        line(asked),
+        say("said"),
+        line(
+            r#"{"jsonrpc":"2.0","\ud83d":[],"id":{id},"result":{"stopReason":"end_turn","\ud800":1}}"#,
+        ),
+    ];
+    let mut s = Server::ready(&json!({ "session/prompt": [steps] }));
+    s.ensure("default");
+    let turn = s.prompt("go");
+    assert_eq!(turn.summary["stopReason"], "end_turn", "{}", turn.summary);
+    assert_eq!(turn.of("data-acp").len(), 1);
+    let log = s.finish().log;
+    let refused = log
+        .iter()
+        .filter(|m| m["id"] == "q" && m["error"].is_object());
+    assert_eq!(refused.count(), 1);
 }
 
 #[test]

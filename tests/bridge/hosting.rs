@@ -778,3 +778,37 @@ fn what_an_agent_announced_before_is_not_shown_as_what_is_asked() {
     server.turn(&prompt);
     server.finish();
 }
+
+#[test]
+fn a_variable_name_that_shells_would_read_as_a_command_is_refused() {
+    let rule = "[permissions]\ndefault = \"deny\"\nallowed_tools = [\"Bash(git log:*)\", \"Bash(env:*)\"]\n";
+    for client in [json!({}), json!({"terminal": true})] {
+        let place = Place::new();
+        let made = place.path("made");
+        let config = place.world.dir.join("config.toml");
+        fs::write(&config, rule).unwrap();
+        let create = |member: &str, value: Value| {
+            let mut create = json!({"command": "touch", "args": [made], "env": []});
+            create[member] = value;
+            want("terminal/create", &create)
+        };
+        let env = |name: &str, value: &str| create("env", json!([{"name": name, "value": value}]));
+        let steps = [
+            env("git log --grep", "x"),
+            env("A=1 env B", "x"),
+            env("", "x"),
+            env("A", "x\0"),
+            create("args", json!(["a\0b"])),
+            create("cwd", json!("/w\0")),
+        ];
+        let args = ["--serve", "terminal", "--config", config.to_str().unwrap()];
+        let mut server = place.serve(&args, &client, &steps);
+        server.prompt("go");
+        let log = server.finish().log;
+        assert_eq!(answers(&log), vec![json!(-32602); steps.len()]);
+        let first = log.iter().find_map(|m| m["error"]["message"].as_str());
+        let want = "env: \"git log --grep\" is not a name of a variable: use letters, digits and _, and no digit first";
+        assert_eq!(first, Some(want));
+        assert!(!fs::exists(&made).unwrap());
+    }
+}

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Processes that an agent leaves: in its group, in a session of their own, without a parent, deaf to SIGTERM.
-fn family() -> Vec<Value> {
+pub fn family() -> Vec<Value> {
     let deaf = r#"trap "" TERM; echo; while :; do sleep 1000; done"#;
     let commands = [
         (json!(["sleep", "1000"]), false),
@@ -46,11 +46,7 @@ fn outlived_by_nobody(stubborn: bool, end: impl FnOnce(&mut Server)) {
     let mut s = Server::ready(&script(stubborn));
     s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
-    // acpipe, the keeper, the agent and its family: the last of them come a little later.
-    let since = Instant::now();
-    while s.world.alive().len() < 9 {
-        assert!(since.elapsed() < LIMIT, "{:?}", s.world.alive());
-    }
+    await_family(&s);
     end(&mut s);
     if let Some(left) = s.world.leak() {
         s.fail(&left);
@@ -113,19 +109,38 @@ fn an_agent_that_ends_leaves_nobody() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_is_missed() {
-    let mut s = Server::ready(&json!({"session/prompt": [
-        [say("x"), {"hang": true}],
-    ]}));
+fn a_supervisor_that_is_killed_is_missed_and_nothing_of_its_agent_is_left() {
+    let mut turn = family();
+    turn.extend([say("x"), json!({"hang": true})]);
+    let mut s = Server::ready(&json!({"session/prompt": [turn]}));
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
-    let alive = s.world.alive();
-    let keeper = alive.iter().find(|(_, line)| line.contains("keep-agent"));
-    signal(keeper.unwrap().0, Signal::KILL);
+    await_family(&s);
+    signal(supervisors(&s.world)[0], Signal::KILL);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
     s.agent_states(&["disconnected"]);
+    let since = Instant::now();
+    while s.world.alive().len() > 1 {
+        assert!(since.elapsed() < LIMIT, "{:?}", s.world.alive());
+        thread::yield_now();
+    }
     s.finish();
+}
+
+/// The supervisors of a test.
+pub fn supervisors(world: &World) -> Vec<i32> {
+    let alive = world.alive().into_iter();
+    let supervisors = alive.filter(|(_, line)| line.starts_with("supervise-agent "));
+    supervisors.map(|(pid, _)| pid).collect()
+}
+
+/// Waits for acpipe, the supervisor, the agent and its family: the last of them come a little later.
+pub fn await_family(s: &Server) {
+    let since = Instant::now();
+    while s.world.alive().len() < 9 {
+        assert!(since.elapsed() < LIMIT, "{:?}", s.world.alive());
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Rules of a configuration and lists of sessions, held over what a real agent asks.
 
+use crate::harness::chosen_options;
 use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, tool_change};
@@ -23,14 +24,6 @@ fn asking(lines: &[&str]) -> Value {
     let mut steps: Vec<Value> = steps.collect();
     steps.push(end("end_turn"));
     json!({"session/prompt": [steps]})
-}
-
-/// The options that the agent was answered with.
-fn answers(log: &[Value]) -> Vec<&str> {
-    let chosen = log
-        .iter()
-        .filter_map(|m| m["result"]["outcome"]["optionId"].as_str());
-    chosen.collect()
 }
 
 const RULES: &str = r#"
@@ -66,7 +59,7 @@ fn rules_of_a_configuration_decide() {
         json!([false, "permissions \"deny\""]),
     ];
     assert_eq!(decided, wanted);
-    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
 }
 
 #[test]
@@ -74,14 +67,14 @@ fn the_command_line_goes_before_the_mode_and_not_before_rules() {
     let run = Run::new(&["run", "--permissions", "approve"]).script(&asking(LINES));
     let file = run.world.file("rules.toml", RULES);
     let outcome = run.env("ACPIPE_CONFIG", &file).arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["y", "n", "y"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "n", "y"]);
 }
 
 #[test]
 fn a_variable_that_is_empty_names_no_configuration() {
     let run = Run::new(&["run"]).script(&asking(LINES));
     let outcome = run.env("ACPIPE_CONFIG", "").arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["y", "y", "y"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "y", "y"]);
 }
 
 #[test]
@@ -95,7 +88,7 @@ fn the_configuration_of_the_user_is_found() {
         .arg("go")
         .go()
         .expect(0);
-    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
 }
 
 #[test]
@@ -135,7 +128,7 @@ fn lists_of_tools_hold_for_acp_agents() {
         "Bash(git push:*)",
     ]);
     let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["y", "n", "n"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
     // The run ends well, and yet something was not done.
     let wanted = "acpipe: the policy refused the agent 2 tools: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
@@ -166,5 +159,5 @@ fn each_session_has_its_own_lists() {
     );
     assert_eq!(error["data"]["kind"], "invalidTool", "{error}");
     let log = s.finish().log;
-    assert_eq!(answers(&log), ["n", "n", "y"]);
+    assert_eq!(chosen_options(&log), ["n", "n", "y"]);
 }

@@ -137,14 +137,22 @@ fn files_are_attached_in_the_form_that_the_agent_takes() {
         link["uri"].as_str().unwrap().starts_with("file:///"),
         "{link}"
     );
-    // What it cannot take is named.
-    let refused = Run::new(&["run", "look", "--attach", image])
+    // The same for an image, with a note.
+    let linked = Run::new(&["run", "look", "--attach", image])
         .script(&none)
         .go()
-        .expect(2);
+        .expect(0);
+    let link = &prompt(&linked)[1];
+    assert_eq!(link["type"], "resource_link");
     assert!(
-        refused.stderr.contains("takes no image (shot.png)"),
+        link["uri"].as_str().unwrap().ends_with("/shot.png"),
+        "{link}"
+    );
+    assert!(
+        linked.stderr.contains(
+            "the agent does not take the content of shot.png: it gets a link to the file"
+        ),
         "{}",
-        refused.stderr
+        linked.stderr
     );
 }

@@ -83,9 +83,11 @@ fn where_no_turn_runs_the_first_that_waits_is_taken_out() {
     s.await_queue("default", &["b"]);
     assert!(cancel(&mut s, &json!({})));
     assert_eq!(s.error(&b)["data"]["kind"], "cancelled");
+    // Then the opening itself.
+    assert!(cancel(&mut s, &json!({})));
+    assert_eq!(s.error(&ensured)["data"]["kind"], "cancelled");
     assert!(!cancel(&mut s, &json!({})));
     s.call("agent/disconnect", &json!({}));
-    assert_eq!(s.error(&ensured)["data"]["kind"], "cancelled");
     s.agent_states(&["stopping", "disconnected"]);
     assert!(prompted(&s).is_empty());
 }

@@ -55,8 +55,20 @@ fn what_is_not_json_is_a_parse_error_with_the_id_null() {
         assert_eq!(answer["id"], Value::Null);
         assert_error(&answer, -32700, "parse", text);
     }
-    s.0.write(b"{\"id\":1,\"method\":\"\xff\xfe\"}\n");
+    s.0.write(b"\xff\xfe\n");
     assert_error(&s.0.null_answer(), -32700, "parse", "invalid UTF-8");
+    // Around bytes that are not UTF-8 the id is seen; one that holds such bytes is not the client's.
+    let id = Id("\"utf\"".to_owned());
+    s.0.expect(&id);
+    s.0.write(b"{\"id\":\"utf\",\"method\":\"\xff\xfe\"}\n");
+    assert_error(&s.0.answer(&id), -32700, "parse", "invalid UTF-8");
+    s.0.write(b"{\"id\":\"\xff\",\"method\":\"agent/status\"}\n");
+    assert_error(
+        &s.0.null_answer(),
+        -32700,
+        "parse",
+        "invalid UTF-8 in the id",
+    );
     s.lives();
 }
 

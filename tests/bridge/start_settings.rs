@@ -180,6 +180,35 @@ fn a_session_that_comes_back_is_held_to_what_is_given_now_and_reports_the_rest()
 }
 
 #[test]
+fn ensure_of_a_live_session_reports_what_was_changed_since_it_was_opened() {
+    let mut s = Server::initialized(&[]);
+    let sets = json!([[{"reply": {}}]]);
+    s.connect(&script(&json!({"session/set_config_option": sets})));
+    s.waive("session/state");
+    let options = json!({"options": {"mode": "Plan", "model": "m2"}});
+    let changed =
+        |s: &mut Server| s.call("session/ensure", &options)["recovery"]["notRestored"].clone();
+    assert_eq!(changed(&mut s), json!([]));
+    assert_eq!(changed(&mut s), json!([]));
+    s.call("session/setMode", &json!({"mode": "build"}));
+    let now = changed(&mut s);
+    assert_eq!(now.as_array().unwrap().len(), 1, "{now}");
+    assert_eq!(
+        (&now[0]["setting"], &now[0]["value"]),
+        (&json!("mode"), &json!("Plan"))
+    );
+    assert!(
+        now[0]["message"].as_str().unwrap().contains("\"build\""),
+        "{now}"
+    );
+    s.call("session/setModel", &json!({"model": "m1"}));
+    assert_eq!(changed(&mut s).as_array().unwrap().len(), 2);
+    s.call("session/setMode", &json!({"mode": "plan"}));
+    s.call("session/setModel", &json!({"model": "m2"}));
+    assert_eq!(changed(&mut s), json!([]));
+}
+
+#[test]
 fn a_run_ends_before_the_prompt_where_its_mode_or_model_is_not_to_be_had() {
     for (args, offered) in [
         (["--mode", "agent"], "build, plan"),

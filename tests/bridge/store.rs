@@ -138,6 +138,39 @@ fn a_turn_that_ended_is_told_again_and_not_run_again() {
 }
 
 #[test]
+fn the_turn_id_of_another_message_is_refused() {
+    let script = resuming(&json!([[say("one"), end("end_turn")]]));
+    let (mut s, args) = serve(World::new(), &script);
+    s.ensure("default");
+    let id = s.send(
+        "session/prompt",
+        &json!({"message": "first", "turnId": "mine"}),
+    );
+    let turn = s.turn(&id);
+    let other = json!({"message": "second", "turnId": "mine"});
+    let parts = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "more"}]);
+    for message in [json!("second"), json!("irst"), json!({"parts": parts})] {
+        let prompt = json!({"message": message, "turnId": "mine"});
+        let error = s.call_error("session/prompt", &prompt);
+        assert_eq!(error["data"]["kind"], "invalidParams");
+        assert_eq!(error["data"]["field"], "turnId");
+        let told = error["message"].as_str().unwrap();
+        assert!(told.contains("another message"), "{told}");
+    }
+    let mut s = again(s, &args);
+    s.call_error("session/prompt", &other);
+    // The same parts are the same message, however it is written.
+    s.rewind("default");
+    let parts = json!([{"type": "text", "text": "first"}]);
+    let same = json!({"message": {"id": "m", "role": "user", "parts": parts}, "turnId": "mine"});
+    let id = s.send("session/prompt", &same);
+    assert_eq!(s.result(&id), turn.summary);
+    assert_eq!(s.take_chunks("default"), turn.chunks);
+    let end = s.finish();
+    assert_eq!(calls(&end.log, "session/prompt").len(), 1);
+}
+
+#[test]
 fn a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again() {
     let [wait, stop] = until_cancelled();
     let script = resuming(&json!([[say("begun"), wait, stop]]));
@@ -335,7 +368,8 @@ fn without_the_store_a_session_lives_as_long_as_acpipe() {
     s.ensure("default");
     s.prompt("first");
     assert_eq!(texts(&mut s), ["user: first", "assistant: one"]);
-    assert!(!s.world.dir.join("state").exists());
+    // Nothing but the record of the launch.
+    assert!(!s.world.dir.join("state/sessions").exists());
     let mut s = s.restart(&args);
     s.initialize();
     let error = s.call_error("message/list", &json!({}));

@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 
-const OPTIONS: &[(&str, &str)] = &[
+pub const OPTIONS: &[(&str, &str)] = &[
     ("yes", "allow_once"),
     ("always", "allow_always"),
     ("no", "reject_once"),
 ];
 
-const PROMPT: &str = "y/a/n (Enter refuses): ";
+pub const PROMPT: &str = "y/a/n (Enter refuses): ";
 
-fn call() -> Value {
+pub fn call() -> Value {
     json!({"toolCallId": "t", "title": "touch a", "kind": "execute", "rawInput": {"command": "touch a"}})
 }
 
 /// A terminal at which a run is started whose agent does this in its turn.
-fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -> Screen {
+pub fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -> Screen {
     let mut screen = Screen::new(world);
     start(&mut screen, steps, args, redirect);
     screen
@@ -41,13 +41,13 @@ fn start(screen: &mut Screen, steps: &[Value], args: &[&str], redirect: &str) {
     screen.start(&args, redirect);
 }
 
-fn asking(steps: &[Value]) -> Screen {
+pub fn asking(steps: &[Value]) -> Screen {
     screen_in(World::new(), steps, &["go"], "")
 }
 
 /// Waits for something that nobody tells of.
 #[track_caller]
-fn until(holds: impl Fn() -> bool) {
+pub fn until(holds: impl Fn() -> bool) {
     let since = Instant::now();
     while !holds() {
         assert!(since.elapsed() < LIMIT, "it never holds");

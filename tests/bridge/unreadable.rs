@@ -1,9 +1,9 @@
 //! Permission questions that say little: by which call they are judged, and tools that run without any.
 
-use crate::harness::World;
 use crate::harness::run::{Outcome, Run};
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, say, tool, tool_change};
+use crate::harness::{World, chosen_options};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -52,13 +52,6 @@ fn turn(parts: &[Vec<Value>]) -> Value {
     json!({"session/prompt": [steps]})
 }
 
-fn answers(log: &[Value]) -> Vec<&str> {
-    let chosen = log
-        .iter()
-        .filter_map(|m| m["result"]["outcome"]["optionId"].as_str());
-    chosen.collect()
-}
-
 /// A run whose log stays, of an agent with this script.
 fn run(world: &World, args: &[&str], script: &Value) -> Outcome {
     let state = world.dir.join("state");
@@ -93,7 +86,7 @@ fn a_rule_denies_what_only_title_and_text_tell() {
         let script = turn(&[kimi("uname -a"), kimi("echo hi")]);
         let run = Run::new(&["run", "--disallow-tool", entry]).script(&script);
         let outcome = run.arg("go").go().expect(0);
-        assert_eq!(answers(&outcome.log), want, "{entry}");
+        assert_eq!(chosen_options(&outcome.log), want, "{entry}");
     }
 }
 
@@ -107,7 +100,7 @@ fn a_question_by_a_call_that_is_none_is_about_the_open_one() {
     let world = World::new();
     let args = ["run", "-o", "chunks", "--disallow-tool", "Bash(uname:*)"];
     let outcome = run(&world, &args, &turn(&parts));
-    assert_eq!(answers(&outcome.log), ["y", "n", "y"]);
+    assert_eq!(chosen_options(&outcome.log), ["y", "n", "y"]);
     let chunks = outcome.chunks();
     let decided = chunks
         .iter()
@@ -148,11 +141,11 @@ fn what_cannot_be_read_is_refused_and_said_to_be_unreadable() {
     let script = turn(&[vec![question]]);
     let run = Run::new(&["run", "--disallow-tool", "WebFetch"]).script(&script);
     let outcome = run.arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["n"]);
+    assert_eq!(chosen_options(&outcome.log), ["n"]);
     let why = "disallowedTools \"WebFetch\", since the call cannot be read";
     assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
     let outcome = Run::new(&["run"]).script(&script).arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["y"]);
+    assert_eq!(chosen_options(&outcome.log), ["y"]);
 }
 
 #[test]
@@ -288,7 +281,7 @@ fn a_question_in_the_form_of_a_permission_is_not_submitted_by_a_policy() {
         &["run", "--permissions", "reads"],
     ] {
         let outcome = Run::new(args).script(&script).arg("go").go().expect(0);
-        assert_eq!(answers(&outcome.log), ["cancel"], "{args:?}");
+        assert_eq!(chosen_options(&outcome.log), ["cancel"], "{args:?}");
     }
 }
 
@@ -323,7 +316,7 @@ fn where_there_is_no_terminal_that_is_said_once() {
     let script = turn(&[kimi("echo hi"), kimi("echo ho")]);
     let run = Run::new(&["run", "--permissions", "ask"]).script(&script);
     let outcome = run.arg("go").go().expect(0);
-    assert_eq!(answers(&outcome.log), ["n", "n"]);
+    assert_eq!(chosen_options(&outcome.log), ["n", "n"]);
     let said = outcome
         .stderr
         .matches("there is no terminal to ask at")

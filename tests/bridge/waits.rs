@@ -192,7 +192,10 @@ fn a_stage_that_there_is_not_is_a_mistake_that_names_them() {
         let told = Run::new(&["run", "hello", "--timeout", wrong])
             .go()
             .expect(2);
-        let stages = wrong != "start=1s" || told.stderr.contains("spawn, initialize, open, set");
+        let stages = wrong != "start=1s"
+            || told
+                .stderr
+                .contains("spawn, initialize, open, restore, set");
         assert!(stages, "{}", told.stderr);
     }
 }

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "a failure says how it comes again")]
 
 mod model;
+mod wire;
 
 use model::dice::Dice;
 use model::targets;

@@ -89,6 +89,17 @@ impl Disk {
         self.0.borrow().logs.clone()
     }
 
+    /// The cards, by session.
+    pub fn cards(&self) -> BTreeMap<String, Card> {
+        self.0.borrow().cards.clone()
+    }
+
+    /// Cards that were there before.
+    pub fn with_cards(self, cards: BTreeMap<String, Card>) -> Self {
+        self.0.borrow_mut().cards = cards;
+        self
+    }
+
     /// Does the oldest sync that was asked for, or fails to; the same with lists.
     pub fn sync_next(&self) -> Option<StoreEvent> {
         let mut state = self.0.borrow_mut();
@@ -203,6 +214,10 @@ impl LogFile for File {
         let asked = Asked::Sync(ticket, self.id.clone(), self.end);
         self.disk.0.borrow_mut().asked.push_back(asked);
         true
+    }
+
+    fn card(&self) -> Option<Card> {
+        self.disk.0.borrow().cards.get(&self.id).cloned()
     }
 
     fn describe(&mut self, card: &Card) {

@@ -328,6 +328,24 @@ impl World {
         }
     }
 
+    /// The agent says these updates, each in a line; gives how many bytes that is.
+    pub fn agent_says(&mut self, session: &str, updates: &[Value]) -> usize {
+        let line = |update: &Value| {
+            json!({
+                "method": "session/update",
+                "params": { "sessionId": session, "update": update },
+            })
+        };
+        let lines: Vec<Value> = updates.iter().map(line).collect();
+        self.say(&lines);
+        self.settle();
+        let frame = r#"{"jsonrpc":"2.0",}"#.len();
+        lines
+            .iter()
+            .map(|line| line.to_string().len() + frame)
+            .sum()
+    }
+
     /// The agent answers every prompt that is open.
     pub fn agent_ends_all(&mut self) {
         let mut lines = Vec::new();

@@ -5,8 +5,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
+mod damaged;
 mod disk;
 mod drive;
+mod proportion;
 
 use acpipe::core::error::{Error, ErrorKind};
 use disk::{Dice, Disk, Kept};

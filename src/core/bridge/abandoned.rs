@@ -122,11 +122,15 @@ impl Bridge {
         let Some(agent_session) = self.agent_session(id) else {
             return false;
         };
+        let child = self.own_process(&agent_session);
         let Some(agent) = &mut self.agent else {
             return false;
         };
         if !agent.dialect.abandon(&agent_session, &mut agent.out) {
             return false;
+        }
+        if child.is_some() {
+            self.note_closing(&agent_session, child, now);
         }
         warn!(
             session = id,

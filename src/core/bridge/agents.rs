@@ -185,7 +185,7 @@ impl Bridge {
         self.ended.clear();
         self.early.clear();
         self.closing.clear();
+        self.left_open.clear();
         self.calls.clear();
-        self.closing.clear();
     }
 }

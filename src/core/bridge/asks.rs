@@ -115,7 +115,7 @@ impl Bridge {
         self.mending(now, outlet, |bridge, outlet| {
             bridge.number_unsent(outlet);
             let Some((session, ask)) = bridge.take_ask(|ask| ask.id == id) else {
-                if bridge.client_served(id, answer, outlet) {
+                if bridge.client_served(id, answer, now, outlet) {
                     return;
                 }
                 debug!(id = id.0, "an answer to a question that is decided");

@@ -314,6 +314,7 @@ impl Bridge {
         }
         self.must_be_in(id, cwd.as_deref())?;
         self.note_default(p.session_id.as_deref(), id, cwd.as_deref());
+        let cwd = cwd.or(self.replace_opening(id, &p.strategy, now, outlet));
         if let Some(session) = self.sessions.get_mut(id) {
             match session.stage {
                 Stage::Opening { .. } => {
@@ -335,7 +336,7 @@ impl Bridge {
                         adopted: 0,
                         reinjected: 0,
                         missed: 0,
-                        not_restored: Vec::new(),
+                        not_restored: session.changed_since(&p.options),
                         warning: None,
                     };
                     let result = session.result(recovery);

@@ -53,8 +53,18 @@ impl Bridge {
         }
         ladder.note(rung, &error);
         climb.replay = None;
+        let last = ladder.peek() == Some(Rung::New);
+        if last && self.go_on_with_open(id, now, outlet) {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let Stage::Opening { climb, .. } = &mut session.stage else {
+            return;
+        };
         // A fresh session in the place of one that the agent still has would hide its history.
-        if ladder.peek() == Some(Rung::New) && can_list {
+        if last && can_list {
             climb.doubted = Some(error);
             climb.pages = 0;
             self.ask_for_list(id, None, now);

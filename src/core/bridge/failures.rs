@@ -1,12 +1,12 @@
 //! Turns that failed although the agent's answer to the prompt does not say so.
 
 use super::Bridge;
+use crate::core::cause::cause;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::retry::printed_failure;
 use crate::core::session::{Running, Session};
 use crate::core::summary::Ending;
-use crate::core::vitals::error_line;
 use serde_json::{Map, Value};
 
 impl Bridge {
@@ -74,7 +74,7 @@ impl Bridge {
         if stderr.trim().is_empty() {
             return error;
         }
-        if let Some(line) = error_line(&stderr) {
+        if let Some(line) = cause(&stderr) {
             let message = error.message.trim_end_matches('.');
             error.message = format!("{message}; its stderr says: {line}");
         }

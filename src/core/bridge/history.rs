@@ -2,6 +2,7 @@
 
 use super::Bridge;
 use super::commands::invalid;
+use super::reading::{Reading, Wanted};
 use crate::core::client::{History, Outlet, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Record;
@@ -17,7 +18,7 @@ const CHUNKS: (u32, u32) = (10_000, 1000);
 const MESSAGES: (u32, u32) = (1000, 100);
 
 /// How large a page of messages may become, in bytes of JSON, beyond its first message.
-const PAGE_BYTES: usize = 4 << 20;
+pub(super) const PAGE_BYTES: usize = 4 << 20;
 
 impl Bridge {
     pub(super) fn ask_history(
@@ -46,12 +47,10 @@ impl Bridge {
                 outlet.reply(token, Ok(Reply::Replay(page)));
             }
             History::ListMessages(p) => {
-                let page = self.list_messages(&p)?;
-                outlet.reply(token, Ok(Reply::Messages(page)));
+                self.list_messages(token, &p, now, outlet)?;
             }
             History::LastMessage(p) => {
-                let last = self.last_message(&p)?;
-                outlet.reply(token, Ok(Reply::Message(last)));
+                self.last_message(token, &p, now, outlet)?;
             }
             History::AddMessage(p) => {
                 let added = self.add_message(p, now)?;
@@ -104,8 +103,11 @@ impl Bridge {
 
     fn list_messages(
         &mut self,
+        token: Token,
         p: &wire::ListMessagesParams,
-    ) -> Result<wire::ListMessagesResult, Error> {
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
         let limit = limit(p.limit, MESSAGES)?;
         let session = self.history(p.session_id.as_deref())?;
         let place = |id: &Option<String>| match id {
@@ -113,40 +115,29 @@ impl Bridge {
             None => Ok(None),
         };
         let (after, before) = (place(&p.after)?, place(&p.before)?);
-        let total = session.log.count();
+        let total = usize::try_from(session.log.count()).unwrap_or(usize::MAX);
         let begin = after.map_or(0, |at| at + 1);
-        let end = before.unwrap_or_else(|| usize::try_from(total).unwrap_or(usize::MAX));
+        let places = begin..before.unwrap_or(total);
         let backwards = before.is_some() && after.is_none();
-        let places: Box<dyn Iterator<Item = usize>> = if backwards {
-            Box::new((begin..end).rev())
-        } else {
-            Box::new(begin..end)
-        };
-        let (mut messages, mut size, mut more) = (Vec::new(), 0, false);
-        for at in places {
-            if messages.len() == limit || size > PAGE_BYTES {
-                more = true;
-                break;
-            }
-            if let Some(message) = session.log.message(at, session.view.profile)? {
-                size += message.to_string().len();
-                messages.push(message);
-            }
-        }
-        if backwards {
-            messages.reverse();
-        }
-        Ok(wire::ListMessagesResult {
-            messages,
-            more,
-            total,
-        })
+        let id = session.id.clone();
+        let reading = Reading::new(token, id, places, backwards, Wanted::Page(limit));
+        self.begin_reading(reading, now, outlet);
+        Ok(())
     }
 
-    fn last_message(&mut self, p: &wire::SessionParams) -> Result<wire::MessageResult, Error> {
+    fn last_message(
+        &mut self,
+        token: Token,
+        p: &wire::SessionParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
         let session = self.history(p.session_id.as_deref())?;
-        let message = session.last_message("assistant")?;
-        Ok(wire::MessageResult { message })
+        let total = usize::try_from(session.log.count()).unwrap_or(usize::MAX);
+        let id = session.id.clone();
+        let reading = Reading::new(token, id, 0..total, true, Wanted::Last);
+        self.begin_reading(reading, now, outlet);
+        Ok(())
     }
 
     fn add_message(
@@ -221,18 +212,6 @@ impl Session {
             let text = format!("there is no message {id:?}: message/list shows what there is");
             Error::new(ErrorKind::MessageNotFound, text)
         })
-    }
-
-    /// The last message of a role.
-    fn last_message(&self, role: &str) -> Result<Option<Value>, Error> {
-        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
-        for at in (0..total).rev() {
-            let message = self.log.message(at, self.view.profile)?;
-            if let Some(message) = message.filter(|message| message["role"] == role) {
-                return Ok(Some(message));
-            }
-        }
-        Ok(None)
     }
 
     fn take_down_message(&mut self, message: &Value, at: &str) -> Result<(), Error> {

@@ -1,7 +1,9 @@
 //! Files and terminals that agents want: judged, served by acpipe itself or by a client that declared it, answered.
 
 mod calls;
+mod deadlines;
 mod shown;
+mod withdrawn;
 
 use super::permissions::offer;
 use super::{Bridge, Effect};
@@ -12,9 +14,11 @@ use crate::core::event::{Permission, ToolUpdate, Wanted};
 use crate::core::host::{
     Forwarded, Host, HostAnswer, HostEvent, HostRequest, Offer, Place, Ticket, answered,
 };
+use crate::core::limits::Wait;
 use crate::core::nested;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{self, Subject, Tool};
+use crate::core::session::Session;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
 use calls::{options, tool};
@@ -22,6 +26,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use tracing::warn;
 
 /// How many requests of a session may wait for their answers.
 const MOST_WANTED: usize = 1024;
@@ -57,10 +62,23 @@ struct Open {
 enum Way {
     /// It is judged whether it may be.
     Judged(HostRequest),
-    /// acpipe does it.
+    /// acpipe does it, with a terminal.
     Own,
+    /// acpipe reads or writes a file.
+    File,
     /// The client does.
-    Client(AskId, &'static str),
+    Client(Asked),
+}
+
+/// A request that was forwarded to the client.
+#[derive(Debug)]
+struct Asked {
+    id: AskId,
+    method: &'static str,
+    /// The terminal that it is about.
+    terminal: Option<String>,
+    /// When the answer is not waited for any longer.
+    until: Option<Instant>,
 }
 
 impl Bridge {
@@ -104,6 +122,10 @@ impl Bridge {
         if !offer.covers(&request) {
             let message = "acpipe does not serve this here: nobody offered it to the agent";
             self.give_agent(&key, Err(&Error::new(ErrorKind::MethodNotFound, message)));
+            return;
+        }
+        if let Err(error) = request.check() {
+            self.give_agent(&key, Err(&error));
             return;
         }
         if session.owed >= MOST_WANTED {
@@ -265,12 +287,22 @@ impl Bridge {
         };
         let id = open.session.clone();
         if !by_client.covers(&request) {
+            if let HostRequest::ReadFile { .. } | HostRequest::WriteFile { .. } = &request {
+                open.way = Way::File;
+            }
             self.serve(ticket, &id, request, now, outlet);
             return;
         }
         let ask = self.asks.next();
         let forwarded = Forwarded::of(request, id.clone());
-        open.way = Way::Client(ask, forwarded.method());
+        open.way = Way::Client(Asked {
+            id: ask,
+            method: forwarded.method(),
+            terminal: forwarded.terminal().map(str::to_owned),
+            until: deadlines::limits(&forwarded)
+                .then(|| self.settings.limits.until(Wait::Client, now))
+                .flatten(),
+        });
         if let Some(session) = self.sessions.get_mut(&id) {
             // What the client was told before comes before it.
             session.number_unsent(outlet);
@@ -301,9 +333,8 @@ impl Bridge {
                 .map(|agent| agent.spec.env.0.clone())
                 .unwrap_or_default(),
         );
-        let more = session.options.additional_directories.iter().cloned();
         let place = Place {
-            roots: std::iter::once(session.cwd.clone()).chain(more).collect(),
+            roots: roots(session),
             env,
         };
         self.hosting.host.ask(ticket, id, &place, request);
@@ -332,45 +363,53 @@ impl Bridge {
         }
     }
 
+    /// Has the directories of a session held, which is about to be opened: what takes their place later is not served.
+    pub(super) fn hold_roots(&mut self, id: &str) {
+        if let Some(session) = self.sessions.get(id)
+            && self.hosting.served != Offer::default()
+        {
+            self.hosting.host.hold_roots(id, roots(session));
+            let effects = self.hosting.host.take_effects().into_iter();
+            self.effects.extend(effects.map(Effect::Host));
+        }
+    }
+
+    /// Lets go of the directories of a session that is closed or not in use.
+    pub(super) fn release_roots(&mut self, id: &str) {
+        if self.hosting.served != Offer::default() {
+            self.hosting.host.release_roots(id);
+            let effects = self.hosting.host.take_effects().into_iter();
+            self.effects.extend(effects.map(Effect::Host));
+        }
+    }
+
     /// The client answered a request; false where it was none of this kind.
     pub(super) fn client_served(
         &mut self,
         id: AskId,
         answer: &ClientAnswer,
+        now: Instant,
         outlet: &mut impl Outlet,
     ) -> bool {
         let found = self
             .hosting
             .open
             .iter()
-            .find_map(|(ticket, open)| match open.way {
-                Way::Client(ask, method) if ask == id => Some((*ticket, method)),
+            .find_map(|(ticket, open)| match &open.way {
+                Way::Client(asked) if asked.id == id => Some((*ticket, asked.method)),
                 _ => None,
             });
         let Some((ticket, method)) = found else {
             return false;
         };
-        self.answer_wanted(
-            ticket,
-            &answered(method, answer, self.unknown_fields),
-            outlet,
-        );
-        true
-    }
-
-    /// The agent does not wait for a request any more: what only waits is given up, and answered all the same.
-    pub(super) fn unwanted(&mut self, key: &RawValue, outlet: &mut impl Outlet) {
-        let found = self.hosting.open.iter().find_map(|(ticket, open)| {
-            let Way::Client(ask, _) = open.way else {
-                return None;
-            };
-            (open.key.get() == key.get()).then_some((*ticket, ask))
-        });
-        if let Some((ticket, ask)) = found {
-            outlet.withdraw(ask, &By::Agent);
-            let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
-            self.answer_wanted(ticket, &Err(error), outlet);
+        let read = answered(method, answer, self.unknown_fields);
+        if let (Ok(_), Err(error)) = (answer, &read) {
+            warn!(method, %error, "the client's answer is not valid: the agent gets an error");
         }
+        self.limit_waits_for_exit(ticket, &read, now);
+        self.note_client_wait(ticket, now, outlet);
+        self.answer_wanted(ticket, &read, outlet);
+        true
     }
 
     /// Gives a request its one answer.
@@ -407,35 +446,10 @@ impl Bridge {
             agent.dialect.give(key, answer, &mut agent.out);
         }
     }
+}
 
-    /// Terminals and requests of sessions that no agent has any more end.
-    fn sweep_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let (serving, agent) = (self.is_serving(), self.agent_number());
-        // One that is being opened is the agent's already.
-        let live = |id: &str| serving && self.routes.values().any(|routed| routed == id);
-        let dead: Vec<Ticket> = self
-            .hosting
-            .open
-            .iter()
-            .filter(|(_, open)| open.agent != agent || !live(&open.session))
-            .map(|(ticket, _)| *ticket)
-            .collect();
-        let mut over = self.hosting.host.sessions();
-        over.retain(|id| !live(id));
-        for ticket in dead {
-            if let Some(Open {
-                way: Way::Client(ask, _),
-                ..
-            }) = self.hosting.open.get(&ticket)
-            {
-                outlet.withdraw(*ask, &By::End);
-            }
-            let error = Error::new(ErrorKind::Cancelled, "its session has ended");
-            self.answer_wanted(ticket, &Err(error), outlet);
-        }
-        for id in over {
-            self.hosting.host.release_session(&id);
-        }
-        self.settle_host(now, outlet);
-    }
+/// The directories that are served to a session.
+fn roots(session: &Session) -> Vec<String> {
+    let more = session.options.additional_directories.iter().cloned();
+    std::iter::once(session.cwd.clone()).chain(more).collect()
 }

@@ -151,6 +151,7 @@ impl Bridge {
                 "the session is let go until somebody needs it"
             );
             self.let_go(id, now);
+            self.release_roots(id);
             self.routes.retain(|_, routed| routed != id);
             if let Some(session) = self.sessions.get_mut(id) {
                 session.rest();
@@ -176,6 +177,7 @@ impl Bridge {
             reinject: session.reinject.take(),
         };
         self.sessions.remove(id);
+        self.release_roots(id);
         self.released.insert(id.to_owned(), released);
     }
 

@@ -9,9 +9,12 @@ use crate::core::event::{AgentEvent, AgentInfo, CallId, Original, Update};
 use crate::core::silence::word;
 use crate::core::summary::Ending;
 use crate::proto::frame::{Batch, lines};
+use crate::proto::json::shallow_line;
 use crate::proto::wire::AgentState;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::time::Instant;
+use tracing::debug;
 
 impl Bridge {
     /// Takes what the world says of an agent; what is said of one that is no more is ignored.
@@ -127,16 +130,16 @@ impl Bridge {
             if outlet.is_full() {
                 return Some(batch.slice(read..));
             }
-            let goes_on = self.reading(child, now, outlet, |bridge, outlet| {
-                let Some(agent) = &mut bridge.agent else {
-                    return;
-                };
-                let out = &mut agent.out;
-                agent.dialect.read(child, line.text, &mut events, out);
-                for event in events.drain(..) {
-                    bridge.event(event, now, outlet);
+            let goes_on = match shallow_line(line.text) {
+                Cow::Borrowed(text) => self.line(child, text, &mut events, now, outlet),
+                Cow::Owned(text) => {
+                    debug!(
+                        bytes = text.len(),
+                        "a line of the agent is nested too deeply: cut"
+                    );
+                    self.line(child, &text, &mut Vec::new(), now, outlet)
                 }
-            });
+            };
             if !goes_on {
                 return None;
             }
@@ -145,6 +148,27 @@ impl Bridge {
             read = line.end;
         }
         None
+    }
+
+    /// Reads one line; false where nothing more of the process is to be read.
+    fn line<'a>(
+        &mut self,
+        child: Child,
+        text: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        self.reading(child, now, outlet, |bridge, outlet| {
+            let Some(agent) = &mut bridge.agent else {
+                return;
+            };
+            let out = &mut agent.out;
+            agent.dialect.read(child, text, events, out);
+            for event in events.drain(..) {
+                bridge.event(event, now, outlet);
+            }
+        })
     }
 
     pub(super) fn event(&mut self, event: AgentEvent<'_>, now: Instant, outlet: &mut impl Outlet) {
@@ -163,13 +187,13 @@ impl Bridge {
                     // A terminal's output is a part of the result.
                     self.show_terminals_of(&id, outlet);
                 }
-                self.update(&session, &update, original, now, outlet);
+                let has_ran = self.update(&session, &update, original, now, outlet);
                 if let Update::Tool(tool) = &update
                     && tool.content.is_some()
                 {
                     self.tool_shows(now);
                 }
-                if matches!(update, Update::Tool(_) | Update::OfSubagent { .. }) {
+                if has_ran {
                     self.note_ran_unasked(&session, now, outlet);
                 }
             }
@@ -248,6 +272,7 @@ impl Bridge {
         }
     }
 
+    /// Takes an update of an agent's session; true where a tool may have run that nobody was asked about.
     fn update(
         &mut self,
         agent_session: &str,
@@ -255,7 +280,7 @@ impl Bridge {
         original: Original<'_>,
         now: Instant,
         outlet: &mut impl Outlet,
-    ) {
+    ) -> bool {
         // The hot path: what a session says in its turn.
         if let Some(id) = self.routes.get(agent_session)
             && let Some(session) = self.sessions.get_mut(id)
@@ -266,19 +291,23 @@ impl Bridge {
                 && !session.is_late(update)
             {
                 session.with_turn(outlet, |turn, sink| turn.update(update, original, sink));
-                return;
+                return match update {
+                    Update::Tool(_) => session.has_ran_unasked(),
+                    Update::OfSubagent { .. } => true,
+                    _ => false,
+                };
             }
         }
         let Some(route) = self.route(agent_session) else {
             self.early_news(agent_session, update, original, now);
-            return;
+            return false;
         };
         if self.repeated(&route.session, update, original, now) {
-            return;
+            return false;
         }
         self.note_subagent(&route, update);
         let Some(session) = self.sessions.get_mut(&route.session) else {
-            return;
+            return false;
         };
         if route.subagent.is_some() {
             session.hear(now, "subagent", outlet);
@@ -298,6 +327,7 @@ impl Bridge {
                 turn.subagent(id, update, original, sink);
             }),
         }
+        matches!(update, Update::Tool(_) | Update::OfSubagent { .. })
     }
 
     fn call_failed(&mut self, call: CallId, error: Error, now: Instant, outlet: &mut impl Outlet) {

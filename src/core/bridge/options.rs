@@ -11,8 +11,9 @@ use crate::core::mcp;
 use crate::core::nested;
 use crate::core::policy::Policy;
 use crate::core::session::{Required, Session};
-use crate::core::setting::Setting;
-use crate::proto::wire::{McpServer, Protocol, SessionOptions};
+use crate::core::setting::{self, Setting};
+use crate::proto::wire::{McpServer, NotRestored, Protocol, SessionOptions, SettingValue};
+use serde_json::json;
 
 impl Bridge {
     /// The dialect of an agent that is about to be started.
@@ -84,6 +85,32 @@ impl Session {
             self.id
         );
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
+    }
+
+    /// The mode and model among these options that were changed after the session was opened with them: it goes on as it
+    /// is.
+    pub(super) fn changed_since(&self, wish: &SessionOptions) -> Vec<NotRestored> {
+        let mode = wish.mode.clone().map(Setting::Mode);
+        let model = wish.model.clone().map(Setting::Model);
+        let changed = |setting: Setting| {
+            let now = match &setting {
+                Setting::Mode(_) => setting::mode(&self.state).map(SettingValue::Id),
+                _ => None,
+            };
+            let now = now.or_else(|| self.wanted.value_of(&setting, &self.state))?;
+            let resolved = setting.resolve_again(&self.state);
+            let same = resolved.is_ok_and(|resolved| resolved.value() == now);
+            (!same && setting.value() != now).then(|| NotRestored {
+                setting: setting.name().to_owned(),
+                value: setting.value(),
+                message: format!(
+                    "the session is live, and was changed to {} after it was opened: session/set{} sets it again",
+                    json!(now),
+                    if matches!(setting, Setting::Mode(_)) { "Mode" } else { "Model" },
+                ),
+            })
+        };
+        mode.into_iter().chain(model).filter_map(changed).collect()
     }
 
     /// The settings that it is to have when it is opened with these options.

@@ -223,8 +223,11 @@ impl Bridge {
         if agent.is_stopping() {
             return !agent.processes.is_empty();
         }
-        // Whoever wished its end needs no word of it.
-        process.stop.is_some() || self.tell_end(child, how, now, outlet)
+        if process.stop.is_some() {
+            self.stopped(child, now, outlet);
+            return true;
+        }
+        self.tell_end(child, how, now, outlet)
     }
 
     /// A process is of no use any more, though it may live.
@@ -303,7 +306,7 @@ impl Bridge {
     }
 
     /// The processes that are being ended get hardly any time.
-    pub(super) fn hurry_processes(&mut self, now: Instant) {
+    pub fn hurry(&mut self, now: Instant) {
         let Some(agent) = &mut self.agent else { return };
         for process in &mut agent.processes {
             if let Some(stop) = &mut process.stop {

@@ -27,7 +27,7 @@ impl Bridge {
         let id = &self.session_id(p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             self.session(id)?.must_not_have(given)?;
-            if self.told_before(id, given, p.rerun, token)? {
+            if self.told_before(id, given, &p.message.parts, p.rerun, token)? {
                 return Ok(());
             }
         }

@@ -26,16 +26,19 @@ impl Bridge {
         now: Instant,
         outlet: &mut impl Outlet,
     ) {
-        let Some(id) = self.route(agent_session).map(|route| route.session) else {
+        let routed = self.routes.get(agent_session);
+        let Some(id) = routed.or_else(|| self.subagents.get(agent_session)) else {
             return;
         };
         let policy = &self.settings.policy;
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         if !policy.may_object(&session.options) {
+            session.forget_ran_unasked();
             return;
         }
+        let id = id.clone();
         for (turn_id, ran) in session.take_ran_unasked() {
             self.ran_unasked(&id, &turn_id, ran, now, outlet);
         }
@@ -120,6 +123,22 @@ fn about(name: &str, subject: &Subject) -> String {
 }
 
 impl Session {
+    /// Whether the turn that runs has tools that ran without having been asked about.
+    pub(super) fn has_ran_unasked(&self) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.turn.has_ran_unasked())
+    }
+
+    fn forget_ran_unasked(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.turn.forget_ran_unasked();
+        }
+        if let Some(unprompted) = &mut self.unprompted {
+            unprompted.turn.forget_ran_unasked();
+        }
+    }
+
     /// The tools that ran without having been asked about, each with its turn.
     fn take_ran_unasked(&mut self) -> Vec<(String, RanUnasked)> {
         let cwd = &self.cwd;

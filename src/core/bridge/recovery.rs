@@ -15,7 +15,7 @@ use crate::core::replay::Replay;
 use crate::core::session::{Known, Restoring, Session, Stage};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Recovery, Rung};
+use crate::proto::wire::{Memory, Recovery, Rung, Strategy};
 use std::time::{Duration, Instant};
 
 /// What gets a client out, whatever has become of a session.
@@ -24,6 +24,9 @@ pub(super) const WAY_OUT: &str =
 
 /// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
+
+/// How much of a history an agent may repeat, in bytes of its lines: what it repeats is held in memory.
+pub(super) const REPEATED_LIMIT: usize = 512 << 20;
 
 /// How many pages of an agent's list are looked through.
 pub(super) const PAGES: u32 = 50;
@@ -61,6 +64,9 @@ impl Bridge {
             history: stored > 0,
             other,
         };
+        climb.until = climb
+            .until
+            .or_else(|| self.settings.limits.until(Wait::Restore, now));
         let plan = || Ladder::plan(&climb.strategy, can, knowledge);
         climb.ladder.get_or_insert_with(plan);
         climb.held = None;
@@ -117,6 +123,7 @@ impl Bridge {
             session: id.to_owned(),
         });
         self.forget(before);
+        self.hold_roots(id);
         if let (Some(agent), Some(session)) = (&mut self.agent, self.sessions.get_mut(id)) {
             let place = Place {
                 cwd: &session.cwd,
@@ -162,6 +169,12 @@ impl Bridge {
         // What comes while it is restored is no history.
         if climb.restoring.is_some() {
             return news.is_some();
+        }
+        climb.repeated = climb.repeated.saturating_add(original.line.len());
+        if climb.repeated > REPEATED_LIMIT {
+            climb.replay = None;
+            climb.until = Some(now);
+            return true;
         }
         // The agent is at it: its time begins anew.
         *deadline = match climb.opened {
@@ -405,6 +418,30 @@ impl Bridge {
         }
     }
 
+    /// Gives up the opening of a session where a new one is to take its place: a load that never ends must not keep the
+    /// session from being used. Gives the session's directory.
+    pub(super) fn replace_opening(
+        &mut self,
+        id: &str,
+        strategy: &Strategy,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<String> {
+        let session = self.sessions.get(id)?;
+        let Stage::Opening { climb, .. } = &session.stage else {
+            return None;
+        };
+        let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
+        if !is_new(strategy) || is_new(&climb.strategy) || session.running.is_some() {
+            return None;
+        }
+        let cwd = session.cwd.clone();
+        let message = "session/ensure with strategy \"new\" took the place of the session that was being opened";
+        let error = Error::new(ErrorKind::Cancelled, message);
+        self.opening_failed(id, &error, now, outlet);
+        Some(cwd)
+    }
+
     /// The session cannot be opened: everyone who waits for it is told.
     pub(super) fn opening_failed(
         &mut self,
@@ -446,6 +483,7 @@ impl Bridge {
             // It was made for this session, and nothing is in it.
             let _ = session.log.remove(false);
             self.sessions.remove(id);
+            self.release_roots(id);
         }
         self.brought_back(id, Err(error));
         self.routes.retain(|_, session| session != id);

@@ -1,11 +1,12 @@
 //! Turns that are told once more, because their prompt came again: as fast as the client reads.
 
 use super::Bridge;
-use super::commands::{no_session, out_of_order};
+use super::commands::{invalid, no_session, out_of_order};
 use crate::core::client::{Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::TurnState;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A turn on its way to the client, once more.
 pub(super) struct Retold {
@@ -14,7 +15,7 @@ pub(super) struct Retold {
     turn: String,
     /// How far it was told: the place in the log of what comes next.
     next: Option<u64>,
-    summary: Value,
+    summary: Box<RawValue>,
 }
 
 impl Bridge {
@@ -24,6 +25,7 @@ impl Bridge {
         &mut self,
         id: &str,
         turn_id: &str,
+        parts: &[Value],
         rerun: bool,
         token: Token,
     ) -> Result<bool, Error> {
@@ -31,7 +33,19 @@ impl Bridge {
         if session.turn_id() == Some(turn_id) {
             return Ok(false);
         }
-        match session.log.turn(turn_id)? {
+        let state = session.log.turn(turn_id)?;
+        if !matches!(state, TurnState::Unknown)
+            && let Some(prompted) = session.log.prompt_parts(turn_id)?
+            // What the user had said with earlier answers was put before the message.
+            && !prompted.ends_with(parts)
+        {
+            let message = format!(
+                "turn {turn_id:?} of session {id:?} was prompted with another message: a turnId names one prompt; \
+                 take a new turnId for a new message"
+            );
+            return Err(invalid("turnId", &message).with("turnId", turn_id));
+        }
+        match state {
             TurnState::Finished(summary) => {
                 self.retold.push_back(Retold {
                     token,

@@ -63,6 +63,7 @@ impl Bridge {
             outlet.reply(token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
         self.let_go(id, now);
+        self.release_roots(id);
         if let Some(agent) = &mut self.agent {
             agent.used = now;
         }
@@ -171,6 +172,7 @@ impl Bridge {
             return;
         };
         self.routes.retain(|_, routed| routed != id);
+        self.leave_open(id);
         self.close_at_agent(&agent_session, now);
     }
 }

@@ -30,6 +30,11 @@ pub(super) enum Awaited {
 }
 
 impl Bridge {
+    /// The time of day at a running time, in milliseconds since 1970: the two drift apart while acpipe does not run.
+    pub fn set_time_of_day(&mut self, now: Instant, unix: i64) {
+        self.settings.clock = (now, unix);
+    }
+
     /// The time of the world, RFC 3339.
     pub(super) fn time(&self, now: Instant) -> String {
         let (at, unix) = self.settings.clock;
@@ -126,7 +131,7 @@ impl Bridge {
             created_at,
             ..session.identity(last)
         };
-        if last != Some(&identity) {
+        if last != Some(&identity) || session.log.repeats_identity() {
             let identity = Identity {
                 seq: session.log.seq(),
                 ..identity
@@ -277,7 +282,11 @@ impl Bridge {
                     warn!(%error, "what was written may be lost if the machine crashes");
                 }
                 if let Some(Awaited::Turn(token, summary)) = self.awaited.remove(&ticket) {
-                    outlet.reply(token, outcome.map(|()| Reply::Turn(summary)));
+                    let answer = match outcome {
+                        Ok(()) => Ok(Reply::Turn(summary)),
+                        Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
+                    };
+                    outlet.reply(token, answer);
                 }
             }
             StoreEvent::Listed { ticket, outcome } => {

@@ -139,6 +139,61 @@ fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
     assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
 }
 
+/// A session that was live and was closed, so that its process is ending; and the CLI's id of it.
+fn closed() -> (Play, Value) {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.shakes_hands();
+    let id = {
+        let mut sessions = play.bridge.sessions.values();
+        let id = sessions.find_map(|session| session.agent_session());
+        json!({ "agentSessionId": id.unwrap() })
+    };
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+    (play, id)
+}
+
+fn starts(effects: &[Effect]) -> bool {
+    effects.iter().any(|e| matches!(e, Effect::Spawn(..)))
+}
+
+#[test]
+fn closed_session_is_opened_again_when_its_process_has_ended() {
+    let (mut play, id) = closed();
+    let effects = play.ask(Command::Ensure(params(id)));
+    assert!(!starts(&effects), "{effects:?}");
+    let effects = play.ends(SESSION);
+    assert!(starts(&effects), "{effects:?}");
+    // Once it has ended nothing is waited for.
+    let (mut play, id) = closed();
+    play.ends(SESSION);
+    let effects = play.ask(Command::Ensure(params(id)));
+    assert!(starts(&effects), "{effects:?}");
+}
+
+#[test]
+fn closed_session_is_opened_again_after_the_limit_though_its_process_lives() {
+    let (mut play, id) = closed();
+    let closed_at = play.now;
+    let mut effects = play.ask(Command::Ensure(params(id)));
+    let mut ticks = 0;
+    while !starts(&effects) {
+        (play.now, _) = play.bridge.deadline().unwrap();
+        play.bridge.tick(play.now, &mut play.heard);
+        effects = play.bridge.effects(play.now);
+        ticks += 1;
+        assert!(ticks < 20);
+    }
+    assert_eq!(play.now - closed_at, Duration::from_secs(10));
+}
+
+#[test]
+fn another_session_does_not_wait_for_the_end_of_a_closed_one() {
+    let (mut play, _) = closed();
+    let effects = play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
+    assert!(starts(&effects), "{effects:?}");
+}
+
 #[test]
 fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
     let mut play = Play::new();

@@ -11,8 +11,6 @@ use crate::core::vitals::Vitals;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const CLOSES: fn() -> Value = || json!({"close": {}});
-
 fn close() -> History {
     History::CloseSession(serde_json::from_value(json!({})).unwrap())
 }
@@ -25,17 +23,22 @@ fn history() -> Value {
     json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
 }
 
-/// A session that was loaded and closed, and the call that closes it.
-fn closing() -> (Play, Value) {
-    let mut play = Play::new();
+/// Loads a session with an agent of these capabilities, and has it closed; `loaded` answers the load.
+fn load_and_close(play: &mut Play, offers: &Value, loaded: &Value) {
     let opened = play.ensure(adopt());
-    let call = play.ready_with(&CLOSES());
-    assert_eq!(call["method"], "session/load");
+    let load = play.ready_with(offers);
+    assert_eq!(load["method"], "session/load");
     play.update("S", &history());
-    play.answer(&call, &json!({}));
+    play.answer(&load, loaded);
     play.wait();
     assert_eq!(play.failed(opened), None);
     play.ask(Command::History(close()));
+}
+
+/// A session that was loaded and closed, and the call that closes it.
+fn closing() -> (Play, Value) {
+    let mut play = Play::new();
+    load_and_close(&mut play, &json!({"close": {}}), &json!({}));
     let call = play.sent();
     assert_eq!(call["method"], "session/close");
     (play, call)
@@ -86,6 +89,21 @@ fn a_close_that_is_never_answered_holds_a_session_for_its_limit_only() {
     play.ask(Command::History(close()));
     play.ensure(adopt());
     assert_eq!(play.sent()["method"], "session/load");
+}
+
+#[test]
+fn session_with_its_own_process_is_loaded_when_the_old_process_has_ended() {
+    let mut settings = settings(Instant::now());
+    settings.default_agent.child_per_session = true;
+    let mut play = Play::of(settings, Box::new(Volatile));
+    load_and_close(&mut play, &json!({}), &json!({}));
+    play.sent();
+    let old = play.agent;
+    play.ensure(adopt());
+    assert_eq!(play.sent(), Value::Null);
+    assert_eq!(play.agent, old);
+    play.crash();
+    assert_ne!(play.agent, old);
 }
 
 #[test]
@@ -189,4 +207,44 @@ fn a_known_program_without_its_acp_argument_is_hinted_at() {
     }
     let message = play.error(connect);
     assert!(message.contains(hint), "{message}");
+}
+
+/// How a session is brought back that was loaded and closed at an agent without `session/close`; the agent refuses to load
+/// it again. The process of the agent may crash before that.
+fn opened_again(crashes: bool) -> (Play, u64, Value) {
+    let mut play = Play::new();
+    let modes = json!({"currentModeId": "m", "availableModes": [{"id": "m", "name": "M"}]});
+    load_and_close(&mut play, &json!({}), &json!({"modes": modes}));
+    assert_eq!(play.sent(), Value::Null);
+    if crashes {
+        play.crash();
+    }
+    let again = play.ensure(json!({"agentSessionId": "S", "strategy": ["load", "new"]}));
+    let load = if crashes {
+        play.ready_with(&json!({}))
+    } else {
+        play.sent()
+    };
+    assert_eq!(load["method"], "session/load");
+    let busy = json!({"code": -32603, "message": "already open"});
+    let next = play.say(&json!({"jsonrpc": "2.0", "id": load["id"], "error": busy}));
+    (play, again, next)
+}
+
+#[test]
+fn a_session_that_the_agent_cannot_close_goes_on_where_a_load_fails() {
+    let (play, again, next) = opened_again(false);
+    assert_eq!(next, Value::Null);
+    let result = play.result(again);
+    assert_eq!(result["recovery"]["rung"], "live");
+    assert_eq!(result["recovery"]["memory"], "kept");
+    assert_eq!(result["recovery"]["failed"][0]["rung"], "load");
+    assert_eq!(result["agentSessionId"], "S");
+    assert_eq!(result["state"]["modes"]["currentModeId"], "m");
+}
+
+#[test]
+fn a_session_of_a_process_that_crashed_is_not_taken_for_open() {
+    let (_, _, next) = opened_again(true);
+    assert_eq!(next["method"], "session/new");
 }

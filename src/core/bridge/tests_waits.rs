@@ -1,6 +1,7 @@
 //! Waits in virtual time: when they are given up, what is said then, and what is told meanwhile.
 
 mod limit;
+mod stderr;
 
 use super::tests_settings::{program, settings};
 use super::{AgentId, AgentInput, Bridge, Effect};

@@ -18,6 +18,7 @@ impl Bridge {
             *until += by;
         }
         self.asks.postpone(by);
+        self.postpone_client(by);
         self.sessions.for_each_awake(|session| session.postpone(by));
     }
 

@@ -130,8 +130,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Cancels one turn: that which is named, or else that which runs, or else the first that waits; true when
-    /// there is one.
+    /// Cancels one turn: that which is named, or else that which runs, or else the first that waits. Without a name and
+    /// without a turn it cancels the opening of the session. True when there was something to cancel.
     pub(super) fn cancel(
         &mut self,
         id: &str,
@@ -145,6 +145,12 @@ impl Bridge {
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
         };
+        if turn_id.is_none() && session.is_opening() && session.running.is_none() {
+            let message = "session/cancel came before the session was open";
+            let error = Error::new(ErrorKind::Cancelled, message);
+            self.opening_failed(id, &error, now, outlet);
+            return true;
+        }
         let agent_session = session.agent_session().map(str::to_owned);
         // A turn that was given up was cancelled already.
         if session.running.is_none()

@@ -1,6 +1,7 @@
 //! Waits that are given up, and what is said then.
 
 use super::processes::Process;
+use super::recovery::{REPEATED_LIMIT, WAY_OUT};
 use super::{Agent, Bridge, Phase};
 use crate::core::cause::cause_or_last;
 use crate::core::client::Outlet;
@@ -84,6 +85,12 @@ impl Bridge {
     }
 
     fn tick_opening(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let overlong = |s: &Session| s.opening_out().is_some_and(|(at, _)| at <= now);
+        if self.sessions.get(id).is_some_and(overlong) {
+            let error = self.opened_too_late(id, now);
+            self.opening_failed(id, &error, now, outlet);
+            return;
+        }
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
@@ -107,6 +114,30 @@ impl Bridge {
             let error = self.gave_up_session(Wait::Open, id, what, advice, now);
             self.opening_failed(id, &error, now, outlet);
         }
+    }
+
+    /// The opening of a session did not end, whatever the agent said meanwhile.
+    fn opened_too_late(&self, id: &str, now: Instant) -> Error {
+        let stage = self.sessions.get(id).map(|session| &session.stage);
+        let Some(Stage::Opening { climb, .. }) = stage else {
+            return Error::new(ErrorKind::Timeout, "the session was not opened in time");
+        };
+        if climb.repeated > REPEATED_LIMIT {
+            let message = format!(
+                "the agent repeated more than {} MiB of the session's history: {WAY_OUT}",
+                REPEATED_LIMIT >> 20
+            );
+            return Error::new(ErrorKind::Overloaded, message);
+        }
+        let what = match (&climb.opened, &climb.replay) {
+            (Some(_), _) => "the agent loaded the session, but went on repeating its history",
+            (None, Some(_)) if climb.repeated > 0 => {
+                "the agent repeated the session's history, but did not finish loading it"
+            }
+            _ => "the agent did not open the session",
+        };
+        let advice = format!("{WAY_OUT}, or allow more time with --timeout restore=…");
+        self.gave_up_session(Wait::Restore, id, what, &advice, now)
     }
 
     /// Gives up a turn whose agent is silent, and one whose cancel it does not answer.

@@ -76,6 +76,15 @@ impl Forwarded {
         }
     }
 
+    /// The client's id of the terminal that it is about.
+    #[must_use]
+    pub fn terminal(&self) -> Option<&str> {
+        match self {
+            Self::Terminal(_, params) => Some(&params.terminal_id),
+            Self::ReadFile(_) | Self::WriteFile(_) | Self::Create(_) => None,
+        }
+    }
+
     /// Its method on the wire.
     #[must_use]
     pub fn method(&self) -> &'static str {

@@ -1,68 +1,57 @@
 //! The output of a terminal, of which the last bytes are kept.
 
-/// Bytes as they came; text when somebody asks.
+use crate::core::tail::Tail;
+
+/// The output as text: bytes that are no UTF-8 are replaced as they come.
 #[derive(Debug)]
 pub struct Output {
-    bytes: Vec<u8>,
-    /// How many are kept.
-    limit: usize,
-    /// Whether some were dropped.
-    truncated: bool,
+    tail: Tail,
+    /// The beginning of a character of which the rest has not come.
+    torn: Vec<u8>,
 }
 
 impl Output {
+    /// Keeps so many bytes.
     pub fn new(limit: usize) -> Self {
         Self {
-            bytes: Vec::new(),
-            limit,
-            truncated: false,
+            tail: Tail::new(limit),
+            torn: Vec::new(),
         }
     }
 
     /// Takes more; drops what came first where it is too much.
     pub fn push(&mut self, bytes: &[u8]) {
-        let skip = bytes.len().saturating_sub(self.limit);
-        if skip > 0 {
-            self.bytes.clear();
-            self.truncated = true;
-        }
-        self.bytes.extend_from_slice(&bytes[skip..]);
-        // Twice as much is held, so that dropping costs little.
-        if self.bytes.len() > self.limit.saturating_mul(2) {
-            self.cut();
-        }
+        let mut joined = std::mem::take(&mut self.torn);
+        let bytes = if joined.is_empty() {
+            bytes
+        } else {
+            joined.extend_from_slice(bytes);
+            &joined
+        };
+        let whole = without_beginning_of_character(bytes);
+        self.tail.push(&String::from_utf8_lossy(whole));
+        self.torn = bytes[whole.len()..].to_vec();
     }
 
-    fn cut(&mut self) {
-        let over = self.bytes.len().saturating_sub(self.limit);
-        if over > 0 {
-            self.bytes.drain(..over);
-            self.truncated = true;
-        }
+    /// Nothing more comes that a torn character could wait for.
+    pub fn finish(&mut self) {
+        let torn = std::mem::take(&mut self.torn);
+        self.tail.push(&String::from_utf8_lossy(&torn));
     }
 
-    /// What is kept, and whether something is missing before it. Bytes that are no UTF-8 are replaced; while
-    /// more may come, a character of which only the beginning is there waits for the rest.
-    pub fn text(&mut self, complete: bool) -> (String, bool) {
-        self.cut();
-        let mut bytes = self.bytes.as_slice();
-        if self.truncated {
-            // The first character may have lost its beginning.
-            let rest = bytes.iter().take(3).take_while(|b| is_continuation(**b));
-            bytes = &bytes[rest.count()..];
-        }
-        if !complete {
-            bytes = without_beginning_of_character(bytes);
-        }
-        let mut text = String::from_utf8_lossy(bytes).into_owned();
-        // What replaces a byte is longer than it.
-        if text.len() > self.limit {
-            let over = text.len() - self.limit;
-            let at = (over..=text.len()).find(|&at| text.is_char_boundary(at));
-            text.drain(..at.unwrap_or(over));
-            return (text, true);
-        }
-        (text, self.truncated)
+    /// What is kept.
+    pub fn text(&self) -> &str {
+        self.tail.text()
+    }
+
+    /// How many bytes of text there were in all.
+    pub fn total(&self) -> u64 {
+        self.tail.total()
+    }
+
+    /// Whether something is missing before what is kept.
+    pub fn is_truncated(&self) -> bool {
+        self.total() > self.text().len() as u64
     }
 }
 
@@ -117,21 +106,25 @@ mod tests {
             (10, &[b"\x80a"], "\u{fffd}a", false),
         ];
         for (limit, pieces, text, truncated) in cases {
-            let got = after(*limit, pieces).text(true);
-            assert_eq!(got, ((*text).to_owned(), *truncated), "{limit} {pieces:?}");
+            let mut output = after(*limit, pieces);
+            output.finish();
+            let got = (output.text(), output.is_truncated());
+            assert_eq!(got, (*text, *truncated), "{limit} {pieces:?}");
         }
     }
 
     #[test]
     fn half_a_character_waits_while_more_may_come() {
         let mut output = after(10, &[b"a\xf0\x9f\xa6"]);
-        assert_eq!(output.text(false).0, "a");
-        assert_eq!(output.text(true).0, "a\u{fffd}");
+        assert_eq!(output.text(), "a");
         output.push(b"\x80");
-        assert_eq!(output.text(false).0, "a🦀");
+        assert_eq!(output.text(), "a🦀");
         // No beginning of any character: nothing to wait for.
         output.push(b"\xff");
-        assert_eq!(output.text(false).0, "a🦀\u{fffd}");
+        assert_eq!(output.text(), "a🦀\u{fffd}");
+        output.push(b"\xf0\x9f");
+        output.finish();
+        assert_eq!(output.text(), "🦀\u{fffd}\u{fffd}");
     }
 
     #[test]
@@ -140,11 +133,8 @@ mod tests {
         for _ in 0..10_000 {
             output.push(&[b'x'; 777]);
         }
-        assert!(
-            output.bytes.capacity() < 8000,
-            "{}",
-            output.bytes.capacity()
-        );
-        assert_eq!(output.text(true), ("x".repeat(1000), true));
+        assert!(output.tail.capacity() < 8000, "{}", output.tail.capacity());
+        assert_eq!(output.text(), "x".repeat(1000));
+        assert_eq!(output.total(), 7_770_000);
     }
 }

@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::{
     Answered, HostAnswer, HostEffect, TerminalExit, TerminalId, TerminalOutput, TerminalSpec,
-    Ticket,
+    TerminalView, Ticket,
 };
 use crate::core::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
@@ -145,6 +145,7 @@ impl Terminals {
             return Vec::new();
         };
         terminal.exit = Some(exit.clone());
+        terminal.output.finish();
         terminal.news = true;
         let waiters = std::mem::take(&mut terminal.waiters);
         let answer = |ticket| (ticket, Ok(HostAnswer::Exit(exit.clone())));
@@ -190,19 +191,22 @@ impl Terminals {
     }
 
     /// What one shows: it has nothing new then.
-    pub fn show(&mut self, id: TerminalId) -> Option<TerminalOutput> {
+    pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
         let terminal = self.all.get_mut(&id)?;
         terminal.news = false;
-        Some(terminal.output())
+        Some(TerminalView {
+            text: terminal.output.text(),
+            total: terminal.output.total(),
+            exit: terminal.exit.as_ref(),
+        })
     }
 }
 
 impl Terminal {
-    pub fn output(&mut self) -> TerminalOutput {
-        let (text, truncated) = self.output.text(self.exit.is_some());
+    pub fn output(&self) -> TerminalOutput {
         TerminalOutput {
-            text,
-            truncated,
+            text: self.output.text().to_owned(),
+            truncated: self.output.is_truncated(),
             exit: self.exit.clone(),
         }
     }

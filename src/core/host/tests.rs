@@ -43,6 +43,9 @@ impl World {
             HostEffect::File { access, .. } => format!("{access:?}"),
             HostEffect::Start(id, spec) => format!("start {id} {} {:?}", spec.command, spec.args),
             HostEffect::Kill(id) => format!("kill {id}"),
+            HostEffect::StopFile(Ticket(n)) => format!("stop {n}"),
+            HostEffect::HoldRoots { session, .. } => format!("hold {session}"),
+            HostEffect::ReleaseRoots(session) => format!("release {session}"),
         });
         let effects: Vec<_> = effects.collect();
         let answers = self.host.take_answers().into_iter();
@@ -335,7 +338,7 @@ fn commands_are_programs_or_lines_for_the_shell() {
     ];
     for (command, args, want) in cases {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
-        let (program, args) = argv((*command).to_owned(), args);
+        let (program, args) = command::argv((*command).to_owned(), args);
         assert_eq!(format!("{program} {args:?}"), *want);
     }
 }
@@ -426,7 +429,7 @@ fn news_are_shown_now_and_then() {
     w.hear(HostEvent::Ended(id, exit(0)));
     assert_eq!(w.host.deadline(), Some(w.now));
     assert_eq!(w.host.news(w.now), [("s".to_owned(), id)]);
-    assert_eq!(w.host.show(id).unwrap().exit, Some(exit(0)));
+    assert_eq!(w.host.show(id).unwrap().exit, Some(&exit(0)));
     w.ask("s", ReleaseTerminal { terminal: name });
     assert!(w.host.sessions().is_empty());
 }

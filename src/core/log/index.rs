@@ -18,6 +18,7 @@ const SEQ_MAX: u64 = (1 << 53) - 1;
 #[derive(Debug, Default)]
 pub struct Index {
     pub identity: Option<Identity>,
+    pub copies: Copies,
     /// The number of the last chunk.
     pub seq: u64,
     /// When the last record with a time was written.
@@ -30,6 +31,19 @@ pub struct Index {
     by_id: HashMap<String, usize>,
     turns: HashMap<String, Turn>,
     marks: Vec<Mark>,
+}
+
+/// The lines that say who the session is.
+#[derive(Debug, Default)]
+pub struct Copies {
+    /// How many of them can be read.
+    pub count: u32,
+    /// Where the last of them ends.
+    pub end: u64,
+    /// Who the session is by the one before the last.
+    pub before: Option<Identity>,
+    /// Whether a line after the last of them cannot be read, or not be understood: it may have been one.
+    pub may_be_newer: bool,
 }
 
 /// A place at which the chunk of this number, or a later one, is the next.
@@ -87,6 +101,7 @@ impl Index {
         if !used {
             self.corrupt += 1;
             self.corrupt_since_chunk += 1;
+            self.copies.may_be_newer = true;
         }
     }
 
@@ -117,7 +132,7 @@ impl Index {
                     return false;
                 };
                 self.seq = self.seq.max(identity.seq);
-                self.identity = Some(identity);
+                self.identified(identity, at);
             }
             ("prompt", Some(turn)) => {
                 let Some(id) = line.message.and_then(message_id) else {
@@ -133,10 +148,22 @@ impl Index {
                 self.message(&id, at);
             }
             ("prompt" | "end", None) => return false,
-            // Records of a later version, and those that lists of messages do not show.
-            _ => {}
+            // Those that lists of messages do not show.
+            ("decision" | "recovery", _) => {}
+            // Records of a later version.
+            _ => self.copies.may_be_newer = true,
         }
         true
+    }
+
+    /// A line that says who the session is is in the log.
+    pub fn identified(&mut self, identity: Identity, at: &Range<u64>) {
+        self.copies = Copies {
+            count: self.copies.count.saturating_add(1),
+            end: at.end,
+            before: self.identity.replace(identity),
+            may_be_newer: false,
+        };
     }
 
     /// A chunk is in the log.

@@ -2,6 +2,7 @@
 
 use super::{Log, cannot};
 use crate::core::error::Error;
+use crate::proto::json::shallow_stored;
 use crate::proto::wire::LedgerEntry;
 use serde::Deserialize;
 
@@ -27,7 +28,7 @@ impl Log {
         let mut unread = 0;
         let read = self.lines(self.file.begin()..self.end(), |line, _| {
             if line.starts_with(BEGINNING) {
-                match serde_json::from_slice(line) {
+                match serde_json::from_slice(&shallow_stored(line)) {
                     Ok(decided) => take(decided),
                     Err(_) => unread += 1,
                 }

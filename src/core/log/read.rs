@@ -6,7 +6,7 @@ use super::{Log, TurnState, cannot};
 use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::profile::Profile;
-use crate::proto::json::value;
+use crate::proto::json::{shallow_stored, value};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io;
@@ -76,6 +76,8 @@ impl Log {
         let mut held: Vec<u8> = Vec::new();
         // Where `held` begins, and where the next block does.
         let (mut start, mut next) = (range.start, range.start);
+        // How much of `held` has no end of a line: a long line is searched once.
+        let mut searched = 0;
         while next < range.end {
             let block = self.read(next..range.end.min(next + BLOCK))?;
             if block.is_empty() {
@@ -84,9 +86,10 @@ impl Log {
             next += block.len() as u64;
             held.extend_from_slice(&block);
             let mut used = 0;
-            while let Some(end) = memchr::memchr(b'\n', &held[used..]) {
-                let line = used..used + end;
-                used += end + 1;
+            while let Some(end) = memchr::memchr(b'\n', &held[searched..]) {
+                let line = used..searched + end;
+                used = line.end + 1;
+                searched = used;
                 let at = start + line.start as u64..start + used as u64;
                 let end = at.end;
                 if !take(&held[line], at) {
@@ -94,6 +97,7 @@ impl Log {
                 }
             }
             held.drain(..used);
+            searched = held.len();
             start += used as u64;
         }
         Ok(start)
@@ -176,10 +180,35 @@ impl Log {
             return Ok(TurnState::Unfinished);
         };
         let line = self.read(at).map_err(|e| cannot("read", &e))?;
+        let line = shallow_stored(&line);
         let line = serde_json::from_slice::<Line<'_>>(&line).ok();
-        Ok(match line.and_then(|line| line.summary.map(value)) {
+        Ok(match line.and_then(|line| Some(line.summary?.to_owned())) {
             Some(summary) => TurnState::Finished(summary),
             None => TurnState::Unfinished,
+        })
+    }
+
+    /// The parts of the message with which a turn was prompted; `None` where that cannot be read any more.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn prompt_parts(&self, turn: &str) -> Result<Option<Vec<Value>>, Error> {
+        let Some(turn) = self.index.turn(turn).filter(|turn| turn.prompted) else {
+            return Ok(None);
+        };
+        if turn.begin < self.file.begin() {
+            return Ok(None);
+        }
+        let mut message = None;
+        let read = self.lines(turn.begin..self.end(), |line, _| {
+            let line = serde_json::from_slice::<Line<'_>>(line).ok();
+            message = line.and_then(|line| line.message.map(value));
+            false
+        });
+        read.map_err(|e| cannot("read", &e))?;
+        Ok(match message.map(|mut message| message["parts"].take()) {
+            Some(Value::Array(parts)) => Some(parts),
+            _ => None,
         })
     }
 
@@ -200,30 +229,92 @@ impl Log {
     /// # Errors
     /// The disk fails.
     pub fn message(&self, place: usize, profile: Profile) -> Result<Option<Value>, Error> {
+        let (mut reader, mut budget) = (Reader::default(), u64::MAX);
+        match self.read_message(place, profile, &mut reader, &mut budget)? {
+            MessagePart::Whole(message) => Ok(message),
+            MessagePart::More => Ok(None),
+        }
+    }
+
+    /// The id of the message at a place.
+    #[must_use]
+    pub fn message_id(&self, place: usize) -> Option<&str> {
+        self.index.messages.get(place).map(|m| m.id.as_str())
+    }
+
+    /// Reads on in the message at a place, at most so many bytes of the log, and takes them off the budget.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn read_message(
+        &self,
+        place: usize,
+        profile: Profile,
+        reader: &mut Reader,
+        budget: &mut u64,
+    ) -> Result<MessagePart, Error> {
         let Some(message) = self.index.messages.get(place) else {
-            return Ok(None);
+            return Ok(MessagePart::Whole(None));
         };
         match &message.source {
             Source::Line(at) => {
                 let line = self.read(at.clone()).map_err(|e| cannot("read", &e))?;
+                *budget = budget.saturating_sub(line.len() as u64);
+                let line = shallow_stored(&line);
                 let line = serde_json::from_slice::<Line<'_>>(&line).ok();
-                Ok(line.and_then(|line| line.message.map(value)))
+                let message = line.and_then(|line| line.message.map(value));
+                Ok(MessagePart::Whole(message))
             }
             Source::Chunks { turn, begin } => {
-                let mut fold = Fold::default();
-                self.chunks_from(turn, *begin, |stored| {
-                    profile.adapt_stored(value(&stored.chunk), |chunk| fold.push(&chunk));
-                    true
-                })?;
-                Ok(Some(fold.message()))
+                let begin = reader.next.unwrap_or(*begin).max(self.file.begin());
+                // What is said meanwhile is not waited for.
+                let end = *reader.end.get_or_insert_with(|| self.end());
+                let mut over = true;
+                let next = self.lines(begin..end.min(self.end()), |line, _| {
+                    *budget = budget.saturating_sub(line.len() as u64 + 1);
+                    let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
+                    if let Some(stored) = chunk(line).filter(of_turn) {
+                        let chunk = value(&stored.chunk);
+                        profile.adapt_stored(chunk, |chunk| reader.fold.push(&chunk));
+                        if stored.is_last() {
+                            return false;
+                        }
+                    }
+                    over = *budget > 0;
+                    over
+                });
+                reader.next = Some(next.map_err(|e| cannot("read", &e))?);
+                if !over {
+                    return Ok(MessagePart::More);
+                }
+                Ok(MessagePart::Whole(Some(reader.fold.message())))
             }
         }
     }
 }
 
+/// A message that is being read.
+#[derive(Debug, Default)]
+pub struct Reader {
+    fold: Fold,
+    /// Where to read on, and where the log ended when the reading began.
+    next: Option<u64>,
+    end: Option<u64>,
+}
+
+/// What came of reading on in a message.
+#[derive(Debug)]
+pub enum MessagePart {
+    /// The budget is used up before the message's end.
+    More,
+    /// All of it is read; `None` where it cannot be read any more.
+    Whole(Option<Value>),
+}
+
 /// A line as a chunk, if it is one.
 fn chunk(line: &[u8]) -> Option<Stored> {
-    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    let line = shallow_stored(line);
+    let line: Line<'_> = serde_json::from_slice(&line).ok()?;
     Some(Stored {
         seq: line.seq?,
         turn_id: line.turn_id.map(std::borrow::Cow::into_owned),

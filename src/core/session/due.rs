@@ -18,7 +18,10 @@ impl Session {
     pub fn deadline(&self) -> Due {
         let stage = match &self.stage {
             Stage::Resting => None,
-            Stage::Opening { deadline, .. } => deadline.map(|at| (at, "open")),
+            Stage::Opening { deadline, .. } => {
+                let silent = deadline.map(|at| (at, "open"));
+                [silent, self.opening_out()].into_iter().flatten().min()
+            }
             Stage::Live { .. } => {
                 let running = self.running.as_ref();
                 let paused = running.and_then(|r| r.attempts.paused_until());
@@ -72,6 +75,17 @@ impl Session {
         Some((until, "turn"))
     }
 
+    /// When the opening of the session has lasted for too long, whatever the agent says meanwhile. Setting again what
+    /// the client had set has limits of its own.
+    #[must_use]
+    pub fn opening_out(&self) -> Due {
+        let Stage::Opening { climb, .. } = &self.stage else {
+            return None;
+        };
+        let until = climb.until.filter(|_| climb.restoring.is_none())?;
+        Some((until, "restore"))
+    }
+
     /// When the client is to be told that nothing goes on.
     #[must_use]
     pub fn tells_silence(&self) -> Due {
@@ -123,11 +137,15 @@ impl Session {
             silence.postpone(by);
         }
         if let Stage::Opening {
-            deadline: Some(deadline),
-            ..
+            deadline, climb, ..
         } = &mut self.stage
         {
-            *deadline += by;
+            for until in [deadline.as_mut(), climb.until.as_mut()]
+                .into_iter()
+                .flatten()
+            {
+                *until += by;
+            }
         }
         if let Some(running) = &mut self.running {
             running.attempts.postpone(by);

@@ -358,3 +358,29 @@ fn a_setting_replaces_the_same_one_by_another_name() {
     ];
     assert_eq!(order, want);
 }
+
+#[test]
+fn what_is_too_large_for_the_state_is_named_in_it() {
+    let news = |json: &str| {
+        let raw = serde_json::value::RawValue::from_string(json.to_owned()).unwrap();
+        Members::of(&raw).into_owned()
+    };
+    let mut state = State::new();
+    let many = format!("[{}1]", "1,".repeat(1 << 20));
+    let told = format!(r#"{{"title":"t","availableCommands":{many}}}"#);
+    merge_state(&mut state, &news(&told));
+    let size = many.len();
+    assert_eq!(
+        Value::Object(state.clone()),
+        json!({"title": "t", "omitted": {"availableCommands": size}})
+    );
+    merge_state(&mut state, &news(r#"{"availableCommands":[]}"#));
+    assert_eq!(
+        Value::Object(state.clone()),
+        json!({"title": "t", "availableCommands": [], "omitted": {}})
+    );
+    for n in 0..1000 {
+        merge_state(&mut state, &news(&format!(r#"{{"x{n}":{n}}}"#)));
+    }
+    assert!(state.len() <= 257, "{}", state.len());
+}

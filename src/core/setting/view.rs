@@ -5,9 +5,18 @@
 use super::choice::{Choice, choices};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value, json};
+use tracing::warn;
 
 /// A session's state.
 pub type State = Map<String, Value>;
+
+/// How large a member of the state may be, in bytes of JSON, and how many members there may be: all of them are given
+/// with every change of one.
+const LARGEST: usize = 1 << 20;
+const MOST_MEMBERS: usize = 256;
+
+/// The member that has the names and sizes of what is not in the state for that.
+const OMITTED: &str = "omitted";
 
 /// Where an agent lists its modes or its models.
 pub struct Place {
@@ -66,7 +75,29 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
         state.remove(MODES.current);
     }
     for (name, said) in news.iter() {
-        state.insert(name.to_owned(), value(said));
+        let size = said.get().len();
+        let omitted = state
+            .get(OMITTED)
+            .is_some_and(|all| all.get(name).is_some());
+        let has_room = state.contains_key(name) || state.len() < MOST_MEMBERS;
+        if size <= LARGEST && has_room {
+            state.insert(name.to_owned(), value(said));
+            if omitted && let Some(Value::Object(all)) = state.get_mut(OMITTED) {
+                all.remove(name);
+            }
+        } else if name != OMITTED {
+            warn!(
+                name,
+                bytes = size,
+                "too large for the session's state: it is omitted"
+            );
+            let all = state.entry(OMITTED).or_insert_with(|| json!({}));
+            if let Some(all) = all.as_object_mut()
+                && all.len() < MOST_MEMBERS
+            {
+                all.insert(name.to_owned(), json!(size));
+            }
+        }
     }
     // Reported by itself, a mode is that of the list too.
     if let Some(current) = state.get(MODES.current).cloned() {

@@ -31,6 +31,14 @@ impl Wanted {
         topics.any(|topic| topic == setting.topic(state))
     }
 
+    /// What was set last of the topic of this.
+    #[must_use]
+    pub fn value_of(&self, setting: &Setting, state: &State) -> Option<SettingValue> {
+        let topic = setting.topic(state);
+        let last = self.0.iter().rfind(|old| old.topic(state) == topic);
+        last.map(Setting::value)
+    }
+
     /// What the agent or its user changed meanwhile is not to be changed back.
     pub fn follow(&mut self, state: &State) {
         for setting in &mut self.0 {

@@ -2,7 +2,7 @@
 
 use super::{AfterWords, ChunkSink, Turn};
 use crate::core::event::ToolUpdate;
-use crate::core::host::TerminalOutput;
+use crate::core::host::TerminalView;
 
 impl Turn {
     /// What was asked about as a tool call was done, or could not be.
@@ -29,7 +29,7 @@ impl Turn {
         &mut self,
         id: &str,
         tool: String,
-        said: &TerminalOutput,
+        said: &TerminalView<'_>,
         sink: &mut impl ChunkSink,
     ) {
         self.terminals.served(id, tool, said, sink);

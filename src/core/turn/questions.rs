@@ -56,6 +56,20 @@ impl Turn {
         }
     }
 
+    /// Whether calls of the turn itself ran without having been asked about, and were not taken yet.
+    #[must_use]
+    pub fn has_ran_unasked(&self) -> bool {
+        self.tools.has_ran_unasked()
+    }
+
+    /// Forgets the calls that ran without having been asked about: no policy objects to them.
+    pub fn forget_ran_unasked(&mut self) {
+        self.tools.forget_ran_unasked();
+        for turn in self.subagents.turns_mut() {
+            turn.tools.forget_ran_unasked();
+        }
+    }
+
     /// The calls that ran without having been asked about, each once, with those of subagents.
     pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
         let mut ran = self.tools.take_ran_unasked(cwd);

@@ -6,15 +6,12 @@ use crate::core::event::{Original, Permission, Update};
 use crate::core::fold::Folding;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
+use crate::core::proportion::{Proportion, size};
 use crate::proto::chunk::{Chunk, SubagentState};
 use crate::proto::json::value;
 use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// Up to this size, in bytes of what was said and of its chunks, a subagent is shown anew at every change;
-/// beyond, only when it has grown by a quarter, so that all that is shown stays in proportion to what was said.
-const ALWAYS_SHOWN: usize = 4096;
 
 /// The subagents of a turn.
 #[derive(Debug, Default)]
@@ -32,9 +29,11 @@ struct Subagent {
     /// Translates what the subagent says as if it were an agent.
     turn: Turn,
     folded: Folding,
-    /// Bytes of what was said by and of it.
+    proportion: Proportion,
+    /// About how large its message is, in bytes: what was shown last, and the chunks since.
     size: usize,
-    shown: usize,
+    /// The size of all chunks when it was shown last.
+    folded_then: usize,
 }
 
 impl Subagents {
@@ -66,8 +65,9 @@ impl Subagents {
                 state: Map::new(),
                 turn,
                 folded,
+                proportion: Proportion::default(),
                 size: 0,
-                shown: 0,
+                folded_then: 0,
             });
             self.all.len() - 1
         });
@@ -84,7 +84,7 @@ impl Subagents {
         sink: &mut impl ChunkSink,
     ) {
         let subagent = self.get(id, of);
-        subagent.size += original.line.len();
+        subagent.proportion.hear(original.line.len());
         match update {
             Update::Subagent { .. } => {
                 for (name, said) in original.fields().without(&["sessionId"]).iter() {
@@ -218,15 +218,17 @@ impl Subagents {
 
 impl Subagent {
     fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
-        let size = self.size + self.folded.size();
-        if size <= ALWAYS_SHOWN || size >= self.shown + self.shown / 4 {
+        let since = self.folded.size() - self.folded_then;
+        if self.proportion.allows(self.size + since) {
             self.show(sink);
         }
     }
 
     fn show(&mut self, sink: &mut impl ChunkSink) {
-        self.shown = self.size + self.folded.size();
         let message = self.folded.message();
+        self.size = size(&message) + size(&self.info) + size(&self.state);
+        self.folded_then = self.folded.size();
+        self.proportion.show(self.size);
         sink.chunk(&Chunk::DataSubagent {
             id: &self.id,
             data: SubagentState {

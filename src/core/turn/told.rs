@@ -2,13 +2,10 @@
 //! added to what is known, and all of it is shown.
 
 use crate::core::event::Original;
+use crate::core::proportion::Proportion;
 use crate::proto::json::{to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-/// Up to this size, in bytes of what was told, a thing is shown anew at every bit; beyond, only growth by a
-/// quarter does, so that all that is shown stays in proportion to what was said.
-const ALWAYS_SHOWN: usize = 4096;
 
 /// All that was told of things of one kind.
 #[derive(Debug)]
@@ -22,8 +19,10 @@ pub struct Told {
 struct Thing {
     id: String,
     told: Map<String, Value>,
+    proportion: Proportion,
+    /// About how large it is, in bytes: what was shown last, and what was told since.
     size: usize,
-    shown: usize,
+    stale: bool,
 }
 
 impl Told {
@@ -42,13 +41,16 @@ impl Told {
             self.things.push(Thing {
                 id: id.to_owned(),
                 told: Map::new(),
+                proportion: Proportion::default(),
                 size: 0,
-                shown: 0,
+                stale: false,
             });
             self.things.len() - 1
         });
         let thing = &mut self.things[at];
+        thing.proportion.hear(original.line.len());
         thing.size += original.line.len();
+        thing.stale = true;
         for (name, said) in original.fields().iter() {
             let said = value(said);
             if name == "content" && said.is_object() {
@@ -61,13 +63,13 @@ impl Told {
                 thing.told.insert(name.to_owned(), said);
             }
         }
-        let grown = thing.size <= ALWAYS_SHOWN || thing.size >= thing.shown + thing.shown / 4;
-        grown.then(|| thing.show())
+        let allowed = thing.proportion.allows(thing.size);
+        allowed.then(|| thing.show())
     }
 
     /// Gives what was held back, with its id.
     pub fn flush(&mut self) -> impl Iterator<Item = (&str, Box<RawValue>)> {
-        let stale = self.things.iter_mut().filter(|t| t.shown < t.size);
+        let stale = self.things.iter_mut().filter(|thing| thing.stale);
         stale.map(|thing| {
             let all = thing.show();
             (thing.id.as_str(), all)
@@ -77,7 +79,10 @@ impl Told {
 
 impl Thing {
     fn show(&mut self) -> Box<RawValue> {
-        self.shown = self.size;
-        to_raw(&self.told)
+        let all = to_raw(&self.told);
+        self.stale = false;
+        self.size = all.get().len();
+        self.proportion.show(self.size);
+        all
     }
 }

@@ -15,10 +15,12 @@ mod write;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{Access, HostAnswer, HostEvent, Ticket};
 use cap_std::fs::{OpenOptions, OpenOptionsExt as _};
-pub use place::find;
+pub use place::Roots;
 use rustix::fs::OFlags;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::Sender;
 
 /// How many are under way at once.
@@ -34,11 +36,15 @@ pub struct Files {
     running: usize,
     waiting: VecDeque<Job>,
     waiting_bytes: usize,
+    /// The directories of open sessions.
+    roots: HashMap<String, Arc<Roots>>,
+    /// Set for those that run and are to stop.
+    stops: HashMap<Ticket, Arc<AtomicBool>>,
 }
 
 struct Job {
     ticket: Ticket,
-    roots: Vec<String>,
+    roots: Arc<Roots>,
     access: Access,
 }
 
@@ -49,6 +55,40 @@ impl Files {
             running: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            roots: HashMap::new(),
+            stops: HashMap::new(),
+        }
+    }
+
+    /// Opens the directories of a session, unless they are open.
+    pub fn hold(&mut self, session: String, roots: Vec<String>) {
+        let is_same = |held: &Arc<Roots>| held.given == roots;
+        if !self.roots.get(&session).is_some_and(is_same) {
+            self.roots.insert(session, Arc::new(Roots::open(roots)));
+        }
+    }
+
+    /// Closes the directories of a session.
+    pub fn release(&mut self, session: &str) {
+        self.roots.remove(session);
+    }
+
+    /// The directories of a session, opened now if they are not.
+    #[must_use]
+    pub fn roots(&mut self, session: &str, roots: Vec<String>) -> Arc<Roots> {
+        self.hold(session.to_owned(), roots);
+        let held = self.roots.get(session).map(Arc::clone);
+        held.unwrap_or_else(|| Arc::new(Roots::open(Vec::new())))
+    }
+
+    /// Stops an access whose request was answered, or does not begin it.
+    pub fn stop(&mut self, ticket: Ticket) {
+        if let Some(stop) = self.stops.get(&ticket) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let at = self.waiting.iter().position(|job| job.ticket == ticket);
+        if let Some(job) = at.and_then(|at| self.waiting.remove(at)) {
+            self.waiting_bytes -= job.weight();
         }
     }
 
@@ -57,7 +97,7 @@ impl Files {
     pub fn perform(
         &mut self,
         ticket: Ticket,
-        roots: Vec<String>,
+        roots: Arc<Roots>,
         access: Access,
     ) -> Option<HostEvent> {
         let job = Job {
@@ -81,7 +121,8 @@ impl Files {
 
     /// One is done: the next may begin.
     #[must_use]
-    pub fn finished(&mut self) -> Option<HostEvent> {
+    pub fn finished(&mut self, ticket: Ticket) -> Option<HostEvent> {
+        self.stops.remove(&ticket);
         self.running = self.running.saturating_sub(1);
         let job = self.waiting.pop_front()?;
         self.waiting_bytes -= job.weight();
@@ -94,8 +135,10 @@ impl Files {
         let thread = std::thread::Builder::new().name("served file".into());
         // Where there is no thread, its end is told too: `finished` takes it back.
         self.running += 1;
+        let stop = Arc::new(AtomicBool::new(false));
+        self.stops.insert(ticket, Arc::clone(&stop));
         let spawned = thread.spawn(move || {
-            let answer = access(&job.roots, &job.access);
+            let answer = access(&job.roots, &job.access, &stop);
             // The loop is gone only when nobody cares any more.
             let _ = events.blocking_send(HostEvent::File(job.ticket, answer));
         });
@@ -116,9 +159,11 @@ impl Job {
 }
 
 /// Reads or writes a file.
-fn access(roots: &[String], access: &Access) -> Result<HostAnswer, Error> {
+fn access(roots: &Roots, access: &Access, stop: &AtomicBool) -> Result<HostAnswer, Error> {
     match access {
-        Access::Read { path, window } => read::read(path, roots, *window).map(HostAnswer::Content),
+        Access::Read { path, window } => {
+            read::read(path, roots, *window, stop).map(HostAnswer::Content)
+        }
         Access::Write { path, content } => {
             write::write(path, roots, content)?;
             Ok(HostAnswer::Written)
@@ -135,7 +180,7 @@ fn careful() -> OpenOptions {
 }
 
 /// What went wrong with a path, in words that help.
-fn explain(path: &str, roots: &[String], what: &str, error: &io::Error) -> Error {
+fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
     let (kind, message) = match error.kind() {
         // How cap-std says it: no system call said no.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => (
@@ -143,7 +188,7 @@ fn explain(path: &str, roots: &[String], what: &str, error: &io::Error) -> Error
             format!(
                 "{path} leads out of the session's directories ({}) by .. or by a link \
                  (absolute links count as such); only what lies within is served",
-                roots.join(", ")
+                roots.list()
             ),
         ),
         io::ErrorKind::NotFound => (

@@ -1,6 +1,6 @@
 //! The processes of served terminals: a task each, with the keeper of its command and the pipe of what that says.
 
-use super::files::find;
+use super::files::Roots;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
 use crate::shell::agent::Terms;
@@ -8,11 +8,14 @@ use crate::shell::keeper::KILL_LIMIT;
 use crate::shell::keeper::words::{News, Order};
 use crate::shell::kept::Kept;
 use bytes::BytesMut;
+use cap_std::fs::MetadataExt as _;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -49,12 +52,14 @@ impl Terminal {
 pub fn start(
     id: TerminalId,
     spec: Box<TerminalSpec>,
+    roots: Arc<Roots>,
     terms: Terms,
     events: mpsc::Sender<HostEvent>,
 ) -> Terminal {
     let (kill, killed) = mpsc::channel(1);
     tokio::spawn(async move {
-        let started = match is_within(&spec).await {
+        let grace = terms.grace;
+        let started = match is_within(&spec, roots).await {
             Ok(()) => Kept::start_terminal(&spec, terms).map_err(|error| explain(&spec, &error)),
             Err(error) => Err(error),
         };
@@ -67,7 +72,7 @@ pub fn start(
                     buffer: BytesMut::new(),
                     events,
                 };
-                process.live(&spec, terms.grace, killed).await;
+                process.live(&spec, grace, killed).await;
             }
             Err(error) => tell(&events, HostEvent::StartFailed(id, error)).await,
         }
@@ -77,16 +82,25 @@ pub fn start(
 
 /// Whether its working directory is one of the session's. No wall: a command goes where it likes; but one that
 /// begins elsewhere does not do what was meant.
-async fn is_within(spec: &TerminalSpec) -> Result<(), Error> {
+async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> {
     let (tell, told) = oneshot::channel();
-    let (cwd, roots) = (spec.cwd.clone(), spec.roots.clone());
+    let cwd = spec.cwd.clone();
     let check = move || {
-        let place = find(&cwd, &roots)?;
-        let opened = place.root.open_dir(&place.path);
-        opened.map(drop).map_err(|error| {
-            let message = format!("cwd: {cwd} is no directory to run a command in: {error}");
+        let place = roots.find(&cwd)?;
+        let wrong = |why: &str| {
+            let message = format!("cwd: {cwd} is no directory to run a command in: {why}");
             Error::new(ErrorKind::InvalidParams, message).with("field", "cwd")
-        })
+        };
+        let opened = place.root.open_dir(&place.path);
+        let opened = opened.and_then(|dir| dir.dir_metadata());
+        let held = opened.map_err(|error| wrong(&error.to_string()))?;
+        let there = std::fs::metadata(&cwd).map_err(|error| wrong(&error.to_string()))?;
+        if (held.dev(), held.ino()) != (there.dev(), there.ino()) {
+            return Err(wrong(
+                "something else has taken the place of the session's directory since the session was opened",
+            ));
+        }
+        Ok(())
     };
     // A thread of its own, as for files: the disk may not answer.
     let thread = std::thread::Builder::new().name("served cwd".into());

@@ -1,49 +1,94 @@
 //! One log on the disk.
 
+use super::pool::{Pool, Slot};
 use super::worker::Worker;
 use super::{Durability, names, stamp};
 use crate::core::store::{Card, Count, LogFile, Write};
+use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// A log that this program has for itself.
+/// A log that this program has for itself, unless it is closed because too many are open.
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
     archive: PathBuf,
-    handle: Arc<fs::File>,
+    slot: Rc<Slot>,
+    pool: Pool,
+    /// Which file it is, so that another one in its place is noticed.
+    inode: Inode,
     len: u64,
     /// Whether a part of what could not be written is still there, after `len`.
     torn: bool,
     /// What is still said then goes nowhere.
     removed: bool,
+    /// Whether the file was there when it was written last; looked at once a turn.
+    seen: bool,
     durability: Durability,
     worker: Worker,
 }
 
+/// What all logs of a store share.
+#[derive(Debug, Clone)]
+pub struct Means {
+    pub archive: PathBuf,
+    pub durability: Durability,
+    pub worker: Worker,
+    pub pool: Pool,
+}
+
 impl File {
     /// Opens a log; `WouldBlock` where another program has it.
-    pub fn open(
-        path: PathBuf,
-        archive: PathBuf,
-        durability: Durability,
-        worker: Worker,
-    ) -> io::Result<Self> {
-        let file = lock(&path)?;
-        let len = file.metadata()?.len();
+    pub fn open(path: PathBuf, means: Means) -> io::Result<Self> {
+        let pool = means.pool;
+        let file = with_descriptor(&pool, || lock(&path, true))?;
+        let metadata = file.metadata()?;
         Ok(Self {
             path,
-            archive,
-            handle: Arc::new(file),
-            len,
+            archive: means.archive,
+            slot: pool.slot(file),
+            pool,
+            inode: inode(&metadata),
+            len: metadata.len(),
             torn: false,
             removed: false,
-            durability,
-            worker,
+            seen: true,
+            durability: means.durability,
+            worker: means.worker,
         })
+    }
+
+    /// The file, which is opened again where it was closed.
+    fn handle(&self) -> io::Result<Arc<fs::File>> {
+        if let Some(handle) = self.pool.get(&self.slot) {
+            return Ok(handle);
+        }
+        let file = with_descriptor(&self.pool, || lock(&self.path, false))?;
+        let metadata = file.metadata()?;
+        if inode(&metadata) != self.inode || (metadata.len() != self.len && !self.torn) {
+            let message = "another process changed it while it was closed here";
+            return Err(io::Error::new(
+                io::ErrorKind::StaleNetworkFileHandle,
+                message,
+            ));
+        }
+        self.pool.put(&self.slot, file);
+        self.pool
+            .get(&self.slot)
+            .ok_or_else(|| io::Error::other("it was closed"))
+    }
+
+    /// Fails where the file was removed from the disk: what is written then is lost.
+    fn must_be_there(&mut self, handle: &fs::File) -> io::Result<()> {
+        if !self.seen && is_removed(handle) {
+            return Err(removed());
+        }
+        self.seen = true;
+        Ok(())
     }
 
     /// Where the log goes that is kept apart.
@@ -53,15 +98,62 @@ impl File {
             .join(format!("{name}.{}.{}", stamp(), names::LOG))
     }
 
-    fn card(&self) -> PathBuf {
+    fn card_path(&self) -> PathBuf {
         self.path.with_extension(names::CARD)
     }
 }
 
+/// Opens a file, for which others are closed where there are too many.
+fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::Result<fs::File> {
+    pool.make_room();
+    let too_many = |e: &io::Error| {
+        let errno = Errno::from_io_error(e);
+        matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+    };
+    match open() {
+        Err(e) if too_many(&e) && pool.close_half() => open(),
+        opened => opened,
+    }
+}
+
+/// Whether no name leads to a file any more.
+#[cfg(unix)]
+pub fn is_removed(file: &fs::File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+}
+
+/// Files that are open cannot be removed there.
+#[cfg(not(unix))]
+pub fn is_removed(_: &fs::File) -> bool {
+    false
+}
+
+pub fn removed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        "it was removed from the disk while the session was open",
+    )
+}
+
+/// Device and number of a file; all zero where files have none.
+type Inode = (u64, u64);
+
+#[cfg(unix)]
+fn inode(metadata: &fs::Metadata) -> Inode {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn inode(_: &fs::Metadata) -> Inode {
+    (0, 0)
+}
+
 /// Opens and locks the file of this name; another may have taken its place meanwhile.
-fn lock(path: &Path) -> io::Result<fs::File> {
+fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
     loop {
-        let file = private().create(true).open(path)?;
+        let file = private().create(create).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
@@ -98,9 +190,8 @@ fn is_same(_: &fs::File, _: &Path) -> bool {
 }
 
 impl Drop for File {
-    /// Others may have it at once, even while it still reaches the disk.
     fn drop(&mut self) {
-        let _ = self.handle.unlock();
+        self.slot.close();
     }
 }
 
@@ -117,35 +208,46 @@ impl LogFile for File {
         if self.removed {
             return Err(io::Error::other("the session was removed"));
         }
+        let handle = self.handle()?;
+        self.must_be_there(&handle)?;
         if self.torn {
-            self.handle.set_len(self.len)?;
+            handle.set_len(self.len)?;
             self.torn = false;
         }
-        let mut lines = Counted(&self.handle, Count::default());
+        let mut lines = Counted(&handle, Count::default());
         let Err(e) = write(&mut lines) else {
             self.len += lines.1.0;
             return Ok(());
         };
-        self.torn = self.handle.set_len(self.len).is_err();
+        self.torn = handle.set_len(self.len).is_err();
         Err(e)
     }
 
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        read(&self.handle, range)
+        read(&*self.handle()?, range)
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.handle.set_len(len)?;
+        self.handle()?.set_len(len)?;
         self.len = len;
         Ok(())
     }
 
     fn sync(&mut self, ticket: u64) -> bool {
+        self.seen = false;
         if self.durability == Durability::None {
             return false;
         }
-        self.worker.sync(self.handle.clone(), ticket);
+        // Where it cannot be opened again, that is told when it is written the next time.
+        let Ok(handle) = self.handle() else {
+            return false;
+        };
+        self.worker.sync(handle, ticket);
         true
+    }
+
+    fn card(&self) -> Option<Card> {
+        read_card(&self.path)
     }
 
     fn describe(&mut self, card: &Card) {
@@ -153,13 +255,13 @@ impl LogFile for File {
             return;
         }
         let json = serde_json::to_vec(card).unwrap_or_default();
-        self.worker.describe(self.card(), json);
+        self.worker.describe(self.card_path(), json);
     }
 
     fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
         let new = self.path.with_extension("new");
         let _ = fs::remove_file(&new);
-        let file = private().create_new(true).open(&new)?;
+        let file = with_descriptor(&self.pool, || private().create_new(true).open(&new))?;
         file.try_lock().map_err(io::Error::from)?;
         (&file).write_all(lines)?;
         file.sync_all()?;
@@ -167,7 +269,9 @@ impl LogFile for File {
             fs::hard_link(&self.path, self.apart())?;
         }
         fs::rename(&new, &self.path)?;
-        self.handle = Arc::new(file);
+        self.inode = inode(&file.metadata()?);
+        self.slot.close();
+        self.pool.put(&self.slot, file);
         self.len = lines.len() as u64;
         self.torn = false;
         Ok(())
@@ -179,7 +283,7 @@ impl LogFile for File {
         } else {
             fs::remove_file(&self.path)?;
         }
-        self.worker.remove(self.card());
+        self.worker.remove(self.card_path());
         self.removed = true;
         Ok(())
     }
@@ -199,9 +303,16 @@ impl io::Write for Counted<'_> {
     }
 }
 
+/// The card of a log, if it can be read.
+pub fn read_card(log: &Path) -> Option<Card> {
+    let json = fs::read(log.with_extension(names::CARD)).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
 /// A log that is only read, whoever has it.
 #[derive(Debug)]
 pub struct ReadOnly {
+    path: PathBuf,
     file: fs::File,
     len: u64,
 }
@@ -214,7 +325,8 @@ impl ReadOnly {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = fs::File::open(path)?;
         let len = file.metadata()?.len();
-        Ok(Self { file, len })
+        let path = path.to_owned();
+        Ok(Self { path, file, len })
     }
 }
 
@@ -242,6 +354,10 @@ impl LogFile for ReadOnly {
     }
 
     fn describe(&mut self, _: &Card) {}
+
+    fn card(&self) -> Option<Card> {
+        read_card(&self.path)
+    }
 
     fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
@@ -285,15 +401,78 @@ fn read(file: &fs::File, range: Range<u64>) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    fn means(dir: &Path, worker: Worker, pool: Pool) -> Means {
+        Means {
+            archive: dir.to_owned(),
+            durability: Durability::Turn,
+            worker,
+            pool,
+        }
+    }
+
+    #[test]
+    fn logs_beyond_the_limit_are_closed_and_opened_again() {
+        let dir = std::env::temp_dir().join(format!("acpipe-pool-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (worker, _events) = Worker::start().unwrap();
+        let means = means(&dir, worker, Pool::with_limit(4));
+        let path = |n: usize| dir.join(format!("{n}.jsonl"));
+        let mut logs: Vec<File> = (0..20)
+            .map(|n| File::open(path(n), means.clone()).unwrap())
+            .collect();
+        let open = |logs: &[File]| {
+            logs.iter()
+                .filter(|log| log.pool.get(&log.slot).is_some())
+                .count()
+        };
+        for round in 0..3 {
+            for log in &mut logs {
+                log.append(b"line\n").unwrap();
+            }
+            assert_eq!(open(&logs), 4);
+            for log in &logs {
+                assert_eq!(log.read(0..100).unwrap(), b"line\n".repeat(round + 1));
+            }
+        }
+        // One that another process changed meanwhile is an error, for itself alone.
+        let mut other = File::open(path(0), means.clone()).unwrap();
+        other.append(b"another\n").unwrap();
+        drop(other);
+        let error = logs[0].append(b"line\n").unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
+        logs[1].append(b"line\n").unwrap();
+        // One that is open is locked.
+        assert!(File::open(path(1), means.clone()).is_err());
+        drop(logs);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn log_that_was_removed_from_the_disk_is_an_error_with_the_next_turn() {
+        let dir = std::env::temp_dir().join(format!("acpipe-unlinked-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (worker, _events) = Worker::start().unwrap();
+        let mut log = File::open(dir.join("a.jsonl"), means(&dir, worker, Pool::new())).unwrap();
+        log.append(b"line\n").unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        log.sync(1);
+        assert_eq!(
+            log.append(b"line\n").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert_eq!(log.read(0..100).unwrap(), b"line\n");
+    }
+
     #[test]
     fn a_log_that_is_let_go_while_it_is_synced_can_be_had() {
         let dir = std::env::temp_dir().join(format!("acpipe-let-go-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let (worker, _events) = Worker::start().unwrap();
         let path = dir.join("a.jsonl");
-        let open = || File::open(path.clone(), dir.clone(), Durability::Turn, worker.clone());
+        let means = means(&dir, worker, Pool::new());
+        let open = || File::open(path.clone(), means.clone());
         let first = open().unwrap();
-        let synced = Arc::clone(&first.handle);
+        let synced = first.handle().unwrap();
         assert!(open().is_err());
         drop(first);
         assert!(open().is_ok());
@@ -307,7 +486,7 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         let (worker, events) = Worker::start().unwrap();
         let path = dir.join("a.jsonl");
-        let mut log = File::open(path, dir.clone(), Durability::None, worker).unwrap();
+        let mut log = File::open(path, means(&dir, worker, Pool::new())).unwrap();
         log.describe(&Card::default());
         log.remove(false).unwrap();
         log.describe(&Card::default());

@@ -2,6 +2,7 @@
 //! order; when the program ends it does what is left.
 
 use super::cards_in;
+use super::file::{is_removed, removed};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::StoreEvent;
 use std::collections::VecDeque;
@@ -152,7 +153,7 @@ fn do_job(job: Job) -> Option<StoreEvent> {
     match job {
         Job::Sync(file, ticket) => Some(StoreEvent::Synced {
             ticket,
-            outcome: file.sync_data().map_err(|e| {
+            outcome: reach_disk(&file).map_err(|e| {
                 let message = format!("the session's log may not be on the disk: {e}");
                 Error::new(ErrorKind::Storage, message)
             }),
@@ -174,6 +175,15 @@ fn do_job(job: Job) -> Option<StoreEvent> {
                 Error::new(ErrorKind::Storage, message)
             }),
         }),
+    }
+}
+
+fn reach_disk(file: &fs::File) -> io::Result<()> {
+    file.sync_data()?;
+    if is_removed(file) {
+        Err(removed())
+    } else {
+        Ok(())
     }
 }
 

@@ -117,6 +117,17 @@ impl Screen {
 
     /// Waits for the end: the exit code, all that was seen, and what the agent got.
     pub fn end(mut self) -> (i32, String, Vec<Value>) {
+        let (code, text) = self.ended();
+        (code, text, self.world.log())
+    }
+
+    /// Waits for the end: the exit code, all that was seen, and the world for what comes next.
+    pub fn next(mut self) -> (i32, String, World) {
+        let (code, text) = self.ended();
+        (code, text, std::mem::replace(&mut self.world, World::new()))
+    }
+
+    fn ended(&mut self) -> (i32, String) {
         let status = self.child.take().unwrap().wait().unwrap();
         while let Ok(piece) = self.shown.recv_timeout(LIMIT) {
             self.seen.extend_from_slice(&piece);
@@ -126,7 +137,7 @@ impl Screen {
         if let Some(leak) = self.world.leak() {
             panic!("{leak}\n{text}");
         }
-        (status.code().unwrap_or(-1), text, self.world.log())
+        (status.code().unwrap_or(-1), text)
     }
 }
 

@@ -34,6 +34,10 @@ impl Host {
                 self.said.push_back(HostEvent::Started(id));
             }
             HostEffect::Kill(id) => self.end(id, None),
+            // Every request was answered above, and nothing here has directories.
+            HostEffect::StopFile(_)
+            | HostEffect::HoldRoots { .. }
+            | HostEffect::ReleaseRoots(_) => {}
         }
     }
 

@@ -5,9 +5,9 @@ use super::files;
 use super::world::World;
 use acpipe::core::bridge::AgentInput;
 use acpipe::core::clean::clean;
-use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, lines};
-use acpipe::proto::json::value;
-use acpipe::proto::rpc::{self, Message};
+use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff};
+use acpipe::proto::json::{DEEPEST, is_deeper, shallow, value};
+use acpipe::proto::rpc::{self, Message, NotAMessage};
 use acpipe::proto::wire::Protocol;
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -57,26 +57,37 @@ pub fn frame(data: &[u8]) {
         return;
     };
     let (max, size) = (usize::from(*max), usize::from(*size) + 1);
-    let agent = |size| -> Vec<Result<Vec<u8>, u64>> {
+    let agent = |size| -> Vec<Result<Vec<u8>, Overlong>> {
         let batches = feed(LineBatches::new(max), input, size).into_iter();
         let lines = batches.flat_map(|batch| match batch {
             Batch::Lines(batch) => lines(&batch).map(|l| Ok(l.text.to_vec())).collect(),
-            Batch::TooLong(line) => vec![Err(line.len)],
+            Batch::TooLong(line) => vec![Err(line)],
         });
         lines.collect()
     };
     let whole = agent(input.len());
     same(&agent(size), &whole);
-    let len =
-        |line: &Result<Vec<u8>, u64>| line.as_ref().map_or_else(|len| *len, |l| l.len() as u64);
+    let len = |line: &Result<Vec<u8>, Overlong>| match line {
+        Ok(line) => line.len() as u64,
+        Err(line) => line.len,
+    };
     let told: u64 = whole.iter().map(len).sum();
     let newlines = memchr::memchr_iter(b'\n', input).count();
-    assert_eq!(told, (input.len() - newlines) as u64, "bytes are lost");
-    // A header block without an end is given up as soon as it is too long.
-    if input.len() <= 4096 {
-        let client = |size| -> Vec<ClientFrame> { feed(ClientFrames::new(max), input, size) };
-        same(&client(size), &client(input.len()));
+    let mark = if input.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
+    assert_eq!(
+        told,
+        (input.len() - newlines - mark) as u64,
+        "bytes are lost"
+    );
+    for line in whole.iter().filter_map(|line| line.as_ref().err()) {
+        _ = sniff(&line.head, &line.tail);
     }
+    let client = |size| -> Vec<ClientFrame> { feed(ClientFrames::new(max), input, size) };
+    same(&client(size), &client(input.len()));
 }
 
 fn same<T: PartialEq + Debug>(pieces: &[T], whole: &[T]) {
@@ -95,6 +106,18 @@ pub fn envelope(data: &[u8]) {
         let was: Result<&RawValue, _> = serde_json::from_slice(before.text);
         assert!(was.is_err() || read.is_some(), "{text}");
         _ = read.map(value);
+        let flat = shallow(text);
+        let still: Option<&RawValue> = serde_json::from_str(&flat).ok();
+        assert_eq!(read.is_some(), still.is_some(), "{text}");
+        assert!(
+            read.is_none() || !is_deeper(flat.as_bytes(), DEEPEST),
+            "{text}"
+        );
+        // No member of an object can lose the others.
+        if read.is_some_and(|raw| raw.get().starts_with('{')) {
+            let message = rpc::parse(text);
+            assert!(!matches!(message, Err(NotAMessage::Json(_))), "{text}");
+        }
         if let Ok(Message::Request { id, .. }) = rpc::parse(text) {
             let mut answer = Vec::new();
             rpc::write_result(&mut answer, id, &1);

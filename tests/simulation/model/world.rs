@@ -19,6 +19,7 @@ use acpipe::core::host::Offer;
 use acpipe::core::limits::Limits;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe::core::running_clock::RunningClock;
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
 use acpipe::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
@@ -549,7 +550,37 @@ impl World {
         self.client.hand_over();
     }
 
+    /// acpipe does not run for a while: what was said meanwhile is heard before anything is given up, and no time has
+    /// passed but that for which the loop wanted to sleep.
+    fn pause(&mut self) {
+        let due = self.bridge.deadline().map(|(at, _)| at);
+        let mut clock = RunningClock::new(self.now);
+        let Some(wake) = clock.sleep(due) else { return };
+        let by = self.dice.pick(&[200, 1_000, 61_000, 3_600_000]);
+        let real = wake.max(self.now) + Duration::from_millis(by);
+        self.tell(|| format!("acpipe does not run for {by} ms"));
+        assert!(clock.woke(real).is_some(), "the pause is not noticed");
+        assert!(clock.now() <= wake.max(self.now), "the pause counts");
+        self.now = clock.now();
+        let due = self.bridge.deadline();
+        let acted_on = due.filter(|(at, _)| clock.is_due(*at, real));
+        assert_eq!(acted_on, None, "it is given up before what waits is read");
+        while !self.is_deaf()
+            && let Some(id) = self.talker()
+        {
+            self.deliver(id, usize::MAX);
+            self.drain();
+            self.settle();
+        }
+        self.tick();
+    }
+
     fn time_passes(&mut self) {
+        let full = acpipe::core::client::Outlet::is_full(&self.client);
+        if !full && self.dice.percent(5) {
+            self.pause();
+            return;
+        }
         let due = self.bridge.deadline().map(|(at, _)| at);
         let by = self
             .dice
@@ -595,6 +626,9 @@ impl World {
     pub fn settle(&mut self) {
         self.hear_backlog();
         self.bridge.retell(&mut self.client);
+        while self.bridge.is_reading() {
+            self.bridge.read_on(self.now, &mut self.client);
+        }
         for _ in 0..ENOUGH {
             let effects = self.bridge.effects(self.now);
             if effects.is_empty() {

@@ -1,7 +1,7 @@
 //! Requests as the tool calls that a policy judges and a client is asked about.
 
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
-use crate::core::host::{HostRequest, Ticket, command_line};
+use crate::core::host::{HostRequest, Ticket, judged_line};
 use crate::proto::json::to_raw;
 use serde_json::json;
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
             ..
         } => {
             // What is set for a command may change all that it does.
-            let line = env_line(env) + &command_line(command, args);
+            let line = judged_line(command, args, env);
             let input = json!({ "command": line, "cwd": cwd });
             ("terminal", "terminal/create", "execute", line, input, None)
         }
@@ -57,16 +57,6 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
         ..ToolUpdate::default()
     };
     Some((what, tool))
-}
-
-/// Variables as they stand before a command.
-fn env_line(env: &[(String, String)]) -> String {
-    let set = |(name, value): &(String, String)| {
-        // Only a NUL cannot be quoted, with which nothing is run.
-        let value = shlex::try_quote(value).unwrap_or_default();
-        format!("{name}={value} ")
-    };
-    env.iter().map(set).collect()
 }
 
 /// The answers to whether a request may be.

@@ -8,13 +8,15 @@ use std::time::Instant;
 impl Bridge {
     /// When something of a terminal is shown next.
     pub(in crate::core::bridge) fn hosting_due(&self) -> Option<(Instant, &'static str)> {
-        Some((self.hosting.host.deadline()?, "terminal"))
+        let shown = self.hosting.host.deadline().map(|at| (at, "terminal"));
+        shown.into_iter().chain(self.client_due()).min()
     }
 
     /// Shows what terminals said, if it is time for that.
     pub(in crate::core::bridge) fn tick_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
         let news = self.hosting.host.news(now);
         self.show_terminals(news, outlet);
+        self.tick_client(now, outlet);
     }
 
     /// Shows what the session's terminals said before its turn ends.

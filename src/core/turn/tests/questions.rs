@@ -1,6 +1,7 @@
 //! Questions that are open while the agent goes on.
 
 use super::*;
+use std::borrow::Cow;
 
 fn titled(title: &'static str) -> Update<'static> {
     tool(ToolUpdate {
@@ -91,4 +92,34 @@ fn a_turn_that_ends_closes_what_nobody_answered() {
         ["tool-approval-response", "tool-output-denied"],
         "{shown:?}"
     );
+}
+
+#[test]
+fn the_text_of_a_question_is_no_result() {
+    let content = r#"[{"type":"content","content":{"type":"text","text":"to write a file"}}]"#;
+    let completed = |output: Option<&'static str>, content: Option<&'static str>| {
+        tool(ToolUpdate {
+            id: "t".into(),
+            status: Some("completed".into()),
+            output: output.map(raw),
+            content: content.map(|content| Cow::Borrowed(raw(content))),
+            ..ToolUpdate::default()
+        })
+    };
+    for (end, result) in [
+        (completed(Some(r#""42""#), None), "42"),
+        (completed(None, None), ""),
+        (completed(Some(r#""42""#), Some(content)), "to write a file"),
+    ] {
+        let mut seen = Seen::default();
+        let mut turn = start(&mut seen);
+        turn.update(&call("t"), original("{}"), &mut seen);
+        let mut asks = question("t");
+        asks.tool.content = Some(Cow::Borrowed(raw(content)));
+        let question = turn.ask(None, &asks, &[], false, &mut seen);
+        turn.decide(&question, &allowed(), &mut seen);
+        turn.update(&end, original("{}"), &mut seen);
+        let (results, _) = turn.tools.results(usize::MAX);
+        assert_eq!(results[0].result, result);
+    }
 }

@@ -1,10 +1,12 @@
 //! One tool call: its merged state.
 
+mod output;
 mod show;
 
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Tool;
-use crate::proto::json::{JsonStr, Surrogates, merge, prefix, raw_object, value};
+use crate::core::proportion::{FRAME, Proportion};
+use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -33,6 +35,14 @@ enum Reach {
     Output,
 }
 
+/// What said the content of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Update,
+    /// A permission question: it is no output of the tool.
+    Question,
+}
+
 /// One tool call.
 #[derive(Debug)]
 pub struct Call {
@@ -55,6 +65,7 @@ pub struct Call {
     surrogates: Surrogates,
     output: Option<Box<RawValue>>,
     content: Option<Box<RawValue>>,
+    content_from: Source,
     /// The content before the end, where that brought another.
     before_end: Option<Box<RawValue>>,
     /// The end of the output of its terminals.
@@ -62,8 +73,9 @@ pub struct Call {
     locations: Option<Box<RawValue>>,
     meta: Option<Value>,
     other: Map<String, Value>,
-    /// How much was said in `meta` and `other`, in bytes.
+    /// About how large `meta` and `other` are, in bytes: what they were when shown last, and what was said since.
     beside: usize,
+    proportion: Proportion,
     stage: Stage,
     /// Whether something changed that was not shown, because the call is heavy and the change is light.
     stale: bool,
@@ -121,12 +133,14 @@ impl Call {
             surrogates: Surrogates::default(),
             output: None,
             content: None,
+            content_from: Source::Update,
             before_end: None,
             terminal_output: None,
             locations: None,
             meta: None,
             other: Map::new(),
             beside: 0,
+            proportion: Proportion::default(),
             stage: Stage::New,
             stale: false,
             reach: Reach::Input,
@@ -166,13 +180,17 @@ impl Call {
             let before = self.content.take();
             self.before_end = Some(before.unwrap_or_else(|| RawValue::NULL.to_owned()));
         }
+        if u.content.is_some() {
+            self.content_from = Source::Update;
+        }
         note(set_raw(&mut self.content, u.content.as_deref()));
         note(set_raw(&mut self.locations, u.locations.as_deref()));
-        if let Some(meta) = u.meta
-            && merge(self.meta.get_or_insert_default(), value(meta))
-        {
-            self.beside += meta.get().len();
-            note(Some(meta.get().len()));
+        if let Some(meta) = u.meta {
+            let (meta, size) = without_terminal_output(value(meta), meta.get().len());
+            if merge(self.meta.get_or_insert_default(), meta) {
+                self.beside += size;
+                note(Some(size));
+            }
         }
         let late_name = u.name.as_deref().filter(|name| *name != self.name);
         note(set_text(&mut self.late_name, late_name));
@@ -188,6 +206,7 @@ impl Call {
         if let Some(word) = u.status.as_deref() {
             note(self.set_status(word).then_some(0));
         }
+        self.proportion.hear(FRAME + changed.unwrap_or(0));
         changed
     }
 
@@ -215,7 +234,15 @@ impl Call {
     pub fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
         let filled = |raw: &Cow<'_, RawValue>| raw.get() != "[]";
         let input = |raw: &Cow<'_, RawValue>| raw.get() != "{}" || self.input.is_none();
-        self.merge(&ToolUpdate {
+        let content = u.content.clone().filter(filled);
+        let known = self.content.as_deref().map(RawValue::get);
+        let new_content = content.as_ref().is_some_and(|c| known != Some(c.get()));
+        let from = if new_content {
+            Source::Question
+        } else {
+            self.content_from
+        };
+        let changed = self.merge(&ToolUpdate {
             id: u.id.clone(),
             begins: false,
             name: u.name.clone(),
@@ -225,11 +252,13 @@ impl Call {
             input: u.input.clone().filter(input),
             input_delta: None,
             output: u.output,
-            content: u.content.clone().filter(filled),
+            content,
             locations: u.locations.clone().filter(filled),
             meta: u.meta,
             other: u.other.clone(),
-        })
+        });
+        self.content_from = from;
+        changed
     }
 
     /// What a policy has to know of it.
@@ -271,7 +300,7 @@ impl Call {
 
     /// The call as a client is asked about it.
     pub fn asked(&self) -> AskedTool {
-        let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(value);
+        let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(asked_value);
         AskedTool {
             tool_call_id: self.id.clone(),
             tool_name: self.name.clone(),
@@ -324,13 +353,9 @@ impl Call {
             *omitted += size as u64;
         }
         let arguments = self.input.as_ref().filter(|_| fits);
-        let arguments = arguments.map(|i| serde_json::from_str(i.get()));
         ToolCall {
             name: self.name.clone(),
-            arguments: match arguments {
-                Some(Ok(value)) => value,
-                _ => Value::Object(Map::new()),
-            },
+            arguments: arguments.map_or_else(|| Value::Object(Map::new()), |i| value(i)),
             call_id: self.id.clone(),
         }
     }
@@ -357,83 +382,34 @@ impl Call {
             is_error,
         })
     }
-
-    /// What the tool said, as text: its text content, else its raw output.
-    fn output_text(&self) -> Option<String> {
-        self.output_up_to(usize::MAX).map(|(text, _)| text)
-    }
-
-    /// Takes over the output of its terminals.
-    pub fn set_terminal_output(&mut self, output: String) {
-        let known = self.terminal_output.as_ref() == Some(&output);
-        // A failure was shown with the error text that was known then.
-        if known || matches!(self.stage, Stage::Failed | Stage::Denied) {
-            return;
-        }
-        self.terminal_output = Some(output);
-        self.stale |= self.stage == Stage::Completed && self.result_of_terminals().is_some();
-    }
-
-    /// The output of its terminals, where nothing else of its output is text.
-    fn result_of_terminals(&self) -> Option<&str> {
-        let shown = self.terminal_output.as_deref().filter(|s| !s.is_empty())?;
-        let own = self.own_output(BLANK_LIMIT);
-        own.as_ref().is_none_or(is_blank).then_some(shown)
-    }
-
-    /// As much of it as there is room for, and how many bytes more there are.
-    fn output_up_to(&self, room: usize) -> Option<(String, usize)> {
-        if let Some(shown) = self.result_of_terminals() {
-            let fits = prefix(shown, room);
-            return Some((shown[..fits].to_owned(), shown.len() - fits));
-        }
-        self.own_output(room)
-    }
-
-    /// The text of its content, else its raw output.
-    fn own_output(&self, room: usize) -> Option<(String, usize)> {
-        content_text(self.content.as_deref(), room).or_else(|| {
-            let raw = self.output.as_deref()?;
-            let mut text = String::new();
-            let beyond = if let Some(string) = JsonStr::new(raw) {
-                string.decode_up_to(room, &mut text)
-            } else {
-                let fits = prefix(raw.get(), room);
-                text.push_str(&raw.get()[..fits]);
-                raw.get().len() - fits
-            };
-            Some((text, beyond))
-        })
-    }
 }
 
-/// How much of an output is read to find out whether it is blank, in bytes.
-const BLANK_LIMIT: usize = 256;
+/// The largest input, content or list of places that a client is asked about in full, in bytes.
+const ASKED: usize = 1 << 20;
 
-/// Whether an output holds nothing to read: white space, or JSON without any field.
-fn is_blank((said, beyond): &(String, usize)) -> bool {
-    *beyond == 0 && matches!(said.trim(), "" | "{}" | "[]" | "null")
+/// What is said beside a call, without the output of terminals, which has a chunk of its own; and its size, in bytes.
+fn without_terminal_output(mut meta: Value, mut size: usize) -> (Value, usize) {
+    for name in ["terminal_output", "terminal_output_delta"] {
+        let Some(said) = meta.get_mut(name).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        // Where it names no terminal, or is no text, it is not shown elsewhere.
+        let is_shown = said.get("terminal_id").is_some_and(Value::is_string)
+            && said.get("data").is_some_and(Value::is_string);
+        if is_shown && let Some(Value::String(data)) = said.remove("data") {
+            size = size.saturating_sub(data.len());
+        }
+    }
+    (meta, size)
 }
 
-fn content_text(content: Option<&RawValue>, room: usize) -> Option<(String, usize)> {
-    raw_object! {
-        struct Item { content = "content", text = "text" }
+/// A value for a client that is asked. What is too large to be judged is shortened: the client has all of it in a
+/// chunk.
+fn asked_value(raw: &RawValue) -> Value {
+    if raw.get().len() > ASKED {
+        return shortened_raw(raw, ASKED);
     }
-    let items: Vec<&RawValue> = serde_json::from_str(content?.get()).ok()?;
-    let texts = items.iter().filter_map(|item| {
-        let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
-        let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
-        inner.text.and_then(JsonStr::new)
-    });
-    let mut all: Option<(String, usize)> = None;
-    for more in texts {
-        if let Some((text, _)) = &mut all {
-            text.push('\n');
-        }
-        let (text, beyond) = all.get_or_insert_default();
-        *beyond += more.decode_up_to(room.saturating_sub(text.len()), text);
-    }
-    all
+    value(raw)
 }
 
 /// Takes over a text; gives its size if it is another one.

@@ -10,7 +10,7 @@ use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
 use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{Members, Raw, shortened, to_raw, value};
+use crate::proto::json::{Members, Raw, shortened, shortened_raw, to_raw};
 use crate::proto::wire::{AskedTool, OfferedOption};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -185,7 +185,7 @@ pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
             .as_deref()
             .filter(|raw| !matches!(raw.get(), "{}" | "[]"))
         {
-            written.insert(name.to_owned(), shortened(&value(raw), WRITTEN));
+            written.insert(name.to_owned(), shortened_raw(raw, WRITTEN));
         }
     }
     written

@@ -37,6 +37,16 @@ impl Tools {
         }
     }
 
+    /// Whether calls ran without having been asked about that were not taken yet.
+    pub fn has_ran_unasked(&self) -> bool {
+        !self.ran_unasked.is_empty()
+    }
+
+    /// Forgets the calls that ran without having been asked about: no policy objects to them.
+    pub fn forget_ran_unasked(&mut self) {
+        self.ran_unasked.clear();
+    }
+
     /// The calls that ran without having been asked about, each once.
     pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
         let ran = std::mem::take(&mut self.ran_unasked).into_iter();

@@ -1,57 +1,102 @@
-//! Which root a path lies in.
+//! Which root a path lies in, and the handles of roots: opened with the session, and used whatever takes their place.
 
 use crate::core::error::{Error, ErrorKind};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::{Path, PathBuf};
 
+/// The directories of a session.
+#[derive(Debug)]
+pub struct Roots {
+    /// As they were given.
+    pub given: Vec<String>,
+    /// The outermost of them.
+    roots: Vec<Root>,
+}
+
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    /// Without links: some agents give paths by that.
+    real: Option<PathBuf>,
+    /// Or why it could not be opened.
+    dir: Result<Dir, String>,
+}
+
 /// A path within a root.
 #[derive(Debug)]
-pub struct Place {
-    pub root: Dir,
+pub struct Place<'r> {
+    pub root: &'r Dir,
     /// Relative to the root, as it was given: what `..` and links in it mean is found out by whoever opens it.
     pub path: PathBuf,
 }
 
-/// Opens the root that a path lies in. A root within another one counts as a part of that: it may have been replaced
-/// by a link since, which whoever may change the outer one could do.
-pub fn find(path: &str, roots: &[String]) -> Result<Place, Error> {
-    let wrong = |why: &str| {
-        let message = format!("{path:?} {why}");
-        Error::new(ErrorKind::InvalidParams, message).with("path", path)
-    };
-    if path.contains('\0') {
-        return Err(wrong("holds a NUL, which no path does"));
+impl Roots {
+    /// Opens the directories. One within another counts as a part of that.
+    #[must_use]
+    pub fn open(given: Vec<String>) -> Self {
+        let open = |path: &Path| Root {
+            path: path.to_owned(),
+            real: path.canonicalize().ok(),
+            dir: Dir::open_ambient_dir(path, ambient_authority()).map_err(|e| e.to_string()),
+        };
+        let roots = outermost(&given).map(open).collect();
+        Self { given, roots }
     }
-    let given = Path::new(path);
-    if !given.is_absolute() {
-        return Err(wrong("is not absolute: give the whole path"));
+
+    /// The directories as they were given, for messages.
+    #[must_use]
+    pub fn list(&self) -> String {
+        self.given.join(", ")
     }
-    let outer = || outermost(roots);
-    // Some give the real path of a root that is a link itself.
-    let real = |root: &Path| given.strip_prefix(root.canonicalize().ok()?).ok();
-    let found = outer()
-        .find_map(|root| Some((root, given.strip_prefix(root).ok()?)))
-        .or_else(|| outer().find_map(|root| Some((root, real(root)?))));
-    let Some((root, rest)) = found else {
-        let roots = roots.join(", ");
-        let why =
-            format!("lies in none of the session's directories ({roots}): only those are served");
-        return Err(wrong(&why));
-    };
-    let opened = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
-        let root = root.display();
-        let message = format!("the session's directory {root} could not be opened: {error}");
-        Error::new(ErrorKind::Resource, message).with("path", path)
-    })?;
-    Ok(Place {
-        root: opened,
-        path: if rest.as_os_str().is_empty() {
-            PathBuf::from(".")
-        } else {
-            rest.to_owned()
-        },
-    })
+
+    /// Finds the root that a path lies in.
+    ///
+    /// # Errors
+    /// The path lies in none, or its root could not be opened.
+    pub fn find(&self, path: &str) -> Result<Place<'_>, Error> {
+        let wrong = |why: &str| {
+            let message = format!("{path:?} {why}");
+            Error::new(ErrorKind::InvalidParams, message).with("path", path)
+        };
+        if path.contains('\0') {
+            return Err(wrong("holds a NUL, which no path does"));
+        }
+        let given = Path::new(path);
+        if !given.is_absolute() {
+            return Err(wrong("is not absolute: give the whole path"));
+        }
+        let roots = || self.roots.iter();
+        let by_path = || roots().find_map(|root| Some((root, within(given, &root.path)?)));
+        let by_real = || roots().find_map(|root| Some((root, within(given, root.real.as_ref()?)?)));
+        let Some((root, rest)) = by_path().or_else(by_real) else {
+            let roots = self.list();
+            let why = format!(
+                "lies in none of the session's directories ({roots}): only those are served"
+            );
+            return Err(wrong(&why));
+        };
+        let dir = root.dir.as_ref().map_err(|error| {
+            let root = root.path.display();
+            let message = format!(
+                "the session's directory {root} could not be opened when the session was opened: {error}; \
+                 close the session and open it again once the directory is there"
+            );
+            Error::new(ErrorKind::Resource, message).with("path", path)
+        })?;
+        Ok(Place {
+            root: dir,
+            path: if rest.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                rest.to_owned()
+            },
+        })
+    }
+}
+
+fn within<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
+    path.strip_prefix(root).ok()
 }
 
 fn outermost(roots: &[String]) -> impl Iterator<Item = &Path> {

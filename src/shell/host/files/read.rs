@@ -1,21 +1,25 @@
 //! Reading for an agent: text, all of it or some lines.
 
-use super::{careful, explain, find, no_file};
+use super::{Roots, careful, explain, no_file};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{MAX_TEXT, Window};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much is read at once.
 const PIECE: usize = 64 * 1024;
 
-/// The lines that are meant, byte for byte; none behind the end.
-pub fn read(path: &str, roots: &[String], window: Window) -> Result<String, Error> {
+/// How much of a file is read to find the first of the lines that are meant.
+const SEARCHED: u64 = 1024 * 1024 * 1024;
+
+/// The lines that are meant, byte for byte; none behind the end. Reading ends when `stop` is set.
+pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Result<String, Error> {
     let failed = |error: &io::Error| explain(path, roots, "read", error);
     if names_a_directory(path) {
         return Err(no_file(path));
     }
-    let place = find(path, roots)?;
+    let place = roots.find(path)?;
     let file = place
         .root
         .open_with(&place.path, careful().read(true))
@@ -24,17 +28,35 @@ pub fn read(path: &str, roots: &[String], window: Window) -> Result<String, Erro
     if !about.is_file() {
         return Err(no_file(path));
     }
-    let bytes = lines(file, window).map_err(|error| failed(&error))?;
     let wrong = |why: String| {
         let message = format!("{path} could not be read: {why}");
         Error::new(ErrorKind::Resource, message).with("path", path)
     };
-    let bytes = bytes.ok_or_else(|| {
-        wrong(format!(
-            "it has {} bytes, and at most {MAX_TEXT} are given at once; ask for fewer lines with line and limit",
-            about.len()
-        ))
-    })?;
+    let search = Search {
+        window,
+        searched: SEARCHED,
+        stop,
+    };
+    let bytes = match search.lines(file).map_err(|error| failed(&error))? {
+        Lines::Whole(bytes) => bytes,
+        Lines::TooLarge => {
+            return Err(wrong(format!(
+                "it has {} bytes, and at most {MAX_TEXT} are given at once; ask for fewer lines with line and limit",
+                about.len()
+            )));
+        }
+        Lines::TooFar => {
+            return Err(wrong(format!(
+                "line {} does not begin in its first {SEARCHED} bytes, and no more is searched for it; \
+                 ask for an earlier line, or let a command read it",
+                window.line.unwrap_or_default()
+            )));
+        }
+        Lines::Stopped => {
+            let message = format!("{path} is not read any more: its request was answered");
+            return Err(Error::new(ErrorKind::Cancelled, message).with("path", path));
+        }
+    };
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         wrong(format!(
@@ -48,44 +70,72 @@ pub fn names_a_directory(path: &str) -> bool {
     ["/", "/.", "/.."].iter().any(|end| path.ends_with(end))
 }
 
-/// The bytes of the lines; `None` where they are too many.
-fn lines(mut file: impl Read, window: Window) -> io::Result<Option<Vec<u8>>> {
-    let mut before = window.line.unwrap_or(1).saturating_sub(1);
-    let mut left = window.limit;
-    let mut text = Vec::new();
-    let mut piece = vec![0; PIECE];
-    while left != Some(0) {
-        let n = match file.read(&mut piece) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            read => read?,
-        };
-        if n == 0 {
-            break;
-        }
-        let mut rest = &piece[..n];
-        while before > 0 && !rest.is_empty() {
-            let end = memchr(b'\n', rest);
-            before -= u64::from(end.is_some());
-            rest = &rest[end.map_or(rest.len(), |at| at + 1)..];
-        }
-        if let Some(left) = &mut left {
-            let wanted = usize::try_from(*left).unwrap_or(usize::MAX);
-            let mut seen = 0;
-            let last = memchr_iter(b'\n', rest)
-                .take(wanted)
-                .inspect(|_| seen += 1)
-                .last();
-            if seen == wanted {
-                rest = &rest[..last.map_or(0, |at| at + 1)];
+/// What came of reading lines.
+#[derive(Debug, PartialEq, Eq)]
+enum Lines {
+    Whole(Vec<u8>),
+    /// The lines have more bytes than are given at once.
+    TooLarge,
+    /// The first line was not found in as much as is searched.
+    TooFar,
+    Stopped,
+}
+
+/// Which lines are read, and how much is read to find them.
+#[derive(Debug)]
+struct Search<'s> {
+    window: Window,
+    searched: u64,
+    stop: &'s AtomicBool,
+}
+
+impl Search<'_> {
+    fn lines(&self, mut file: impl Read) -> io::Result<Lines> {
+        let mut before = self.window.line.unwrap_or(1).saturating_sub(1);
+        let mut left = self.window.limit;
+        let mut searched: u64 = 0;
+        let mut text = Vec::new();
+        let mut piece = vec![0; PIECE];
+        while left != Some(0) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Lines::Stopped);
             }
-            *left -= seen as u64;
+            if before > 0 && searched >= self.searched {
+                return Ok(Lines::TooFar);
+            }
+            let n = match file.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            if n == 0 {
+                break;
+            }
+            let mut rest = &piece[..n];
+            while before > 0 && !rest.is_empty() {
+                let end = memchr(b'\n', rest);
+                before -= u64::from(end.is_some());
+                rest = &rest[end.map_or(rest.len(), |at| at + 1)..];
+            }
+            searched += (n - rest.len()) as u64;
+            if let Some(left) = &mut left {
+                let wanted = usize::try_from(*left).unwrap_or(usize::MAX);
+                let mut seen = 0;
+                let last = memchr_iter(b'\n', rest)
+                    .take(wanted)
+                    .inspect(|_| seen += 1)
+                    .last();
+                if seen == wanted {
+                    rest = &rest[..last.map_or(0, |at| at + 1)];
+                }
+                *left -= seen as u64;
+            }
+            text.extend_from_slice(rest);
+            if text.len() > MAX_TEXT {
+                return Ok(Lines::TooLarge);
+            }
         }
-        text.extend_from_slice(rest);
-        if text.len() > MAX_TEXT {
-            return Ok(None);
-        }
+        Ok(Lines::Whole(text))
     }
-    Ok(Some(text))
 }
 
 #[cfg(test)]
@@ -101,6 +151,64 @@ mod tests {
             to[..n].copy_from_slice(&self.0[..n]);
             self.0 = &self.0[n..];
             Ok(n)
+        }
+    }
+
+    /// Zeros without end, counted; the search is stopped when so many were read.
+    struct Zeros<'a> {
+        read: &'a mut u64,
+        stop_at: u64,
+        stop: &'a AtomicBool,
+    }
+
+    impl Read for Zeros<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            *self.read += to.len() as u64;
+            if *self.read >= self.stop_at {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            to.fill(0);
+            Ok(to.len())
+        }
+    }
+
+    fn lines(file: impl Read, window: Window) -> io::Result<Option<Vec<u8>>> {
+        let search = Search {
+            window,
+            searched: SEARCHED,
+            stop: &AtomicBool::new(false),
+        };
+        match search.lines(file)? {
+            Lines::Whole(text) => Ok(Some(text)),
+            Lines::TooLarge => Ok(None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn search_for_a_line_is_bounded_and_ends_when_it_is_stopped() {
+        let window = Window {
+            line: Some(2),
+            limit: Some(1),
+        };
+        let piece = PIECE as u64;
+        for (searched, stop_at, want) in [
+            (10 * piece, u64::MAX, Lines::TooFar),
+            (u64::MAX, 7 * piece, Lines::Stopped),
+        ] {
+            let (stop, mut read) = (AtomicBool::new(false), 0);
+            let zeros = Zeros {
+                read: &mut read,
+                stop_at,
+                stop: &stop,
+            };
+            let search = Search {
+                window,
+                searched,
+                stop: &stop,
+            };
+            assert_eq!(search.lines(zeros).unwrap(), want);
+            assert_eq!(read, searched.min(stop_at));
         }
     }
 

@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+/// Opens directories as a session does.
+pub fn roots(paths: &[String]) -> Arc<Roots> {
+    Arc::new(Roots::open(paths.to_vec()))
+}
+
+pub fn read(path: &str, roots: &Roots) -> Result<String, Error> {
+    read::read(path, roots, Window::default(), &AtomicBool::new(false))
+}
+
 /// A directory of its own with a root in it, removed with the test.
 pub struct World(pub PathBuf);
 
@@ -25,12 +34,12 @@ impl World {
         path.replace('~', self.0.to_str().unwrap())
     }
 
-    pub fn roots(&self) -> Vec<String> {
-        vec![self.path("~/root")]
+    pub fn roots(&self) -> Arc<Roots> {
+        roots(&[self.path("~/root")])
     }
 
     pub fn read(&self, path: &str) -> Result<String, Error> {
-        read::read(&self.path(path), &self.roots(), Window::default())
+        read(&self.path(path), &self.roots())
     }
 
     pub fn write(&self, path: &str, content: &str) -> Result<(), Error> {
@@ -119,10 +128,10 @@ fn links_that_stay_within_work() {
 fn a_root_may_be_a_link_and_be_given_by_its_real_path() {
     let w = World::new("real");
     symlink(w.0.join("root"), w.0.join("alias")).unwrap();
-    let roots = [w.path("~/alias")];
+    let roots = roots(&[w.path("~/alias")]);
     for path in ["~/alias/sub/x", "~/root/sub/x"] {
         write::write(&w.path(path), &roots, path).unwrap();
-        let read = read::read(&w.path("~/alias/sub/x"), &roots, Window::default());
+        let read = read(&w.path("~/alias/sub/x"), &roots);
         assert_eq!(read.unwrap(), path);
     }
 }
@@ -131,14 +140,15 @@ fn a_root_may_be_a_link_and_be_given_by_its_real_path() {
 fn every_root_is_served() {
     let w = World::new("roots");
     fs::create_dir(w.0.join("more")).unwrap();
-    let roots = [w.path("~/root"), w.path("~/more"), w.path("~/root/sub")];
+    let paths = [w.path("~/root"), w.path("~/more"), w.path("~/root/sub")];
+    let roots = roots(&paths);
     for path in ["~/root/a", "~/more/a", "~/root/sub/a"] {
         write::write(&w.path(path), &roots, path).unwrap();
         assert_eq!(fs::read_to_string(w.path(path)).unwrap(), path);
     }
     let error = write::write(&w.path("~/none"), &roots, "").unwrap_err();
     assert!(
-        roots[..2].iter().all(|root| error.message.contains(root)),
+        paths[..2].iter().all(|root| error.message.contains(root)),
         "{error}"
     );
 }
@@ -169,7 +179,7 @@ fn what_cannot_be_written_leaves_nothing_behind() {
         w.write(path, "no").unwrap_err();
     }
     // A device that has no room, where there is one.
-    write::write("/dev/full", &["/dev".to_owned()], "no").unwrap_err();
+    write::write("/dev/full", &roots(&["/dev".to_owned()]), "no").unwrap_err();
     assert_eq!(w.tree(), before);
 }
 
@@ -230,7 +240,7 @@ fn many_are_done_in_turn_and_too_many_refused() {
         let (n, ok, _) = path_of(&heard.blocking_recv().unwrap());
         assert!(ok);
         done.push(n);
-        assert!(files.finished().is_none());
+        assert!(files.finished(Ticket(0)).is_none());
     }
     done.sort_unstable();
     assert_eq!(done, (0..all - 5).collect::<Vec<_>>());
@@ -253,10 +263,76 @@ fn waiting_writes_are_bounded_by_their_size() {
     assert_eq!(refused, 20 - AT_ONCE - WAITING_BYTES / MAX_TEXT);
     while files.running > 0 {
         assert!(heard.blocking_recv().is_some());
-        assert!(files.finished().is_none());
+        assert!(files.finished(Ticket(0)).is_none());
     }
     assert_eq!(files.waiting_bytes, 0);
 }
 
 /// Not how long something takes, only that it ends.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn directories_are_held_from_opening_to_closing() {
+    let w = World::new("held");
+    fs::write(w.0.join("root/x"), "old").unwrap();
+    let (events, _heard) = mpsc::channel(1);
+    let mut files = Files::new(events);
+    let paths = vec![w.path("~/root")];
+    files.hold("s".into(), paths.clone());
+    fs::rename(w.0.join("root"), w.0.join("moved")).unwrap();
+    fs::create_dir(w.0.join("root")).unwrap();
+    fs::write(w.0.join("root/x"), "new").unwrap();
+    // Opening it once more, after a restart of the agent say, keeps what is held.
+    files.hold("s".into(), paths.clone());
+    let x = w.path("~/root/x");
+    assert_eq!(read(&x, &files.roots("s", paths.clone())).unwrap(), "old");
+    files.release("s");
+    assert_eq!(read(&x, &files.roots("s", paths)).unwrap(), "new");
+}
+
+/// A sparse file without a line end: searching it for its second line ends only when it is stopped.
+#[test]
+fn access_that_is_stopped_ends_and_makes_room_for_others() {
+    let w = World::new("stopped");
+    let file = fs::File::create(w.0.join("root/sparse")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    fs::write(w.0.join("root/x"), "x").unwrap();
+    let (events, mut heard) = mpsc::channel(1);
+    let mut files = Files::new(events);
+    let search = || Access::Read {
+        path: w.path("~/root/sparse"),
+        window: Window {
+            line: Some(2),
+            limit: Some(1),
+        },
+    };
+    let all = AT_ONCE as u64 + 3;
+    for n in 0..all {
+        assert!(files.perform(Ticket(n), w.roots(), search()).is_none());
+    }
+    let plain = Access::Read {
+        path: w.path("~/root/x"),
+        window: Window::default(),
+    };
+    assert!(files.perform(Ticket(all), w.roots(), plain).is_none());
+    for n in 0..all {
+        files.stop(Ticket(n));
+    }
+    let mut done = Vec::new();
+    while files.running > 0 {
+        let event = heard.blocking_recv().unwrap();
+        let HostEvent::File(ticket, answer) = &event else {
+            panic!("{event:?}");
+        };
+        done.push((
+            ticket.0,
+            answer.as_ref().map_err(|error| error.kind).is_ok(),
+        ));
+        assert!(files.finished(*ticket).is_none());
+    }
+    // Those that waited never began.
+    done.sort_unstable();
+    let searched = (0..AT_ONCE as u64).map(|n| (n, false));
+    assert_eq!(done, searched.chain([(all, true)]).collect::<Vec<_>>());
+    assert!(files.waiting.is_empty() && files.stops.is_empty());
+}

@@ -1,8 +1,7 @@
 //! Ways out of the roots, none of which may lead anywhere.
 
-use super::tests::{PATIENCE, World};
+use super::tests::{PATIENCE, World, read, roots};
 use super::*;
-use crate::core::host::Window;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -200,8 +199,8 @@ fn no_escape_leads_anywhere() {
 #[test]
 fn a_root_of_devices_or_processes_serves_none_of_them() {
     let of = |root: &str, path: &str| {
-        let roots = [root.to_owned()];
-        let read = read::read(path, &roots, Window::default());
+        let roots = roots(&[root.to_owned()]);
+        let read = read(path, &roots);
         assert!(read.is_err(), "{path}");
         assert!(write::write(path, &roots, "x").is_err(), "{path}");
     };
@@ -226,10 +225,10 @@ fn a_root_of_devices_or_processes_serves_none_of_them() {
 fn a_root_within_another_is_none_of_its_own() {
     let w = world("nested");
     symlink(w.0.join("outside"), w.0.join("root/nested")).unwrap();
-    let roots = [w.path("~/root/nested"), w.path("~/root")];
+    let roots = roots(&[w.path("~/root/nested"), w.path("~/root")]);
     let path = w.path("~/root/nested/secret");
     let before = w.tree();
-    assert!(read::read(&path, &roots, Window::default()).is_err());
+    assert!(read(&path, &roots).is_err());
     assert!(write::write(&path, &roots, "changed").is_err());
     assert_eq!(w.tree(), before);
 }
@@ -316,5 +315,71 @@ fn a_file_that_becomes_a_link_while_it_is_used_is_no_way_out() {
     assert_eq!(
         fs::read_to_string(w.0.join("outside/secret")).unwrap(),
         SECRET
+    );
+}
+
+/// What takes the place of a root after the session was opened is not served: neither read nor written.
+#[test]
+fn root_that_becomes_a_link_after_opening_is_not_followed() {
+    let w = world("replaced-root");
+    let roots = w.roots();
+    fs::rename(w.0.join("root"), w.0.join("moved")).unwrap();
+    symlink(w.0.join("outside"), w.0.join("root")).unwrap();
+    for path in ["~/root/secret", "~/root/new", "~/root/sub/new"] {
+        let path = w.path(path);
+        assert!(read(&path, &roots).is_err(), "{path}");
+        write::write(&path, &roots, "written").unwrap();
+        assert_eq!(read(&path, &roots).unwrap(), "written", "{path}");
+    }
+    let outside: Vec<_> = fs::read_dir(w.0.join("outside")).unwrap().collect();
+    assert_eq!(outside.len(), 1);
+    assert_eq!(
+        fs::read_to_string(w.0.join("outside/secret")).unwrap(),
+        SECRET
+    );
+    assert_eq!(
+        fs::read_to_string(w.0.join("moved/new")).unwrap(),
+        "written"
+    );
+}
+
+/// Replaces the root while files in it are read and written, again and again.
+#[test]
+#[cfg(target_os = "linux")]
+fn root_that_is_swapped_with_a_link_is_no_way_out() {
+    let w = world("race-root");
+    let roots = w.roots();
+    symlink(w.0.join("outside"), w.0.join("link")).unwrap();
+    let (one, other) = (w.0.join("root"), w.0.join("link"));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        let over = Over(&over);
+        for n in 0..2_000 {
+            // Every access reaches the directory that was opened, wherever its path leads now.
+            let path = w.path(&format!("~/root/{}", n % 7));
+            write::write(&path, &roots, "inside").unwrap();
+            assert_eq!(read(&path, &roots).unwrap(), "inside");
+            assert!(read(&w.path("~/root/secret"), &roots).is_err());
+        }
+        drop(over);
+    });
+    assert_eq!(fs::read_dir(w.0.join("outside")).unwrap().count(), 1);
+}
+
+#[test]
+fn root_that_was_missing_when_the_session_was_opened_is_not_served_later() {
+    let w = world("missing-root");
+    let late = w.path("~/late");
+    let roots = roots(std::slice::from_ref(&late));
+    symlink(w.0.join("outside"), w.0.join("late")).unwrap();
+    let error = read(&format!("{late}/secret"), &roots).unwrap_err();
+    assert!(
+        error.message.contains("when the session was opened"),
+        "{error}"
     );
 }

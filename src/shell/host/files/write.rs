@@ -1,7 +1,7 @@
 //! Writing for an agent: the whole file or nothing, by a new one that takes its place.
 
 use super::read::names_a_directory;
-use super::{careful, explain, find, no_file};
+use super::{Roots, careful, explain, no_file};
 use crate::core::error::Error;
 use cap_std::fs::{Dir, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ const MAX_LINKS: usize = 40;
 const KEPT_MODE: u32 = 0o777;
 
 /// Makes the file hold `content`; its directories are made where they are missing.
-pub fn write(path: &str, roots: &[String], content: &str) -> Result<(), Error> {
+pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     if names_a_directory(path) {
         return Err(no_file(path));
     }
-    let place = find(path, roots)?;
-    let written = target(&place.root, place.path).and_then(|target| match target {
+    let place = roots.find(path)?;
+    let written = target(place.root, place.path).and_then(|target| match target {
         Some((dir, name)) => replace(&dir, &name, content.as_bytes()),
         None => Ok(false),
     });

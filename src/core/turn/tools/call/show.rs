@@ -2,15 +2,13 @@
 
 use super::{Call, Reach, Stage};
 use crate::core::event::ToolStatus;
+use crate::core::proportion::{FRAME, size};
 use crate::core::turn::ChunkSink;
 use crate::core::turn::tools::Settle;
 use crate::core::turn::tools::question::respond;
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{JsonStr, Raw, text, to_raw};
 use serde_json::value::RawValue;
-
-/// Calls up to this weight, in bytes, are shown anew at every change.
-const ALWAYS_SHOWN: usize = 16 * 1024;
 
 /// Which of a call's large fields a chunk shows elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,16 +57,34 @@ impl Call {
         }
     }
 
-    /// Shows a change, unless the call is heavy and the change is light: then it waits for the next chunk
-    /// that must be, so that all that is shown stays in proportion to what was said.
+    /// Shows a change, unless all that was shown of the call is more than what was said of it: then it waits for the
+    /// next chunk that must be.
     fn show_again(&mut self, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        let Some(size) = changed else { return };
-        let heavy = self.weight();
-        if heavy <= ALWAYS_SHOWN || size >= heavy / 8 {
+        if changed.is_none() {
+            return;
+        }
+        if self.may_show() {
             self.refresh(sink);
         } else {
             self.stale = true;
         }
+    }
+
+    fn may_show(&self) -> bool {
+        let with_input = match self.stage {
+            Stage::New | Stage::Announced | Stage::Failed | Stage::Denied => true,
+            Stage::Available => self.reach == Reach::Input,
+            Stage::Preliminary | Stage::Completed => false,
+        };
+        self.proportion.allows(self.weight(with_input))
+    }
+
+    /// Notes that the call was shown, with or without its input.
+    fn note_shown(&mut self, with_input: bool) {
+        let meta = self.meta.as_ref().map_or(0, size);
+        let other: usize = self.other.values().map(size).sum();
+        self.beside = meta + other;
+        self.proportion.show(self.weight(with_input));
     }
 
     /// Shows the whole state in the way that the stage allows.
@@ -82,10 +98,18 @@ impl Call {
         }
     }
 
-    fn weight(&self) -> usize {
-        let fields = [&self.input, &self.output, &self.content, &self.locations];
+    /// About how large a chunk is that shows the call.
+    fn weight(&self, with_input: bool) -> usize {
+        let input = self.input.as_ref().filter(|_| with_input);
+        let fields = [
+            input,
+            self.output.as_ref(),
+            self.content.as_ref(),
+            self.locations.as_ref(),
+        ];
         let fields = fields.into_iter().flatten();
-        fields.map(|raw| raw.get().len()).sum::<usize>() + self.beside
+        let terminals = self.terminal_output.as_ref().map_or(0, String::len);
+        fields.map(|raw| raw.get().len()).sum::<usize>() + terminals + self.beside + FRAME
     }
 
     /// Some agents announce a call with an empty object before they know its input.
@@ -191,7 +215,8 @@ impl Call {
 
     fn show_input_beside(&mut self, beside: Beside, sink: &mut impl ChunkSink) {
         let can_again = self.stage == Stage::Available && self.reach == Reach::Input;
-        let stale = can_again && (!self.input_shown || self.stale);
+        // What else changed is in the output's metadata too.
+        let stale = can_again && (!self.input_shown || (self.stale && self.may_show()));
         if stale || matches!(self.stage, Stage::New | Stage::Announced) {
             self.available_beside(beside, sink);
         }
@@ -220,6 +245,7 @@ impl Call {
             title: self.title.as_deref(),
             tool_metadata: Some(self.metadata(beside)),
         }));
+        self.note_shown(true);
     }
 
     fn show_output(&mut self, preliminary: bool, sink: &mut impl ChunkSink) {
@@ -246,6 +272,7 @@ impl Call {
             provider_executed: true,
             tool_metadata: Some(self.metadata(Beside::Output)),
         });
+        self.note_shown(false);
     }
 
     fn show_error(&mut self, sink: &mut impl ChunkSink) {
@@ -259,6 +286,7 @@ impl Call {
             provider_executed: true,
             tool_metadata: Some(self.metadata(Beside::Nothing)),
         });
+        self.note_shown(false);
     }
 
     pub(super) fn error_text(&self) -> String {
@@ -279,6 +307,7 @@ impl Call {
             ..self.state(Beside::Nothing)
         };
         sink.chunk(&Chunk::DataToolCall { id: &self.id, data });
+        self.note_shown(true);
     }
 
     fn state(&self, beside: Beside) -> ToolState<'_> {

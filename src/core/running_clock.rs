@@ -1,0 +1,185 @@
+//! A clock that counts only the time in which acpipe runs.
+//!
+//! A process can be stopped for longer than any limit: by SIGSTOP, in a frozen container, on a suspended machine. That
+//! time counts for nobody, and what was written meanwhile is read before a deadline is acted on. The loop looks at the
+//! clock whenever it wakes. Where it wakes later than it asked for, it did not run in between. So that a pause is noticed
+//! long before a deadline too, the loop wakes now and then while it waits for one.
+//!
+//! *Real* time is what the world's monotonic clock shows; *running* time is what the rest of the core is given.
+
+use std::time::{Duration, Instant};
+
+/// How much later than it asked for the loop may wake on a busy machine.
+const TOLERANCE: Duration = Duration::from_millis(100);
+
+/// How long one step of the loop may take: more is a pause. Work up to that counts, since it is part of what turns cost.
+const STEP_TOLERANCE: Duration = Duration::from_secs(1);
+
+/// For how long no deadline is acted on after a pause: what waits in pipes is read first.
+pub const GRACE: Duration = Duration::from_millis(500);
+
+/// The shortest and the longest time between two looks at the clock while a deadline is awaited.
+const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(60));
+
+/// Running time, derived from real time.
+#[derive(Debug)]
+pub struct RunningClock {
+    /// Real time that does not count.
+    paused: Duration,
+    /// The running time at the last look.
+    now: Instant,
+    /// When the loop is to wake at the latest, in real time; `None` while it waits for no deadline.
+    wake: Option<Instant>,
+    /// No deadline is acted on before this real time.
+    grace: Option<Instant>,
+}
+
+impl RunningClock {
+    /// A clock that shows this time now.
+    #[must_use]
+    pub fn new(real: Instant) -> Self {
+        Self {
+            paused: Duration::ZERO,
+            now: real,
+            wake: Some(real),
+            grace: None,
+        }
+    }
+
+    /// The running time at the last look.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// How much real time did not count so far.
+    #[must_use]
+    pub fn paused(&self) -> Duration {
+        self.paused
+    }
+
+    /// The loop woke: for how long acpipe did not run while it slept, where that is noticed.
+    pub fn woke(&mut self, real: Instant) -> Option<Duration> {
+        self.look(real, TOLERANCE)
+    }
+
+    /// The loop has done what it woke for: for how long acpipe did not run meanwhile, where that is noticed.
+    pub fn worked(&mut self, real: Instant) -> Option<Duration> {
+        self.look(real, STEP_TOLERANCE)
+    }
+
+    fn look(&mut self, real: Instant, tolerance: Duration) -> Option<Duration> {
+        let wake = self.wake.replace(real);
+        let late = wake.map(|wake| real.saturating_duration_since(wake));
+        let late = late.filter(|late| *late > tolerance);
+        if let Some(late) = late {
+            self.paused += late;
+            // Once in a while only: on a machine that is always late deadlines must come all the same.
+            if self.grace.is_none_or(|grace| real >= grace + GRACE) {
+                self.grace = Some(real + GRACE);
+            }
+        }
+        let running = real.checked_sub(self.paused).unwrap_or(self.now);
+        self.now = self.now.max(running);
+        late
+    }
+
+    /// When to wake for a deadline in running time, as real time: then, or earlier to look at the clock.
+    pub fn sleep(&mut self, due: Option<Instant>) -> Option<Instant> {
+        self.wake = due.map(|due| {
+            let left = due.saturating_duration_since(self.now);
+            let beat = (left / 4).clamp(HEARTBEAT.0, HEARTBEAT.1);
+            self.real(due.min(self.now + beat))
+        });
+        self.wake
+    }
+
+    /// A running time as real time, after the grace that follows a pause.
+    #[must_use]
+    pub fn real(&self, running: Instant) -> Instant {
+        let real = running + self.paused;
+        self.grace.map_or(real, |grace| real.max(grace))
+    }
+
+    /// Whether a deadline is to be acted on at the last look.
+    #[must_use]
+    pub fn is_due(&self, due: Instant, real: Instant) -> bool {
+        due <= self.now && self.grace.is_none_or(|grace| grace <= real)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// Sleeps as the loop does until a deadline is acted on, each time so much longer than asked for; gives the real
+    /// time that it took.
+    fn real_time_to(limit: Duration, late: impl Fn(usize) -> Duration) -> Duration {
+        let begun = Instant::now();
+        let (mut clock, mut real) = (RunningClock::new(begun), begun);
+        let due = clock.now() + limit;
+        for n in 0..100_000 {
+            real = real.max(clock.sleep(Some(due)).unwrap()) + late(n);
+            clock.woke(real);
+            clock.worked(real);
+            if clock.is_due(due, real) {
+                return real - begun;
+            }
+        }
+        panic!("the deadline never comes");
+    }
+
+    #[test]
+    fn a_deadline_comes_in_time_without_a_pause() {
+        for limit in [MS(1), MS(50), MS(1000), MS(60_000), MS(3_600_000)] {
+            assert_eq!(real_time_to(limit, |_| MS(0)), limit);
+            // A busy machine is late now and then.
+            assert!(real_time_to(limit, |_| MS(90)) <= limit + MS(90));
+        }
+    }
+
+    #[test]
+    fn a_pause_does_not_count_and_is_followed_by_a_grace() {
+        for pause in [MS(200), MS(10_000), MS(36_000_000)] {
+            for limit in [MS(50), MS(1000), MS(60_000)] {
+                for at in 0..8 {
+                    let took = real_time_to(limit, |n| if n == at { pause } else { MS(0) });
+                    if at == 0 {
+                        assert!(took >= limit + pause && took >= pause + GRACE, "{took:?}");
+                    }
+                    assert!(took <= limit + pause + GRACE, "{took:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_deadline_comes_on_a_machine_that_is_always_late() {
+        let took = real_time_to(MS(1000), |_| MS(300));
+        assert!(took < MS(10_000), "{took:?}");
+    }
+
+    #[test]
+    fn time_spent_in_one_step_is_a_pause_too() {
+        let begun = Instant::now();
+        let mut clock = RunningClock::new(begun);
+        assert_eq!(clock.worked(begun + MS(900)), None);
+        let begun = begun + MS(900);
+        assert_eq!(clock.worked(begun + MS(5000)), Some(MS(5000)));
+        assert_eq!(clock.now(), begun);
+        assert!(!clock.is_due(begun, begun + MS(5000)));
+        assert_eq!(clock.woke(begun + MS(5000) + GRACE), Some(GRACE));
+        assert!(clock.is_due(begun, begun + MS(5000) + GRACE));
+    }
+
+    #[test]
+    fn nothing_is_a_pause_where_no_deadline_is_awaited() {
+        let begun = Instant::now();
+        let mut clock = RunningClock::new(begun);
+        assert_eq!(clock.sleep(None), None);
+        assert_eq!(clock.woke(begun + MS(5000)), None);
+        assert_eq!(clock.now(), begun + MS(5000));
+    }
+}

@@ -1,0 +1,173 @@
+//! The end of processes by their mark, and the list of them.
+
+use super::{Found, MARK, Record, of_launch, records};
+use crate::core::printable::printable;
+use crate::shell::keeper::tree::{self, Member};
+use crate::shell::keeper::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
+use rustix::process::Signal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long is waited between two looks at the processes: at first, and at most.
+const FIRST_ROUND: Duration = Duration::from_millis(2);
+const LAST_ROUND: Duration = Duration::from_millis(100);
+
+/// How long a supervisor may take beyond the time in which it kills.
+const SUPERVISORS_GRACE: Duration = Duration::from_secs(1);
+
+/// How many characters of a command line are shown.
+const SHOWN: usize = 200;
+
+/// A process that an acpipe started, or that was started by one.
+#[derive(Debug, Clone, Serialize)]
+pub struct LaunchedProcess {
+    /// Its process id.
+    pub pid: u32,
+    /// Its command line, in one line.
+    pub command: String,
+    /// The process id of the acpipe that started it.
+    pub acpipe: u32,
+    /// Whether that acpipe was killed: the process serves nobody any more.
+    pub left: bool,
+}
+
+/// What was ended of a launch.
+#[derive(Debug)]
+pub struct Ended {
+    /// The process id of its acpipe.
+    pub acpipe: u32,
+    pub processes: Vec<LaunchedProcess>,
+    /// How many of them could not be ended.
+    pub remaining: usize,
+}
+
+/// Ends all processes of launches whose acpipe was killed, and removes the records of those of which nothing is left. It
+/// takes as long as the processes take to end.
+#[must_use]
+pub fn end_left(state: &Path) -> Vec<Ended> {
+    // An acpipe that an agent started does not end itself.
+    let own = std::env::var(MARK).unwrap_or_default();
+    let is_own = |found: &Found| own.split('/').next() == Some(&found.id);
+    let left = records(state).into_iter();
+    let left = left.filter(|found| found.left.is_some() && !is_own(found));
+    left.filter_map(|found| {
+        let ended = end_launch(&found);
+        if ended.as_ref().is_none_or(|ended| ended.remaining == 0) {
+            let _ = fs::remove_file(&found.path);
+        }
+        ended
+    })
+    .collect()
+}
+
+/// Ends what is left of a launch; `None` where nothing is.
+fn end_launch(found: &Found) -> Option<Ended> {
+    if !found.record.is_of_this_boot() {
+        return None;
+    }
+    let grace = |members: &[Member]| {
+        let is_supervised = members.iter().any(|member| member.name() == SUPERVISOR);
+        if is_supervised {
+            // It may be at work, and knows more of its processes than can be found.
+            Duration::from_millis(found.record.grace_ms) + KILL_LIMIT + SUPERVISORS_GRACE
+        } else {
+            LEFTOVERS_GRACE
+        }
+    };
+    let (seen, remaining) = end(|| of_launch(&found.id), grace);
+    let pid = found.record.pid;
+    let shown = |(member, command): (Member, String)| shown(member, &command, &found.record);
+    (!seen.is_empty()).then(|| Ended {
+        acpipe: pid,
+        processes: seen.into_iter().map(shown).collect(),
+        remaining,
+    })
+}
+
+/// Kills all processes with this mark.
+pub fn kill_marked(mark: &str) {
+    let find = || tree::marked(MARK, |found| found == mark);
+    let _ = end(find, |_| Duration::ZERO);
+}
+
+/// Ends what `find` finds: SIGTERM, a grace, SIGKILL until nothing is left. Gives all that was found with its command
+/// line, and how much of it remains.
+fn end(
+    find: impl Fn() -> Vec<Member>,
+    grace: impl Fn(&[Member]) -> Duration,
+) -> (Vec<(Member, String)>, usize) {
+    let mut seen: BTreeMap<(u32, u64), (Member, String)> = BTreeMap::new();
+    let mut round = FIRST_ROUND;
+    let began = Instant::now();
+    // When SIGKILL is sent, and when that is given up.
+    let mut until: Option<(Instant, Instant)> = None;
+    loop {
+        let found = find();
+        if found.is_empty() {
+            return (seen.into_values().collect(), 0);
+        }
+        let now = Instant::now();
+        let (kill_at, give_up) = *until.get_or_insert_with(|| {
+            let kill_at = began + grace(&found);
+            (kill_at, kill_at + KILL_LIMIT)
+        });
+        for &member in &found {
+            seen.entry((pid(member), member.started()))
+                .or_insert_with(|| {
+                    member.signal(Signal::TERM);
+                    // One that was stopped gets it then.
+                    member.signal(Signal::CONT);
+                    (member, member.command_line())
+                });
+            if now >= kill_at {
+                member.signal(Signal::KILL);
+            }
+        }
+        if now >= give_up {
+            return (seen.into_values().collect(), found.len());
+        }
+        thread::sleep(round);
+        round = (2 * round).min(LAST_ROUND);
+    }
+}
+
+/// All processes that the acpipes of a state directory started and that live.
+#[must_use]
+pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
+    let found = records(state).into_iter();
+    found
+        .flat_map(|found| {
+            let of_launch = of_launch(&found.id).into_iter();
+            let of_launch: Vec<LaunchedProcess> = of_launch
+                .map(|member| {
+                    let command = member.command_line();
+                    LaunchedProcess {
+                        left: found.left.is_some(),
+                        ..shown(member, &command, &found.record)
+                    }
+                })
+                .collect();
+            of_launch
+        })
+        .collect()
+}
+
+fn shown(member: Member, command: &str, record: &Record) -> LaunchedProcess {
+    let line: String = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = line.chars().take(SHOWN).collect();
+    let dots = if short.len() < line.len() { "…" } else { "" };
+    LaunchedProcess {
+        pid: pid(member),
+        command: format!("{}{dots}", printable(&short)),
+        acpipe: record.pid,
+        left: true,
+    }
+}
+
+fn pid(member: Member) -> u32 {
+    member.pid.as_raw_nonzero().get().unsigned_abs()
+}

@@ -1,0 +1,179 @@
+//! Requests for files and terminals that the client answers badly, late or never: the agent gets an answer all the same.
+
+use crate::harness::server::{End, Framing, Server};
+use crate::harness::steps::end;
+use crate::harness::{World, calls};
+use serde_json::{Value, json};
+
+/// A server whose client serves files and terminals, and whose agent takes these steps when it is prompted.
+fn serve(args: &[&str], steps: &[Value]) -> Server {
+    let steps = [steps, &[end("end_turn")]].concat();
+    let mut server = Server::launch(World::new(), args, Framing::Lines, &[]);
+    let fs = json!({"readTextFile": true, "writeTextFile": true});
+    let params = json!({"protocolVersion": 1, "capabilities": {"fs": fs, "terminal": true}});
+    server.call("initialize", &params);
+    server.connect(&json!({"session/prompt": [steps]}));
+    server.ensure("default");
+    server
+}
+
+fn ask(method: &str, params: &Value) -> Value {
+    json!({"ask": {"method": method, "params": params}})
+}
+
+/// A request that the agent sends without waiting for the answer.
+fn send(id: &str, method: &str, params: &Value) -> Value {
+    let mut params = params.clone();
+    params["sessionId"] = json!("{session}");
+    json!({"frame": {"jsonrpc": "2.0", "id": id, "method": method, "params": params}})
+}
+
+/// The message of the error that the agent got first.
+fn first_error(end: &End) -> String {
+    let error = end.log.iter().find_map(|message| message.get("error"));
+    error.unwrap()["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_answer_without_result_and_error_is_an_error_for_the_agent() {
+    for rest in ["", r#","error":null"#, r#","method":5"#] {
+        let read = ask("fs/read_text_file", &json!({"path": "/x"}));
+        let mut server = serve(&[], &[read]);
+        let prompt = server.send_prompt("default", "go");
+        let (id, _) = server.asked("fs/readTextFile");
+        server.raw(&format!(r#"{{"jsonrpc":"2.0","id":{id}{rest}}}"#));
+        server.turn(&prompt);
+        let end = server.finish();
+        let told = first_error(&end);
+        assert!(told.contains("neither result nor error"), "{told}");
+        assert!(
+            end.stderr.contains("neither result nor error"),
+            "{}",
+            end.stderr
+        );
+    }
+}
+
+#[test]
+fn an_answer_of_another_shape_is_an_error_for_the_agent_and_logged() {
+    let mut server = serve(&[], &[ask("fs/read_text_file", &json!({"path": "/x"}))]);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("fs/readTextFile");
+    server.reply(&id, &Value::Null);
+    server.turn(&prompt);
+    let end = server.finish();
+    assert!(first_error(&end).contains("is not valid"));
+    assert!(end.stderr.contains("is not valid"), "{}", end.stderr);
+}
+
+#[test]
+fn a_permission_answer_without_result_and_error_is_decided_by_the_policy() {
+    let tool = json!({"toolCallId": "t", "kind": "execute", "title": "run"});
+    let options = [("yes", "allow_once"), ("no", "reject_once")];
+    let question = crate::harness::steps::ask(&tool, &options);
+    let mut server = Server::launch(World::new(), &["--permissions", "ask"], Framing::Lines, &[]);
+    let params = json!({"protocolVersion": 1, "capabilities": {"permissions": true}});
+    server.call("initialize", &params);
+    server.connect(&json!({"session/prompt": [[question, end("end_turn")]]}));
+    server.ensure("default");
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    server.raw(&format!(r#"{{"jsonrpc":"2.0","id":{id}}}"#));
+    let turn = server.turn(&prompt);
+    let decided = turn.of("data-permission");
+    let decided = decided.last().unwrap();
+    assert_ne!(decided["data"]["by"], "client", "{decided}");
+    server.finish();
+}
+
+#[test]
+fn a_client_that_does_not_answer_is_given_up() {
+    let requests = [
+        (
+            "fs/read_text_file",
+            "fs/readTextFile",
+            json!({"path": "/x"}),
+        ),
+        (
+            "fs/write_text_file",
+            "fs/writeTextFile",
+            json!({"path": "/x", "content": ""}),
+        ),
+        (
+            "terminal/create",
+            "terminal/create",
+            json!({"command": "true"}),
+        ),
+        (
+            "terminal/output",
+            "terminal/output",
+            json!({"terminalId": "t"}),
+        ),
+    ];
+    for (agents, clients, params) in requests {
+        let mut server = serve(&["--timeout", "client=50ms"], &[ask(agents, &params)]);
+        let prompt = server.send_prompt("default", "go");
+        let (id, _) = server.asked(clients);
+        let told = server.notification("$/cancelRequest");
+        assert_eq!(told, json!({"id": id, "by": "timeout"}));
+        server.turn(&prompt);
+        let end = server.finish();
+        let told = first_error(&end);
+        assert!(told.contains(clients), "{told}");
+        assert!(end.stderr.contains("--timeout client"), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn the_wait_for_an_exit_has_no_deadline_while_the_command_runs() {
+    let terminal = json!({"terminalId": "t"});
+    let steps = [
+        send("wait", "terminal/wait_for_exit", &terminal),
+        ask("terminal/output", &terminal),
+        json!({"wait": "session/cancel"}),
+    ];
+    let mut server = serve(&["--timeout", "client=50ms"], &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (wait, _) = server.asked("terminal/waitForExit");
+    let (output, _) = server.asked("terminal/output");
+    // The younger request is given up, the older one is not.
+    let told = server.notification("$/cancelRequest");
+    assert_eq!(told, json!({"id": output, "by": "timeout"}));
+    server.reply(&wait, &json!({"exitCode": 7, "signal": null}));
+    server.call("session/cancel", &json!({}));
+    server.turn(&prompt);
+    let end = server.finish();
+    let exit = end.log.iter().find(|message| message["id"] == "wait");
+    assert_eq!(exit.unwrap()["result"]["exitCode"], 7);
+    assert_eq!(calls(&end.log, "session/cancel").len(), 1);
+}
+
+#[test]
+fn the_wait_for_an_exit_has_a_deadline_once_the_command_has_ended() {
+    let terminal = json!({"terminalId": "t"});
+    let ended =
+        json!({"output": "", "truncated": false, "exitStatus": {"exitCode": 0, "signal": null}});
+    for (agents, clients, answer) in [
+        ("terminal/output", "terminal/output", ended),
+        ("terminal/kill", "terminal/kill", json!({})),
+        ("terminal/release", "terminal/release", json!({})),
+    ] {
+        let steps = [
+            send("wait", "terminal/wait_for_exit", &terminal),
+            ask(agents, &terminal),
+            json!({"wait": "session/cancel"}),
+        ];
+        let mut server = serve(&["--timeout", "client=1s"], &steps);
+        let prompt = server.send_prompt("default", "go");
+        let (wait, _) = server.asked("terminal/waitForExit");
+        let (other, _) = server.asked(clients);
+        server.reply(&other, &answer);
+        let told = server.notification("$/cancelRequest");
+        assert_eq!(told, json!({"id": wait, "by": "timeout"}));
+        server.call("session/cancel", &json!({}));
+        server.turn(&prompt);
+        let end = server.finish();
+        let exit = end.log.iter().find(|message| message["id"] == "wait");
+        assert!(exit.unwrap()["error"].is_object());
+    }
+}

@@ -1,0 +1,85 @@
+//! An agent that repeats a session's history without end: the opening ends all the same.
+
+use crate::harness::FAKE_AGENT;
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use serde_json::{Value, json};
+
+/// A history that does not end within any test.
+fn history() -> Value {
+    let piece = json!({"notify": {"method": "session/update", "params": {"sessionId": "old", "update":
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "again "}}}}});
+    json!({"repeat": {"times": 1_000_000, "steps": [piece, {"sleep": 1}]}})
+}
+
+/// A server whose session rests, with an agent that loads it in these steps.
+fn serve(args: &[&str], load: &Value) -> Server {
+    let mut script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"loadSession": true}}}]],
+        "session/new": [[{"reply": {"sessionId": "old"}}]],
+        "session/load": [load],
+        "session/prompt": [[say("answer"), end("end_turn")]],
+    });
+    let mut s = Server::initialized(args);
+    let agent = json!({"command": FAKE_AGENT, "args": [s.world.script(&script)]});
+    s.call("agent/connect", &agent);
+    s.agent_states(&["starting", "ready"]);
+    s.ensure("default");
+    assert_eq!(s.prompt("one").summary["text"], "answer");
+    s.call("agent/disconnect", &json!({}));
+    script["session/new"][0][0]["reply"]["sessionId"] = json!("fresh");
+    let path = agent["args"][0].as_str().unwrap();
+    std::fs::write(path, script.to_string()).unwrap();
+    s.call("agent/connect", &agent);
+    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+    s
+}
+
+/// The agent never answers, or answers and goes on repeating.
+fn loads() -> [Value; 2] {
+    [json!([history()]), json!([{"reply": {}}, history()])]
+}
+
+#[test]
+fn an_opening_has_a_total_limit() {
+    for load in loads() {
+        let mut s = serve(&["--timeout", "restore=300ms"], &load);
+        let error = s.call_error("session/ensure", &json!({}));
+        assert_eq!(error["data"]["kind"], "timeout", "{error}");
+        assert_eq!(error["data"]["stage"], "restore", "{error}");
+        let fresh = s.call("session/ensure", &json!({"strategy": "new"}));
+        assert_eq!(fresh["recovery"]["rung"], "new");
+        assert_eq!(s.prompt("two").summary["text"], "answer");
+        s.finish();
+    }
+}
+
+#[test]
+fn a_cancel_ends_an_opening() {
+    for load in loads() {
+        let mut s = serve(&[], &load);
+        let ensure = s.send("session/ensure", &json!({}));
+        s.await_agent_call("session/load");
+        let ended = s.call("session/cancel", &json!({}));
+        assert_eq!(ended, json!({"cancelled": true}));
+        assert_eq!(s.error(&ensure)["data"]["kind"], "cancelled");
+        let ended = s.call("session/cancel", &json!({}));
+        assert_eq!(ended, json!({"cancelled": false}));
+        s.finish();
+    }
+}
+
+#[test]
+fn strategy_new_takes_the_place_of_an_opening() {
+    for load in loads() {
+        let mut s = serve(&[], &load);
+        let ensure = s.send("session/ensure", &json!({}));
+        s.await_agent_call("session/load");
+        let fresh = s.call("session/ensure", &json!({"strategy": "new"}));
+        assert_eq!(fresh["recovery"]["rung"], "new");
+        assert_eq!(fresh["agentSessionId"], "fresh");
+        assert_eq!(s.error(&ensure)["data"]["kind"], "cancelled");
+        assert_eq!(s.prompt("two").summary["text"], "answer");
+        s.finish();
+    }
+}

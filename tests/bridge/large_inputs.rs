@@ -1,0 +1,69 @@
+//! Questions about calls with large inputs, made of many small members: they are unreadable, cost no more memory than
+//! a few times their size, and are denied where a rule denies.
+
+use crate::harness::World;
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{ask, end};
+use serde_json::{Value, json};
+
+const MIB: usize = 1 << 20;
+
+/// The largest memory that acpipe had so far, in bytes.
+fn peak(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kib.unwrap() * 1024
+}
+
+/// A question about a command, beside which its input has `piece` so often that it is this large.
+fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
+    let head = r#"{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"{session}","options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}],"toolCall":{"toolCallId":"t","kind":"execute","title":"x","rawInput":"#;
+    let many = piece.repeat(64 * 1024 / piece.len());
+    vec![
+        json!({ "partial": format!("{head}{before}") }),
+        json!({"repeat": {"times": size / many.len(), "steps": [{ "partial": many }]}}),
+        json!({ "partial": format!("{after}}}}}}}\n") }),
+        // Answered after the large one.
+        ask(
+            &json!({"toolCallId": "u", "kind": "read", "title": "y", "rawInput": {"path": "y"}}),
+            &[("y", "allow_once")],
+        ),
+        end("end_turn"),
+    ]
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn large_input_is_unreadable_and_takes_little_memory() {
+    let size = 6 * MIB;
+    for (before, piece, after) in [
+        (r#"{"command":"ls","x":["#, "1,", "1]}"),
+        (r#"{"command":"ls","x":["#, "\"a\",", "1]}"),
+        (r#"{"command":"ls","x":["#, "[],", "1]}"),
+        (r#"{"command":"ls","#, "\"a\":1,", "\"b\":1}"),
+        (r#"{"command":""#, "a;", "\"}"),
+        (r#"{"command":["#, "\"a\",", "\"a\"]}"),
+    ] {
+        let world = World::new();
+        let rules = "[permissions]\ndisallowed_tools = [\"Bash(rm:*)\"]\n";
+        let config = world.file("rules.toml", rules);
+        let args = ["--config", config.as_str()];
+        let mut server = Server::launch(world, &args, Framing::Lines, &[]);
+        server.initialize();
+        let steps = question(before, piece, after, size);
+        server.connect(&json!({"session/prompt": [steps]}));
+        server.ensure("default");
+        let idle = peak(&server);
+        server.prompt("go");
+        let used = peak(&server).saturating_sub(idle);
+        eprintln!("{piece}: {} MiB for {} MiB", used / MIB, size / MIB);
+        // Beside what grows with it, a debug build takes some for itself.
+        let most = 4 * size + 8 * MIB;
+        assert!(used < most, "{piece}: {} MiB", used / MIB);
+        let log = server.finish().log;
+        let answer = log.iter().find(|m| m["id"] == "q").unwrap();
+        // What cannot be read may be what the rule denies.
+        assert_eq!(answer["result"]["outcome"]["optionId"], "n", "{piece}");
+    }
+}

@@ -1,0 +1,102 @@
+//! acpipe is stopped for longer than a limit (SIGSTOP, a frozen container): nothing is given up for that.
+
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Longer than the limits of these tests.
+const PAUSE: Duration = Duration::from_millis(2500);
+
+/// Stops these processes for longer than the limits; this is what is tested, and waits for nothing.
+fn pause(pids: &[i32]) {
+    for pid in pids {
+        signal(*pid, Signal::STOP);
+    }
+    std::thread::sleep(PAUSE);
+    for pid in pids {
+        signal(*pid, Signal::CONT);
+    }
+}
+
+/// What the agent writes goes on while acpipe is stopped, or comes once both go on.
+fn a_turn_goes_on(args: &[&str], with_agent: bool) {
+    let steps = [say("a"), json!({"sleep": 300}), say("b"), end("end_turn")];
+    let mut server = Server::ready_with(args, &json!({"session/prompt": [steps]}));
+    let mut pids = vec![server.pid()];
+    if with_agent {
+        let status = server.call("agent/status", &json!({}));
+        let pid = status["processes"][0]["pid"].as_i64().unwrap();
+        pids.push(i32::try_from(pid).unwrap());
+    }
+    let prompt = server.send_prompt("default", "go");
+    server.await_chunk("default", |chunk| chunk["delta"] == "a");
+    pause(&pids);
+    let turn = server.turn(&prompt);
+    assert_eq!(turn.summary["stopReason"], "end_turn", "{}", turn.summary);
+    assert_eq!(turn.summary["text"], "ab");
+    server.finish();
+}
+
+#[test]
+fn a_silent_turn_is_not_given_up_for_a_pause() {
+    a_turn_goes_on(&["--timeout", "prompt=1s"], false);
+}
+
+#[test]
+fn a_turn_with_a_total_limit_is_not_given_up_for_a_pause() {
+    a_turn_goes_on(&["--timeout", "turn=1500ms"], false);
+}
+
+#[test]
+fn a_turn_is_not_given_up_where_the_agent_was_stopped_too() {
+    a_turn_goes_on(&["--timeout", "prompt=1s", "--timeout", "turn=2s"], true);
+}
+
+#[test]
+fn a_start_is_not_given_up_for_a_pause() {
+    let initialized = json!({"reply": {"protocolVersion": 1}});
+    let script = json!({"initialize": [[{"sleep": 300}, initialized]]});
+    let mut server = Server::launch(
+        World::new(),
+        &["--timeout", "initialize=1s"],
+        Framing::Lines,
+        &[],
+    );
+    server.initialize();
+    let agent = json!({"command": FAKE_AGENT, "args": [server.world.script(&script)]});
+    let connect = server.send("agent/connect", &agent);
+    server.await_agent_call("initialize");
+    pause(&[server.pid()]);
+    let status = server.result(&connect);
+    assert_eq!(status["state"], "ready", "{status}");
+    server.agent_states(&["starting", "ready"]);
+    server.finish();
+}
+
+#[test]
+fn a_limit_holds_after_a_pause() {
+    let steps = [
+        say("a"),
+        json!({"wait": "session/cancel"}),
+        end("cancelled"),
+    ];
+    let mut server = Server::ready_with(
+        &["--timeout", "prompt=500ms"],
+        &json!({"session/prompt": [steps]}),
+    );
+    let prompt = server.send_prompt("default", "go");
+    server.await_chunk("default", |chunk| chunk["delta"] == "a");
+    pause(&[server.pid()]);
+    let turn = server.turn(&prompt);
+    assert_eq!(
+        turn.summary["errors"][0]["kind"], "timeout",
+        "{}",
+        turn.summary
+    );
+    let waited: &Value = &turn.summary["errors"][0]["data"]["waitedMs"];
+    assert_eq!(*waited, 500);
+    server.finish();
+}

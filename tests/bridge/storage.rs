@@ -1,0 +1,167 @@
+//! A state directory that goes, cannot be written or allows few files: what cannot be served says why, all else is served.
+
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+fn script() -> Value {
+    json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/prompt": [[say("x"), end("end_turn")], [say("x"), end("end_turn")]],
+    })
+}
+
+#[test]
+fn session_with_a_damaged_first_line_is_resumed() {
+    let world = World::new();
+    let path = world.script(&script());
+    let args = ["--", FAKE_AGENT, &path];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    let own = s.ensure("default")["agentSessionId"].clone();
+    s.prompt("one");
+    let mut s = s.restart(&args);
+    let log = s.world.dir.join("state/sessions/default.jsonl");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[20..60].fill(b'#');
+    fs::write(&log, bytes).unwrap();
+    s.initialize();
+    s.waive("agent/state");
+    let ensured = s.ensure("default");
+    assert_eq!(ensured["agentSessionId"], own);
+    assert_eq!(ensured["recovery"]["rung"], "resume", "{ensured}");
+    s.finish();
+}
+
+#[test]
+fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
+    let mut s = Server::ready(&script());
+    s.prompt("one");
+    fs::remove_dir_all(s.world.dir.join("state")).unwrap();
+    let error = s.call_error("session/prompt", &json!({"message": "two"}));
+    assert_eq!(error["data"]["kind"], "storage", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("removed from the disk"), "{message}");
+    assert!(message.contains("session/close"), "{message}");
+    // What was said can be read, lists work, and what the message says helps.
+    let messages = s.call("message/list", &json!({}));
+    assert_eq!(
+        messages["messages"].as_array().unwrap().len(),
+        2,
+        "{messages}"
+    );
+    s.call("session/list", &json!({}));
+    s.call("session/close", &json!({}));
+    s.ensure("default");
+    s.rewind("default");
+    s.take_chunks("default");
+    s.prompt("three");
+    assert!(s.world.dir.join("state/sessions/default.jsonl").exists());
+    s.finish();
+}
+
+#[test]
+fn state_directory_that_cannot_be_made_is_an_error_of_each_session() {
+    let world = World::new();
+    let file = world.file("file", "");
+    let mut s = Server::launch(world, &["--state-dir", &file], Framing::Lines, &[]);
+    s.initialize();
+    let script = s.world.script(&script());
+    let agent = json!({"command": FAKE_AGENT, "args": [script]});
+    assert_eq!(s.call("agent/connect", &agent)["state"], "ready");
+    s.agent_states(&["starting", "ready"]);
+    for (method, params) in [
+        ("session/ensure", json!({"sessionId": "a"})),
+        ("session/create", json!({"sessionId": "b"})),
+    ] {
+        let error = s.call_error(method, &params);
+        assert_eq!(error["data"]["kind"], "storage", "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains(&file) && message.contains("--persist never"),
+            "{message}"
+        );
+    }
+    s.call("agent/status", &json!({}));
+    s.finish();
+}
+
+#[test]
+fn more_sessions_than_files_may_be_open_are_served() {
+    let world = World::new();
+    let script = world.script(&script());
+    let sessions = 150;
+    let mut acpipe = Command::new("sh");
+    let configured = world.acpipe(&["serve", "--", FAKE_AGENT, &script]);
+    acpipe.args(["-c", r#"ulimit -n 100; exec "$0" "$@""#]);
+    acpipe
+        .arg(configured.get_program())
+        .args(configured.get_args());
+    for (name, value) in configured.get_envs() {
+        match value {
+            Some(value) => acpipe.env(name, value),
+            None => acpipe.env_remove(name),
+        };
+    }
+    let mut acpipe = acpipe
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = acpipe.stdin.take().unwrap();
+    let mut lines = BufReader::new(acpipe.stdout.take().unwrap()).lines();
+    let mut id = 0;
+    let mut call = |method: &str, params: &Value| -> Value {
+        id += 1;
+        writeln!(
+            stdin,
+            "{}",
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        )
+        .unwrap();
+        loop {
+            let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+            if line["id"] == id {
+                assert!(line.get("result").is_some(), "{method} {params}: {line}");
+                return line["result"].clone();
+            }
+        }
+    };
+    call("initialize", &json!({"protocolVersion": 1}));
+    let name = |n: usize| format!("s{n}");
+    for n in 0..sessions {
+        call("session/ensure", &json!({"sessionId": name(n)}));
+    }
+    // All of them can be used, however long ago they were.
+    for n in [0, sessions / 2, sessions - 1, 1] {
+        let message = json!({"id": "m", "role": "user", "parts": []});
+        call(
+            "message/add",
+            &json!({"sessionId": name(n), "message": message}),
+        );
+        let listed = call("message/list", &json!({"sessionId": name(n)}));
+        assert_eq!(listed["messages"].as_array().unwrap().len(), 1);
+    }
+    assert_eq!(
+        call(
+            "session/prompt",
+            &json!({"sessionId": name(3), "message": "go"})
+        )["text"],
+        "x"
+    );
+    let listed = call("session/list", &json!({"limit": 1000}));
+    assert_eq!(
+        listed["sessions"].as_array().unwrap().len(),
+        sessions,
+        "{listed}"
+    );
+    drop(stdin);
+    assert!(acpipe.wait().unwrap().success());
+}
