@@ -6,6 +6,7 @@ pub mod run;
 pub mod server;
 pub mod stream;
 pub mod terminal;
+pub mod watchdog;
 
 use serde_json::Value;
 use std::fs;
@@ -36,6 +37,7 @@ pub struct World {
     /// How large the files of acpipe may become, in blocks of 512 bytes.
     pub room: Option<u32>,
     mark: String,
+    _watched: watchdog::Watched,
 }
 
 impl World {
@@ -51,6 +53,7 @@ impl World {
             dir: dir.canonicalize().unwrap(),
             room: None,
             mark,
+            _watched: watchdog::Watched::new(),
         }
     }
 
@@ -118,19 +121,7 @@ impl World {
     /// Every process of this test that lives: pid and command line.
     pub fn alive(&self) -> Vec<(i32, String)> {
         let wanted = format!("{MARK}={}", self.mark);
-        let mut alive = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
-                continue;
-            };
-            // A process may end while it is looked at; one that ended and is not reaped has no environment.
-            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-            if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) {
-                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                alive.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
-            }
-        }
-        alive
+        marked(|variable| variable == wanted.as_bytes())
     }
 
     /// Why the test fails if processes of it are left: keepers of an acpipe that was killed get their time.
@@ -165,6 +156,33 @@ impl Drop for World {
     }
 }
 
+/// Every living process with a variable like this in its environment: pid and command line.
+fn marked(is_mark: impl Fn(&[u8]) -> bool) -> Vec<(i32, String)> {
+    let mut alive = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        // A process may end while it is looked at; one that ended and is not reaped has no environment.
+        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.split(|b| *b == 0).any(&is_mark) {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            alive.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
+        }
+    }
+    alive
+}
+
+/// Kills the processes of all tests of this run, and names them.
+fn kill_all_marked() -> Vec<(i32, String)> {
+    let prefix = format!("{MARK}={}-", std::process::id());
+    let killed = marked(|variable| variable.starts_with(prefix.as_bytes()));
+    for (pid, _) in &killed {
+        signal(*pid, rustix::process::Signal::KILL);
+    }
+    killed
+}
+
 /// Sends a signal; a process that has ended does not mind.
 pub fn signal(pid: i32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
@@ -180,6 +198,13 @@ pub fn counted(times: u64) -> String {
 /// The messages in an agent's log with this method.
 pub fn calls<'a>(log: &'a [Value], method: &str) -> Vec<&'a Value> {
     log.iter().filter(|m| m["method"] == method).collect()
+}
+
+/// The options that the agent was answered with, by their ids.
+pub fn chosen_options(log: &[Value]) -> Vec<&str> {
+    log.iter()
+        .filter_map(|m| m["result"]["outcome"]["optionId"].as_str())
+        .collect()
 }
 
 /// Steps of the fake agent that are used all over.

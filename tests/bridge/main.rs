@@ -64,6 +64,7 @@ mod profiles;
 mod prompts;
 mod questions;
 mod queue;
+mod read_only;
 mod recovery;
 mod retries;
 mod rpc;

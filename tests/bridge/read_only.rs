@@ -1,0 +1,358 @@
+//! Commands that rules allow as reading, run by a real shell with the real git and the other programs: nothing is
+//! written, and no other program is run.
+
+use crate::harness::watchdog::Watched;
+use acpipe::cli::policy_of;
+use acpipe::core::policy::{Effect, Policy, Subject, Tool};
+use serde_json::value::to_raw_value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PAGE: &str = include_str!("../../docs/permissions.md");
+/// The corpus is run for real: what would change the machine itself has no place in it.
+const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
+
+/// A repository, a program that leaves a mark, and everything that could be changed, in a directory of its own.
+struct World {
+    dir: PathBuf,
+    _watched: Watched,
+}
+
+impl World {
+    fn new(name: &str) -> Self {
+        let name = format!("acpipe-read-only-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().canonicalize().unwrap().join(name);
+        let _ = fs::remove_dir_all(&dir);
+        let world = Self {
+            dir,
+            _watched: Watched::new(),
+        };
+        world.fill();
+        world
+    }
+
+    fn fill(&self) {
+        let _ = fs::remove_dir_all(&self.dir);
+        for dir in ["repo/src", "home", "bin", "tmp"] {
+            fs::create_dir_all(self.dir.join(dir)).unwrap();
+        }
+        let touch = format!(
+            "#!/bin/sh\necho ran >> {}\n",
+            self.dir.join("MARK").display()
+        );
+        fs::write(self.dir.join("bin/touch-mark"), touch).unwrap();
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.dir.join("bin/touch-mark"), mode).unwrap();
+        fs::write(self.dir.join("repo/a"), "b\nx\na\n").unwrap();
+        fs::write(self.dir.join("repo/b"), "x\n").unwrap();
+        fs::write(self.dir.join("repo/src/c.rs"), "fn main() {} // x\n").unwrap();
+        let setup = "git init -q -b main . && git config user.name n && git config user.email e \
+                     && git add . && git commit -q -m one && echo more >> a && git commit -q -am two \
+                     && echo stashed >> a && git stash -q && echo changed >> b";
+        let done = self.run(setup);
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Runs a line as an agent's shell would, with nothing of this machine's configuration.
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", line])
+            .current_dir(self.dir.join("repo"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.dir.join("home"))
+            .env("TMPDIR", self.dir.join("tmp"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("TOOL", self.dir.join("bin/touch-mark"))
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null());
+        command.output().unwrap()
+    }
+
+    /// Runs lines one after the other, without their output.
+    fn run_all(&self, lines: &[String]) {
+        let script = self.dir.with_extension("sh");
+        let lines = lines
+            .iter()
+            .flat_map(|line| [line.as_str(), " </dev/null >/dev/null 2>&1\n"]);
+        fs::write(&script, lines.collect::<String>()).unwrap();
+        self.run(&format!(". {}", script.display()));
+        fs::remove_file(&script).unwrap();
+    }
+
+    /// Every file with its content, but what git refreshes by itself.
+    fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let about = fs::symlink_metadata(&path).unwrap();
+                if about.is_dir() {
+                    found.insert(path.clone(), Vec::new());
+                    walk(&path, found);
+                } else if !path.ends_with(".git/index") {
+                    let content = fs::read(&path).unwrap_or_default();
+                    found.insert(path, content);
+                }
+            }
+        }
+        let mut found = BTreeMap::new();
+        walk(&self.dir, &mut found);
+        found
+    }
+
+    /// A line of the corpus with the places of this world.
+    fn line(&self, line: &str) -> String {
+        let place = |name: &str| self.dir.join(name).display().to_string();
+        line.replace("MARKDIR", "src")
+            .replace("MARKNAME", "marked")
+            .replace("MARK", &place("MARK"))
+            .replace("TOUCH", &place("bin/touch-mark"))
+            .replace("BIN", &place("bin"))
+            .replace("OUT", &place("tmp"))
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn allows(policy: &Policy, line: &str) -> bool {
+    let input = to_raw_value(&serde_json::json!({ "command": line })).unwrap();
+    let tool = Tool {
+        kind: Some("execute"),
+        input: Some(&input),
+        ..Tool::default()
+    };
+    policy.judge(&Subject::of_tool(&tool, "/w")).effect == Effect::Allow
+}
+
+/// The examples of the page that say that they only read, and a rule of nothing else.
+fn policies() -> Vec<(&'static str, Policy)> {
+    let example = |title: &str| {
+        let (_, section) = PAGE.split_once(&format!("\n## {title}\n")).unwrap();
+        let (_, block) = section.split_once("```toml\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        policy_of(block, Some("/home/me".into())).unwrap()
+    };
+    let plain = "[permissions]\ndefault = \"deny\"\n[[permissions.rules]]\neffect = \"allow\"\ncommand = \"<read-only>\"\n";
+    vec![
+        ("reviewing", example("Reviewing, and nothing but reading")),
+        ("unattended", example("A run without anybody to ask")),
+        ("plain", policy_of(plain, None).unwrap()),
+        (
+            "list",
+            policy_of(
+                "[permissions]\ndefault = \"deny\"\nallowed_tools = [\"Bash(<read-only>)\"]\n",
+                None,
+            )
+            .unwrap(),
+        ),
+    ]
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let is_there = found.is_ok();
+    if !is_there {
+        // Past the capture of the test runner.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {program} is not installed: its options are judged, but not run"
+        );
+    }
+    is_there
+}
+
+#[test]
+fn lines_that_write_are_allowed_by_no_example() {
+    let world = World::new("corpus");
+    let policies = policies();
+    has("rg");
+    let (mut tried, mut wrote) = (0, Vec::new());
+    for corpus in WRITES.lines() {
+        let line = world.line(corpus);
+        for (name, policy) in &policies {
+            assert!(!allows(policy, &line), "{name} allows {line}");
+        }
+        tried += 1;
+        // That the corpus writes for real: most of it needs no more than what every machine has.
+        let before = world.tree();
+        world.run(&line);
+        if world.tree() != before {
+            wrote.push(corpus);
+            world.fill();
+        }
+    }
+    eprintln!(
+        "{tried} lines, {} of which wrote or ran something here",
+        wrote.len()
+    );
+    assert!(tried > 100 && wrote.len() > 40, "{wrote:#?}");
+    for known in [
+        "git log --output=MARK",
+        "git diff --no-index --output=MARK a b",
+        "git grep -OTOUCH x",
+        "git grep --open-files-in-pager=TOUCH x",
+        "find . -delete",
+        "find . -fprint MARK",
+        "sort -o MARK a",
+        "uniq a MARK",
+        "sed -n 'w MARK' a",
+    ] {
+        assert!(wrote.contains(&known), "{known} wrote nothing");
+    }
+}
+
+/// The long options that a program tells of itself.
+fn options(world: &World, help: &str) -> Vec<String> {
+    let said = world.run(help);
+    let text =
+        String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let words = text.split(|c: char| !is_letter(c));
+    let mut options: Vec<String> = words
+        .filter(|word| word.starts_with('-') && word.len() > 1 && *word != "--")
+        .map(str::to_owned)
+        .collect();
+    options.sort();
+    options.dedup();
+    options
+}
+
+/// Every option that git and the other programs have, with values that would write or run something: what the policy
+/// allows is run, and changes nothing.
+#[test]
+fn allowed_lines_with_any_option_change_nothing() {
+    let world = World::new("options");
+    let (_, policy) = policies().swap_remove(2);
+    let git = [
+        "log",
+        "show",
+        "diff",
+        "status",
+        "stash list",
+        "stash show",
+        "reflog",
+        "reflog show",
+        "rev-list",
+        "shortlog",
+        "blame",
+        "grep",
+        "ls-files",
+        "ls-tree",
+        "cat-file",
+        "rev-parse",
+        "describe",
+        "merge-base",
+        "name-rev",
+        "count-objects",
+        "check-ignore",
+        "show-ref",
+        "for-each-ref",
+        "branch",
+        "tag",
+        "remote",
+        "remote get-url",
+        "worktree list",
+        "config --get",
+        "config --list",
+    ];
+    let others = [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "nl",
+        "tac",
+        "stat",
+        "file",
+        "du",
+        "df",
+        "tree",
+        "basename",
+        "realpath",
+        "readlink",
+        "sha256sum",
+        "find",
+        "grep",
+        "rg",
+        "cut",
+        "tr",
+        "sort",
+        "uniq",
+        "comm",
+        "cmp",
+        "diff",
+        "jq",
+        "pwd",
+        "which",
+        "id",
+        "uname",
+        "nproc",
+        "date",
+    ];
+    let own = git.iter().map(|command| {
+        let help = format!("git {command} --git-completion-helper-all; git {command} -h");
+        (format!("git {command}"), help)
+    });
+    let others = others
+        .iter()
+        .map(|program| ((*program).to_owned(), format!("{program} --help")));
+    let values = ["", "=MARK", " MARK", "=TOUCH", " TOUCH"];
+    let ends = ["", " a"];
+    let letters = ('a'..='z')
+        .chain('A'..='Z')
+        .map(|letter| format!("-{letter}"));
+    let letters: Vec<String> = letters.collect();
+    let before = world.tree();
+    let (mut tried, mut batch, mut fell) = (0, Vec::new(), Vec::new());
+    let mut judged = 0;
+    for (command, help) in own.chain(others) {
+        for option in options(&world, &help).iter().chain(&letters) {
+            for (value, end) in values
+                .iter()
+                .flat_map(|value| ends.iter().map(move |end| (value, end)))
+            {
+                judged += 1;
+                let line = world.line(&format!("{command} {option}{value}{end}"));
+                if allows(&policy, &line) {
+                    batch.push(line);
+                }
+            }
+        }
+        // All of a program at once, and one by one where something changed.
+        world.run_all(&batch);
+        tried += batch.len();
+        if world.tree() != before {
+            for line in &batch {
+                world.fill();
+                let clean = world.tree();
+                world.run(line);
+                if world.tree() != clean {
+                    fell.push(line.clone());
+                }
+            }
+            world.fill();
+            assert!(
+                !fell.is_empty(),
+                "{command}: something changed, and no line alone did it"
+            );
+        }
+        batch.clear();
+        assert!(fell.is_empty(), "{fell:#?}");
+    }
+    eprintln!("{judged} lines judged, {tried} allowed and run, none of which changed anything");
+    assert!(tried > 3_000, "{tried}");
+}
