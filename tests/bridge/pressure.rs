@@ -3,6 +3,8 @@
 //! The large forms, with figures for `docs/performance.md`:
 //! `cargo test --release --test bridge pressure -- --ignored --nocapture --test-threads 1`
 
+mod structured;
+
 use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, LIMIT, World};
 use serde_json::{Value, json};
@@ -64,6 +66,19 @@ impl Client {
             let chunk = &message["params"]["chunk"];
             if chunk["type"] == "text-delta" {
                 text(chunk["delta"].as_str().unwrap());
+            }
+        }
+    }
+
+    /// Reads up to the answer to a call, and parses nothing else.
+    fn read_to_raw(&mut self, id: u32) -> Value {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            if line.starts_with(&answer) {
+                return serde_json::from_str(&line).unwrap();
             }
         }
     }
@@ -184,7 +199,8 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
         mib(peak),
         begun.elapsed(),
     ));
-    assert!(peak < 64 * MIB, "{peak}");
+    // A debug build alone takes more than twenty when idle.
+    assert!(peak < idle + 48 * MIB, "{peak}");
     client.finish();
 }
 
@@ -312,7 +328,7 @@ fn what_is_over_the_cap_fails_alone() {
         "session/prompt",
         &json!({"message": "x".repeat(3_000_000)}),
     );
-    let error = client.read_to_error();
+    let error = client.read_to(4, |_| {});
     assert!(
         error["error"]["message"]
             .as_str()

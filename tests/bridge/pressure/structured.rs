@@ -1,0 +1,179 @@
+//! Large messages with very many small members: what they take in memory while they pass or are refused. Parsed into
+//! values they would take twenty to a hundred times their size.
+
+use super::{Client, MIB, mib, tell};
+use crate::harness::steps::{end, say};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, Write as _};
+
+/// The size of a message.
+const SIZE: u64 = if cfg!(debug_assertions) { 8 } else { 48 } * MIB;
+
+/// The message takes at most four times its size, beside a few buffers.
+fn assert_ratio(client: &Client, idle: u64, size: u64, what: &str) {
+    let took = client.peak().saturating_sub(idle);
+    let percent = took * 100 / size;
+    tell(&format!(
+        "{what} of {}: {} above idle, {percent} % of its size",
+        mib(size),
+        mib(took)
+    ));
+    assert!(took <= 4 * size + 2 * MIB, "{what}: {percent} %");
+}
+
+/// Small pieces that are as large as a message together.
+fn many(piece: &str) -> String {
+    piece.repeat(usize::try_from(SIZE).unwrap() / piece.len())
+}
+
+/// What a client sends in one line; gives the answer.
+fn refused(what: &str, id: Option<u32>, line: &str) -> Value {
+    let script = json!({"session/prompt": [[say("still here"), end("end_turn")]]});
+    let mut client = Client::new(&[], &script);
+    let idle = client.memory("VmRSS");
+    writeln!(client.stdin, "{line}").unwrap();
+    let answer = match id {
+        Some(id) => client.read_to(id, |_| {}),
+        None => client.read_to_error(),
+    };
+    client.send(9, "session/prompt", &json!({"message": "go"}));
+    assert_eq!(client.read_to(9, |_| {})["result"]["text"], "still here");
+    assert_ratio(&client, idle, line.len() as u64, what);
+    client.finish();
+    answer
+}
+
+#[test]
+fn a_batch_of_very_many_messages_is_refused_as_a_whole() {
+    for piece in ["1,", "{},", "[],", r#"{"id":1,"method":"x"},"#] {
+        let answer = refused("a batch", None, &format!("[{}1]", many(piece)));
+        let told = answer["error"]["message"].as_str().unwrap();
+        assert!(told.contains("1024 messages"), "{told}");
+    }
+}
+
+#[test]
+fn a_batch_has_1024_messages_at_most() {
+    for (messages, answered) in [(1024, true), (1025, false)] {
+        let mut client = Client::new(&[], &json!({}));
+        let call = r#"{"jsonrpc":"2.0","method":"agent/status"}"#;
+        let last = r#"{"jsonrpc":"2.0","id":7,"method":"agent/status"}"#;
+        let calls = [vec![call; messages - 1], vec![last]].concat().join(",");
+        writeln!(client.stdin, "[{calls}]").unwrap();
+        client.send(8, "agent/status", &json!({}));
+        let mut line = String::new();
+        let mut seen = false;
+        loop {
+            line.clear();
+            assert!(client.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            seen |= line.starts_with(r#"[{"jsonrpc":"2.0","id":7,"result""#);
+            if line.starts_with(r#"{"jsonrpc":"2.0","id":8"#) {
+                break;
+            }
+        }
+        assert_eq!(seen, answered);
+        client.finish();
+    }
+}
+
+#[test]
+fn parameters_without_content_are_small() {
+    let server = r#"{"name":"a","command":"b","args":[],"env":[]},"#;
+    let env = r#"{"name":"a","value":"secret-1"},"#;
+    let cases = [
+        format!(
+            r#"{{"mcpServers":[{}]}}"#,
+            many(server).trim_end_matches(',')
+        ),
+        format!(
+            r#"{{"mcpServers":[{{"name":"a","command":"b","args":[],"env":[{}]}}]}}"#,
+            many(env).trim_end_matches(',')
+        ),
+        format!(r#"{{"unknown":[{}1]}}"#, many("1,")),
+        format!(r#"{{{}"z":1}}"#, many(r#""a":1,"#)),
+    ];
+    for params in cases {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":5,"method":"session/ensure","params":{params}}}"#);
+        let answer = refused("session/ensure", Some(5), &line);
+        assert_eq!(answer["error"]["data"]["kind"], "invalidParams");
+    }
+}
+
+#[test]
+fn a_prompt_has_not_too_many_values_for_its_size() {
+    for part in [r#"{"type":"x"},"#, "1,", "[],"] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{{"message":{{"parts":[{}{{"type":"text","text":"a"}}]}}}}}}"#,
+            many(part)
+        );
+        let answer = refused("session/prompt", Some(5), &line);
+        assert_eq!(answer["error"]["data"]["kind"], "invalidParams");
+    }
+}
+
+/// An update of the agent's with very many small members, in one line.
+fn update(before: &str, piece: &str, after: &str) -> [Value; 3] {
+    let block = piece.repeat(64 * 1024 / piece.len());
+    let begin = format!(
+        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"fake-1","update":{{{before}"#
+    );
+    let times = SIZE / block.len() as u64;
+    [
+        json!({"partial": begin}),
+        json!({"repeat": {"times": times, "steps": [{"partial": block}]}}),
+        json!({"line": format!("{after}}}}}}}")}),
+    ]
+}
+
+/// Takes an update, then another prompt.
+fn passes(what: &str, steps: &[Value]) {
+    let rest = [say("z"), end("end_turn")];
+    let run = [steps, &rest].concat();
+    let script = json!({"session/prompt": [run, [say("still here"), end("end_turn")]]});
+    let mut client = Client::new(&[], &script);
+    let idle = client.memory("VmRSS");
+    for (id, text) in [(3, "z"), (4, "still here")] {
+        client.send(id, "session/prompt", &json!({"message": "go"}));
+        assert_eq!(client.read_to_raw(id)["result"]["text"], text);
+    }
+    assert_ratio(&client, idle, SIZE, what);
+    client.finish();
+}
+
+#[test]
+fn a_state_of_very_many_members_is_omitted() {
+    for (kind, name, piece) in [
+        (
+            "available_commands_update",
+            "availableCommands",
+            r#"{"name":"a","description":""},"#,
+        ),
+        (
+            "config_option_update",
+            "configOptions",
+            r#"{"id":"a","type":"select","options":[]},"#,
+        ),
+        ("available_commands_update", "availableCommands", "1,"),
+    ] {
+        let before = format!(r#""sessionUpdate":"{kind}","{name}":["#);
+        passes(name, &update(&before, piece, "1]"));
+    }
+}
+
+#[test]
+fn a_tool_of_very_many_members_passes() {
+    let tool = r#""sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","rawInput":{"a":1},"#;
+    passes(
+        "rawOutput of numbers",
+        &update(&format!(r#"{tool}"rawOutput":["#), "1,", "1]"),
+    );
+    passes(
+        "rawOutput of members",
+        &update(
+            &format!(r#"{tool}"rawOutput":{{"#),
+            r#""a":1,"#,
+            r#""z":1}"#,
+        ),
+    );
+}
