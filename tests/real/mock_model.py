@@ -252,11 +252,16 @@ class Responses:
 
     def read(self, body):
         items = body["input"]
-        tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools", []) if tool.get("name")}
+        # Codex lists its tools in the conversation for its newer models.
+        listed = [tool for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
+        listed += body.get("tools", [])
+        tools = {tool["name"]: tool.get("parameters", {}) for tool in listed if tool.get("name")}
         user = last(items, lambda item: item.get("role") == "user")
         # Codex may put a note for the model after a tool's result.
         end = last(items, lambda item: item.get("role") not in ("developer", "system"))
-        return Ask(text_of(user.get("content")), tools, end.get("type", "").endswith("_output"))
+        # Codex names a session by a request with a schema, while the next turn may run already.
+        schema = body.get("text", {}).get("format", {}).get("schema")
+        return Ask(text_of(user.get("content")), tools, end.get("type", "").endswith("_output"), schema)
 
     def events(self, number, body, blocks):
         def event(kind, **fields):

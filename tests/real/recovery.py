@@ -244,6 +244,11 @@ def unknown_id(trial):
     trial.words += told
 
 
+def shown(variables):
+    """The variables as agent/getEnvironment shows them: no values of keys."""
+    return {name: "[redacted]" if name.endswith("_KEY") else value for name, value in variables.items()}
+
+
 def environment(trial):
     life, _ = two_turns(trial)
     trial.job.agent.ripen()
@@ -255,7 +260,7 @@ def environment(trial):
     trial.expect("restarted", answer["restarted"], True)
     trial.expect("sessions", [(s["sessionId"], s["error"]) for s in answer["sessions"]], [("default", None)])
     trial.judge(answer["sessions"][0]["recovery"], life.can)
-    trial.expect("getEnvironment", life.call("agent/getEnvironment")["env"], {**trial.job.variables, **VARIABLE})
+    trial.expect("getEnvironment", life.call("agent/getEnvironment")["env"], shown({**trial.job.variables, **VARIABLE}))
     [second] = life.agents()
     if first.pid == second.pid or b"ACPIPE_REAL=changed\0" not in Path(f"/proc/{second.pid}/environ").read_bytes():
         trial.notes.append("the agent runs without the variable")
