@@ -37,7 +37,7 @@ pub struct UpdateLine<'a> {
 #[derive(Debug, Default)]
 pub struct UpdateParams<'a> {
     pub session_id: Option<&'a RawValue>,
-    pub update: Option<UpdateFields<'a>>,
+    pub update: Option<Box<UpdateFields<'a>>>,
     /// All other members, `_meta` among them.
     pub rest: Members<'a>,
 }
@@ -52,11 +52,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for UpdateParams<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut params = UpdateParams::default();
-                while let Some(Key(key)) = map.next_key()? {
-                    match key.as_ref() {
-                        "sessionId" => params.session_id = Some(map.next_value()?),
-                        "update" => params.update = Some(map.next_value()?),
-                        _ => params.rest.set(key, map.next_value()?),
+                while let Some(key) = map.next_key::<Key<'de>>()? {
+                    match &*key.0 {
+                        b"sessionId" => params.session_id = Some(map.next_value()?),
+                        b"update" => params.update = Some(map.next_value()?),
+                        _ => params.rest.set(key.text(), map.next_value()?),
                     }
                 }
                 Ok(params)

@@ -64,7 +64,7 @@ raw_object! {
         user_message_uuids = "user_message_uuids",
         thinking_display = "thinking_display",
     }
-    key, map, object => object.rest.set(key, map.next_value()?)
+    key, map, object => object.rest.set(key.text(), map.next_value()?)
 }
 
 impl<'a> Frame<'a> {

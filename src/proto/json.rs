@@ -116,9 +116,24 @@ pub fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     raw.and_then(JsonStr::new).map(JsonStr::decode)
 }
 
-/// An object key, borrowed where it has no escapes. Half a surrogate pair in it is U+FFFD, as in values: a key must
-/// not lose the object.
-pub struct Key<'a>(pub Cow<'a, str>);
+/// An object key as bytes, which known keys are compared with: a key has to be read as text only where it is kept.
+///
+/// Half a surrogate pair in it is U+FFFD, as in values: a key must not lose the object.
+pub struct Key<'a>(pub Cow<'a, [u8]>);
+
+impl<'a> Key<'a> {
+    /// The key as text.
+    #[must_use]
+    pub fn text(self) -> Cow<'a, str> {
+        match self.0 {
+            Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
+                Ok(key) => Cow::Borrowed(key),
+                Err(_) => Cow::Owned(without_surrogates(bytes)),
+            },
+            Cow::Owned(bytes) => Cow::Owned(without_surrogates(&bytes)),
+        }
+    }
+}
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
@@ -129,13 +144,10 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
                 f.write_str("an object key")
             }
             fn visit_borrowed_bytes<E>(self, v: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(Key(match std::str::from_utf8(v) {
-                    Ok(key) => Cow::Borrowed(key),
-                    Err(_) => Cow::Owned(without_surrogates(v)),
-                }))
+                Ok(Key(Cow::Borrowed(v)))
             }
             fn visit_bytes<E>(self, v: &[u8]) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(without_surrogates(v))))
+                Ok(Key(Cow::Owned(v.to_vec())))
             }
         }
         // As bytes `serde_json` hands over a key whatever its escapes are.
@@ -206,7 +218,7 @@ macro_rules! raw_object {
 
         $crate::proto::json::raw_object! {
             @read $name { $($field = $key,)* }
-            key, map, object => object.rest.set(key, map.next_value()?)
+            key, map, object => object.rest.set(key.text(), map.next_value()?)
         }
     };
     ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$fdoc:meta])* $field:ident = $key:literal),* $(,)? }) => {
@@ -216,7 +228,7 @@ macro_rules! raw_object {
 
         $crate::proto::json::raw_object! {
             @read $name { $($field = $key,)* }
-            key, map, object => { map.next_value::<::serde::de::IgnoredAny>()?; }
+            key, map, object => map.next_value::<::serde::de::IgnoredAny>()?
         }
     };
     (@read $name:ident { $($field:ident = $known:literal,)* } $key:ident, $map:ident, $object:ident => $unknown:expr) => {
@@ -230,11 +242,12 @@ macro_rules! raw_object {
                     }
                     fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut $map: A) -> Result<Self::Value, A::Error> {
                         let mut $object = $name::default();
-                        while let Some($crate::proto::json::Key($key)) = $map.next_key()? {
-                            match $key.as_ref() {
-                                $($known => $object.$field = Some($map.next_value()?),)*
-                                _ => $unknown,
-                            }
+                        while let Some($key) = $map.next_key::<$crate::proto::json::Key<'de>>()? {
+                            $(if *$key.0 == *$known.as_bytes() {
+                                $object.$field = Some($map.next_value()?);
+                                continue;
+                            })*
+                            $unknown;
                         }
                         Ok($object)
                     }
@@ -356,8 +369,8 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Members::default();
-                while let Some((Key(name), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    members.set(name, value);
+                while let Some((name, value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    members.set(name.text(), value);
                 }
                 Ok(members)
             }

@@ -55,12 +55,12 @@ pub fn few_members(object: &RawValue) -> Option<Members<'_>> {
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut members = Members::default();
             let mut left = MOST_MEMBERS;
-            while let Some(super::Key(name)) = map.next_key()? {
+            while let Some(name) = map.next_key::<super::Key<'de>>()? {
                 left = left
                     .checked_sub(1)
                     .ok_or_else(|| A::Error::custom("too many members"))?;
                 let value: &'de RawValue = map.next_value()?;
-                members.set(name, value);
+                members.set(name.text(), value);
             }
             Ok(members)
         }

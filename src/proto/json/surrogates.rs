@@ -1,8 +1,10 @@
 //! Halves of characters: what JavaScript writes where it cuts a text, and most other readers refuse.
 
 use super::{JsonStr, to_raw};
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// Joins the halves of a character that an agent cut between two deltas.
 ///
@@ -17,14 +19,11 @@ pub struct Surrogates {
 impl Surrogates {
     /// The text to pass on in place of `text`; `None` when it can go as it is.
     pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
-        let json = text.raw().get().as_bytes();
-        let maybe_half =
-            || memchr::memmem::find_iter(json, b"\\u").any(|at| json[at + 2] | 0x20 == b'd');
-        if self.held.is_none() && !maybe_half() {
+        let json = text.raw().get();
+        if self.held.is_none() && !may_have_halves(json) {
             return None;
         }
-        let text = text.raw().get();
-        let mut units = units(&text[1..text.len() - 1]);
+        let mut units = units(&json[1..json.len() - 1]);
         if let Some(half) = self.held.take() {
             units.insert(0, half);
         }
@@ -71,7 +70,7 @@ pub fn units(inner: &str) -> Vec<u16> {
 
 /// The JSON with the escapes of half a surrogate pair replaced; JavaScript writes such where it cuts a text.
 pub fn without_halves(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u") {
+    if !may_have_halves(json) {
         return json.into();
     }
     let mut mended = String::with_capacity(json.len());
@@ -96,19 +95,21 @@ pub fn without_halves(json: &str) -> Cow<'_, str> {
 /// The JSON with U+FFFD for the escapes of half a surrogate pair; `None` where there can be none.
 #[must_use]
 pub fn mended(json: &str) -> Option<Box<RawValue>> {
-    // Most texts have no escape, and a search for two bytes costs more to set up.
-    memchr::memchr(b'\\', json.as_bytes())?;
-    let is_surrogate = |at: usize| {
-        json.as_bytes()
-            .get(at + 2)
-            .is_some_and(|b| b | 0x20 == b'd')
-    };
-    let mut escapes = memchr::memmem::find_iter(json.as_bytes(), b"\\u");
-    if !escapes.any(is_surrogate) {
+    if !may_have_halves(json) {
         return None;
     }
     RawValue::from_string(without_halves(json).into_owned()).ok()
 }
+
+/// Whether the JSON has escapes that begin as those of surrogates do.
+fn may_have_halves(json: &str) -> bool {
+    let json = json.as_bytes();
+    let is_surrogate = |at: usize| json.get(at + 2).is_some_and(|b| b | 0x20 == b'd');
+    ESCAPES.find_iter(json).any(is_surrogate)
+}
+
+/// Built once: to set up a search costs more than to search a delta.
+static ESCAPES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 
 /// The UTF-16 unit of an escape at the start of the text.
 fn unit(text: &str) -> Option<u16> {
