@@ -144,7 +144,7 @@ pub struct RunArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Cancel the turn when it has lasted this long, however much the agent says: 90s, 10m, 1h; exit code 124. The
-    /// agent's start and the opening of the session have limits of their own (--timeout)
+    /// agent's start and the opening of the session have limits of their own (--timeout); 0 is no limit
     #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
     pub max_time: MaxTime,
     /// Do not send the prompt again when the AI service is overloaded

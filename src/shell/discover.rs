@@ -277,7 +277,11 @@ impl<'a> Search<'a> {
                     let known = self.files.iter().filter(known).count();
                     claude::missing(self.own.len() + self.more.len(), login, known)
                 } else {
-                    let advice = "install it, or give its whole path";
+                    let advice = if command.trim().contains(char::is_whitespace) {
+                        format!("it is read as one word: leave its quotes out (-- {command})")
+                    } else {
+                        "install it, or give its whole path".to_owned()
+                    };
                     format!("agent not found: no {command} in PATH{login}; {advice}")
                 };
                 (ErrorKind::AgentNotFound, message)

@@ -108,6 +108,21 @@ fn a_known_program_that_ends_without_its_acp_argument_is_hinted_at() {
 }
 
 #[test]
+fn command_that_ends_in_silence_or_is_quoted_as_one_word_is_hinted_at() {
+    let outcome = Run::new(&["run", "hi"]).agent(&["true"]).go().expect(126);
+    assert!(outcome.stderr.contains("--acp"), "{}", outcome.stderr);
+    let quoted = Run::new(&["run", "hi"]).agent(&["no-such-agent acp"]);
+    let outcome = quoted.go().expect(127);
+    assert!(
+        outcome
+            .stderr
+            .contains("leave its quotes out (-- no-such-agent acp)"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
 fn a_stray_line_is_shown_once_for_its_kind_and_json_is_not() {
     let steps = json!([
         {"line": "Loading 1 of 3"},

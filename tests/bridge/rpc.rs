@@ -159,7 +159,7 @@ fn invalid_params_name_the_field() {
         (
             "initialize",
             json!({"protocolVersion": 1, "clientInfo": {"version": "1"}}),
-            "clientInfo",
+            "clientInfo.name",
         ),
         (
             "initialize",
@@ -259,6 +259,7 @@ fn invalid_params_name_the_field() {
             "turnId",
         ),
         ("session/cancel", json!({"sessionId": {}}), "sessionId"),
+        ("session/list", json!({"cursor": "bogus"}), "cursor"),
         ("session/subscribe", json!({}), "chunks"),
         ("session/subscribe", json!({"chunks": "yes"}), "chunks"),
         ("session/prompt", json!(["x"]), "params"),
@@ -271,6 +272,10 @@ fn invalid_params_name_the_field() {
         assert_error(&answer, -32602, "invalidParams", &params.to_string());
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(field), "{method} {params}: {message}");
+        if message.starts_with("missing field") {
+            let path = answer["error"]["data"]["field"].as_str().unwrap_or("");
+            assert!(path.ends_with(field), "{method} {params}: {answer}");
+        }
     }
     s.lives();
 }

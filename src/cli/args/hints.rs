@@ -30,11 +30,13 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
         }
         ErrorKind::InvalidSubcommand => {
             let word = text(&error, ContextKind::InvalidSubcommand);
-            let command = Cli::command();
-            let verbs = command.get_subcommands().map(Command::get_name);
-            vec![match nearest(&word, verbs) {
+            let cli = Cli::command();
+            let (command, path) = innermost(&cli, &word, words);
+            let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            vec![match nearest(&word, verbs.iter().copied()) {
                 Some(verb) => format!("a similar subcommand exists: '{verb}'"),
-                None => format!("to prompt an agent: acpipe run \"{word}\""),
+                None if path.is_empty() => format!("to prompt an agent: acpipe run \"{word}\""),
+                None => format!("acpipe {} has: {}", path.join(" "), verbs.join(", ")),
             }]
         }
         _ => Vec::new(),
@@ -56,21 +58,25 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
     error
 }
 
-/// Hints for an option that does not exist.
-fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
-    let command = Cli::command();
-    let mut command = &command;
-    let mut path = Vec::new();
-    // Of nested subcommands the innermost has the option.
+/// The subcommand that a wrong word was given to, of nested ones the innermost, and the words that name it.
+fn innermost<'a>(cli: &'a Command, wrong: &str, words: &[String]) -> (&'a Command, Vec<&'a str>) {
+    let (mut command, mut path) = (cli, Vec::new());
     for word in words
         .iter()
-        .take_while(|word| *word != option && *word != "--")
+        .take_while(|word| *word != wrong && *word != "--")
     {
         if let Some(verb) = command.find_subcommand(word) {
             command = verb;
             path.push(verb.get_name());
         }
     }
+    (command, path)
+}
+
+/// Hints for an option that does not exist.
+fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
+    let cli = Cli::command();
+    let (command, path) = innermost(&cli, option, words);
     let prompts = matches!(path[..], [] | ["run"]);
     if prompts && matches!(option, "-p" | "--print") {
         let next = words.iter().skip_while(|word| *word != option).nth(1);
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn hints_name_what_was_meant() {
-        let cases: [(&[&str], &str, &str); 11] = [
+        let cases: [(&[&str], &str, &str); 13] = [
             (&["run", "-p", "hi"], "acpipe run \"hi\"", "-- -p"),
             (&["-p", "hi"], "acpipe run \"hi\"", "-- -p"),
             (&["run", "--print"], "acpipe run \"…\"", "--"),
@@ -160,6 +166,8 @@ mod tests {
                 "similar",
             ),
             (&["sesions"], "'sessions'", "acpipe run"),
+            (&["sessions", "lst"], "'list'", "acpipe run"),
+            (&["permissions", "edit"], "permissions has: ", "acpipe run"),
         ];
         for (line, has, lacks) in cases {
             let said = said(line);

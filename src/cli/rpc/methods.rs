@@ -234,6 +234,15 @@ fn read_params<P: DeserializeOwned>(text: &str) -> Result<P, Error> {
     serde_path_to_error::deserialize(&mut reader).map_err(|e| {
         let (path, inner) = (e.path().to_string(), e.into_inner().to_string());
         let reason = inner.split(" at line ").next().unwrap_or(&inner).to_owned();
+        let missing = reason.strip_prefix("missing field `");
+        if let Some(name) = missing.and_then(|rest| rest.strip_suffix('`')) {
+            let field = match path.as_str() {
+                "." => name.to_owned(),
+                path => format!("{path}.{name}"),
+            };
+            let message = format!("missing field `{field}`");
+            return Error::new(ErrorKind::InvalidParams, message).with("field", field);
+        }
         if path == "." {
             return Error::new(ErrorKind::InvalidParams, reason);
         }

@@ -89,7 +89,7 @@ impl Bridge {
         };
         let mut error = exit.error(kind, when);
         if kind == ErrorKind::AgentStart {
-            error.message += &self.acp_hint();
+            error.message += &self.start_hint(exit);
         }
         self.agent_gone(&error, now, outlet);
     }

@@ -125,7 +125,8 @@ impl Bridge {
                 p.protocol_version,
                 wire::PROTOCOL_VERSION
             );
-            return Err(Error::new(ErrorKind::InvalidParams, message));
+            let error = Error::new(ErrorKind::InvalidParams, message);
+            return Err(error.with("field", "protocolVersion"));
         }
         if let Some(major) = p.chunk_profile {
             let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");

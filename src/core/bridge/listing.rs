@@ -1,5 +1,6 @@
 //! Lists of sessions: what is stored, what is open, and with it what the agent has.
 
+use super::commands::invalid;
 use super::history::limit;
 use super::sessions::stored;
 use super::storage::Awaited;
@@ -44,6 +45,15 @@ impl Bridge {
         outlet: &mut impl Outlet,
     ) -> Result<(), Error> {
         limit(p.limit, LIMIT)?;
+        if p.cursor
+            .as_deref()
+            .is_some_and(|cursor| position(cursor).is_none())
+        {
+            return Err(invalid(
+                "cursor",
+                "give the nextCursor of the page before, unchanged",
+            ));
+        }
         let ticket = self.ticket();
         if self.store.list(ticket) {
             self.awaited.insert(ticket, Awaited::List(token, p));
@@ -204,8 +214,7 @@ fn merged(
 /// The page that a client asks for.
 fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResult {
     infos.sort_by(|a, b| order(b).cmp(&order(a)));
-    let after = p.cursor.as_deref().and_then(|c| c.split_once(' '));
-    if let Some(after) = after {
+    if let Some(after) = p.cursor.as_deref().and_then(position) {
         infos.retain(|info| order(info) < after);
     }
     let limit = limit(p.limit, LIMIT).unwrap_or(1);
@@ -218,6 +227,11 @@ fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResu
         sessions: infos,
         next_cursor,
     }
+}
+
+/// The time and the id that a cursor stands for, which is [`order`] of the last session of a page.
+fn position(cursor: &str) -> Option<(&str, &str)> {
+    cursor.split_once(' ')
 }
 
 /// What sessions are ordered by: the time, then the id.

@@ -2,9 +2,10 @@
 
 use super::processes::Process;
 use super::waits::ms;
-use super::{Bridge, Phase};
+use super::{Agent, Bridge, Phase};
 use crate::core::client::{Notice, Outlet};
 use crate::core::error::clip;
+use crate::core::event::Exit;
 use crate::core::known::acp_command;
 use crate::core::launcher::launcher;
 use crate::core::limits::Wait;
@@ -78,6 +79,18 @@ impl Bridge {
         let spec = spec.filter(|spec| spec.protocol == Protocol::Acp);
         let meant = spec.and_then(|spec| acp_command(&spec.command, &spec.args));
         meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
+    }
+
+    /// What to do about an agent that ended before it was ready; nothing where its stderr says more.
+    pub(super) fn start_hint(&self, exit: &Exit) -> String {
+        let hint = self.acp_hint();
+        let is_acp = |agent: &Agent| agent.spec.protocol == Protocol::Acp;
+        let is_silent = exit.code == Some(0) && exit.stderr.is_empty();
+        if hint.is_empty() && is_silent && self.agent.as_ref().is_some_and(is_acp) {
+            return "; an ACP agent runs until its stdin is closed: many need an argument for that, such as acp or --acp"
+                .to_owned();
+        }
+        hint
     }
 
     /// Tells that nothing goes on in a session, when that is due.
