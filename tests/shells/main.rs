@@ -187,6 +187,12 @@ fn is_harmless(line: &str) -> bool {
     !words.iter().any(|word| line.contains(word))
 }
 
+/// Whether a variable may make a part of the command's name, which rules cannot know.
+fn is_named_by_variable(line: &str) -> bool {
+    let bare = line.replace("${x}", "").replace("$x", "");
+    bare.matches("evil").count() != line.matches("evil").count() || line.contains("evil$")
+}
+
 /// Rules that deny see a command in each way in which a shell reads a line.
 #[test]
 fn a_denied_command_is_found_in_every_line_that_runs_it() {
@@ -199,7 +205,9 @@ fn a_denied_command_is_found_in_every_line_that_runs_it() {
     let (mut tried, mut ran, mut missed) = (0, 0, Vec::new());
     while tried < count {
         let lines = (0..BATCH).map(|_| mutated(&mut dice, &corpus));
-        let lines: Vec<String> = lines.filter(|line| is_harmless(line)).collect();
+        let lines: Vec<String> = lines
+            .filter(|line| is_harmless(line) && !is_named_by_variable(line))
+            .collect();
         tried += lines.len();
         let runs: Vec<Ran> = std::thread::scope(|scope| {
             let runs = shells.iter().map(|shell| scope.spawn(|| shell.run(&lines)));
