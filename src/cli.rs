@@ -22,6 +22,7 @@ use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
 use crate::shell::{
     Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep,
+    survive_file_limit,
 };
 use anyhow::Context as _;
 use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
@@ -99,7 +100,10 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
         .enable_all()
         .build()
         .context("the runtime could not be made")?
-        .block_on(task)
+        .block_on(async {
+            survive_file_limit().context("the signal of the limit of file sizes")?;
+            task.await
+        })
 }
 
 /// What a stored session says of the run that goes on with it.

@@ -17,6 +17,7 @@ mod kept;
 mod launches;
 mod output;
 mod path;
+mod regular;
 mod signals;
 mod stderr;
 mod store;
@@ -30,7 +31,7 @@ pub use input::{ClientInput, read_stdin};
 pub use keeper::{SUPERVISOR, keep};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
-pub use signals::Interrupt;
+pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, read_only, real_path, state_dir,
     stored, sweep,

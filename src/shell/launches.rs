@@ -12,6 +12,7 @@
 mod ending;
 
 use super::keeper::tree;
+use super::regular;
 pub use ending::{Ended, LaunchedProcess, end_left, kill_marked, launched};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -242,7 +243,7 @@ fn records(state: &Path) -> Vec<Found> {
 fn find(path: PathBuf) -> Option<Found> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let mut json = Vec::new();
-    let file = File::open(&path).ok()?;
+    let file = regular::open_to_read(&path).ok()?;
     (&file).take(LONGEST).read_to_end(&mut json).ok()?;
     let record: Record = serde_json::from_slice(&json).unwrap_or_default();
     let locked = file.try_lock().is_ok();

@@ -12,6 +12,16 @@ pub enum Interrupt {
     Term,
 }
 
+/// Catches the signal that a file over its limit (`ulimit -f`) raises: the write fails then, and acpipe goes on. To be
+/// called before anything is written.
+///
+/// # Errors
+/// It is called outside of a runtime, or the system refuses.
+pub fn survive_file_limit() -> io::Result<()> {
+    let too_large = rustix::process::Signal::XFSZ;
+    signal(SignalKind::from_raw(too_large.as_raw())).map(drop)
+}
+
 /// The signals that are listened to.
 pub struct Signals {
     int: Option<Signal>,
@@ -22,9 +32,6 @@ pub struct Signals {
 impl Signals {
     /// Listens to all that were not ignored when acpipe was started, as `nohup` does with SIGHUP.
     pub fn new() -> io::Result<Self> {
-        // Caught, it does nothing: a file that may not grow is an error of the write, not the end of acpipe.
-        let too_large = rustix::process::Signal::XFSZ;
-        let _ = signal(SignalKind::from_raw(too_large.as_raw()))?;
         let ignored = ignored_at_start();
         let listen = |kind: SignalKind| {
             let bit = 1_u64.checked_shl(kind.as_raw_value().unsigned_abs() - 1);

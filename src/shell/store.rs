@@ -17,6 +17,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::session_id::{Holder, lexical};
 use crate::core::store::{Card, LogFile, Store};
+use crate::shell::regular;
 use anyhow::Context as _;
 pub use file::ReadOnly;
 use file::{File, Means};
@@ -200,7 +201,7 @@ const FIRST_LINE: u64 = 256 << 10;
 /// The directory of a log's session, of which the first line tells.
 fn directory(log: &Path) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    let mut file = io::BufReader::new(fs::File::open(log)?.take(FIRST_LINE));
+    let mut file = io::BufReader::new(regular::open_to_read(log)?.take(FIRST_LINE));
     file.read_until(b'\n', &mut line)?;
     let first = serde_json::from_slice::<Card>(&line).map(|card| card.cwd);
     match first {

@@ -40,6 +40,61 @@ fn session_with_a_damaged_first_line_is_resumed() {
     s.finish();
 }
 
+fn make_fifo(path: &std::path::Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
+    let world = World::new();
+    let path = world.script(&script());
+    let args = ["--", FAKE_AGENT, &path];
+    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    for id in ["card", "zero"] {
+        s.ensure(id);
+    }
+    make_fifo(&s.world.dir.join("state/launches/other.json"));
+    let mut s = s.restart(&args);
+    let sessions = s.world.dir.join("state/sessions");
+    for name in ["card", "zero"] {
+        fs::remove_file(sessions.join(name).with_extension("json")).unwrap();
+    }
+    make_fifo(&sessions.join("card.json"));
+    std::os::unix::fs::symlink("/dev/zero", sessions.join("zero.json")).unwrap();
+    make_fifo(&sessions.join("log.jsonl"));
+    s.initialize();
+    s.waive("agent/state");
+    // Of the first two there are logs, which are read.
+    for id in ["card", "zero"] {
+        assert_eq!(s.ensure(id)["recovery"]["rung"], "resume");
+    }
+    let error = s.call_error("session/ensure", &json!({"sessionId": "log"}));
+    assert_eq!(error["data"]["kind"], "storage", "{error}");
+    let listed = s.call("session/list", &json!({}));
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 2, "{listed}");
+    for verb in [
+        &["sessions", "list"][..],
+        &["sessions", "gc"],
+        &["processes"],
+    ] {
+        assert!(s.world.acpipe(verb).output().unwrap().status.success());
+    }
+    s.finish();
+}
+
+#[test]
+fn limit_of_file_sizes_ends_nothing() {
+    let mut world = World::new();
+    world.room = Some(0);
+    // With the demo agent, which writes nothing where it is given no log.
+    let mut run = world.acpipe(&["run", "--ephemeral", "hi"]);
+    let output = run.env_remove("FAKE_AGENT_LOG").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!output.stdout.is_empty(), "{output:?}");
+}
+
 #[test]
 fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
     let mut s = Server::ready(&script());

@@ -4,6 +4,7 @@ use super::pool::{Pool, Slot};
 use super::worker::Worker;
 use super::{Durability, names, stamp};
 use crate::core::store::{Card, Count, LogFile, Write};
+use crate::shell::regular;
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -153,7 +154,7 @@ fn inode(_: &fs::Metadata) -> Inode {
 /// Opens and locks the file of this name; another may have taken its place meanwhile.
 fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
     loop {
-        let file = private().create(create).open(path)?;
+        let file = regular::open(private().create(create), path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
@@ -303,9 +304,12 @@ impl io::Write for Counted<'_> {
     }
 }
 
+/// The largest card that is read, in bytes: of a session with a larger one the log is read.
+const LONGEST_CARD: u64 = 16 << 20;
+
 /// The card of a log, if it can be read.
 pub fn read_card(log: &Path) -> Option<Card> {
-    let json = fs::read(log.with_extension(names::CARD)).ok()?;
+    let json = regular::read(&log.with_extension(names::CARD), LONGEST_CARD).ok()?;
     serde_json::from_slice(&json).ok()
 }
 
@@ -323,7 +327,7 @@ impl ReadOnly {
     /// # Errors
     /// It is not there, or cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = fs::File::open(path)?;
+        let file = regular::open_to_read(path)?;
         let len = file.metadata()?.len();
         let path = path.to_owned();
         Ok(Self { path, file, len })

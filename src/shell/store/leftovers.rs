@@ -1,6 +1,7 @@
 //! What nobody needs any more: what crashes left beside the logs, and the archive.
 
 use super::{ARCHIVE, SESSIONS, names};
+use crate::shell::regular;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use std::path::{Path, PathBuf};
 pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
     let mut swept = Vec::new();
     for path in files(&state.join(SESSIONS))? {
-        let log = match fs::File::open(path.with_extension(names::LOG)) {
+        let log = match regular::open_to_read(&path.with_extension(names::LOG)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            // Not a log, and nobody's business here.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => continue,
             log => Some(log?),
         };
         // Whoever has the session may need them; it cannot be opened while they are looked at.
