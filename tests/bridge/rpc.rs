@@ -258,6 +258,11 @@ fn invalid_params_name_the_field() {
             json!({"message": "x", "turnId": 5}),
             "turnId",
         ),
+        (
+            "session/prompt",
+            json!({"message": "x", "turnId": "x".repeat(257)}),
+            "turnId",
+        ),
         ("session/cancel", json!({"sessionId": {}}), "sessionId"),
         ("session/list", json!({"cursor": "bogus"}), "cursor"),
         ("session/subscribe", json!({}), "chunks"),

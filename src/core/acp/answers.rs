@@ -2,7 +2,7 @@
 
 use super::auth;
 use crate::core::dialect::Launch;
-use crate::core::error::{Error, ErrorKind, is_connection_failure};
+use crate::core::error::{Error, ErrorKind, clip, is_connection_failure};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
@@ -33,8 +33,9 @@ pub fn initialize(result: &RawValue, launch: &Launch) -> Result<AgentInfo, Error
     let version = r.protocol_version.map_or("none", RawValue::get);
     if version != VERSION.to_string() {
         let message = format!(
-            "the agent speaks ACP version {version}, acpipe speaks version {VERSION}: \
-             use a version of the agent that speaks {VERSION}"
+            "the agent speaks ACP version {}, acpipe speaks version {VERSION}: \
+             use a version of the agent that speaks {VERSION}",
+            clip(version)
         );
         return Err(Error::new(ErrorKind::Initialize, message).with("raw", result.get()));
     }
@@ -74,6 +75,9 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
     }
 }
 
+/// The longest id of an agent's session, in bytes: all calls and answers about the session have it.
+const LONGEST_SESSION_ID: usize = 4096;
+
 /// The answer to `session/new`.
 pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     let r: NewSessionResult<'_> = read(Some(result));
@@ -82,10 +86,25 @@ pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
         let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
         return AgentEvent::Failed { call, error };
     };
+    session_opened(call, agent_session, r.rest, result)
+}
+
+fn session_opened<'a>(
+    call: CallId,
+    agent_session: String,
+    state: Members<'a>,
+    result: &RawValue,
+) -> AgentEvent<'a> {
+    if agent_session.len() > LONGEST_SESSION_ID {
+        let message =
+            format!("the agent gave its session an id of over {LONGEST_SESSION_ID} bytes");
+        let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
+        return AgentEvent::Failed { call, error };
+    }
     AgentEvent::SessionOpened {
         call,
         agent_session,
-        state: r.rest.without_null(),
+        state: state.without_null(),
     }
 }
 
@@ -101,11 +120,8 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
         };
         owned(meta.session_id).or_else(nested)
     };
-    AgentEvent::SessionOpened {
-        call,
-        agent_session: owned(r.session_id).or_else(in_meta).unwrap_or(asked),
-        state: r.rest.clone().without_null(),
-    }
+    let agent_session = owned(r.session_id).or_else(in_meta).unwrap_or(asked);
+    session_opened(call, agent_session, r.rest, result)
 }
 
 /// The id of a session in an agent's own part of `_meta`. hermes has it one level deeper, and by another name.
@@ -323,6 +339,25 @@ mod tests {
                 .message
                 .contains("version none")
         );
+    }
+
+    #[test]
+    fn long_texts_of_an_agent_are_not_repeated() {
+        let long = "x".repeat(LONGEST_SESSION_ID + 1);
+        let result = raw(&format!(r#"{{"protocolVersion":{long:?}}}"#));
+        let error = initialize(&result, &Launch::default()).unwrap_err();
+        assert!(
+            error.message.len() < LONGEST_SESSION_ID,
+            "{}",
+            error.message.len()
+        );
+        let result = raw(&format!(r#"{{"sessionId":{long:?}}}"#));
+        for event in [
+            new_session(CallId(1), &result),
+            opened(CallId(1), "S".into(), &result),
+        ] {
+            assert!(matches!(event, AgentEvent::Failed { .. }), "{event:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
+use crate::proto::json::is_dense;
 use serde_json::value::RawValue;
 use tracing::debug;
 
@@ -79,6 +80,14 @@ impl Pending {
             | Self::SetOption(_) => false,
         };
         let said = result.get();
+        let opens = matches!(self, Self::New(_) | Self::Resume(..) | Self::Load(..));
+        // The state that comes with an opened session is bounded where it is kept.
+        if !opens && is_dense(said) {
+            let method = self.method();
+            let message =
+                format!("the answer of the agent to {method} has too many values for its size");
+            return Err(Error::new(ErrorKind::Malformed, message).with("raw", said));
+        }
         // Some languages write an empty object as an empty list.
         if any || said.starts_with('{') || matches!(said, "null" | "[]") {
             return Ok(());

@@ -7,7 +7,7 @@ use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Permission};
 use crate::proto::acp::PermissionParams;
-use crate::proto::json;
+use crate::proto::json::{self, SMALL};
 use crate::proto::rpc::{self, ErrorObject};
 use serde_json::value::RawValue;
 use tracing::debug;
@@ -28,6 +28,13 @@ impl Acp {
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) {
+        // Of a permission each member is looked at: it has to be answered by the policy.
+        let is_permission = method == "session/request_permission";
+        if !is_permission && params.is_some_and(|params| json::is_dense(params.get())) {
+            let why = "the parameters have too many values for their size";
+            refuse(id, rpc::code::INVALID_PARAMS, why, out);
+            return;
+        }
         if let Some(wanted) = hosting::wanted(self.offer.host, id, method, params) {
             match wanted {
                 Ok(wanted) => events.push(AgentEvent::Wanted(Box::new(wanted))),
@@ -99,8 +106,8 @@ pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing
 fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
     let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
     let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?)?;
-    let options: Vec<&RawValue> = p
-        .options
+    let raw_options = p.options.filter(|options| options.get().len() <= SMALL);
+    let options: Vec<&RawValue> = raw_options
         .and_then(|o| serde_json::from_str(o.get()).ok())
         .unwrap_or_default();
     Some(Permission {
@@ -108,7 +115,7 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         question: id.to_owned(),
         tool,
         options: options.into_iter().filter_map(answers::option).collect(),
-        raw_options: p.options,
+        raw_options,
         form: None,
         other: p.rest,
     })

@@ -7,7 +7,7 @@ use crate::proto::acp::{
     Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
     WholeParams,
 };
-use crate::proto::json::{JsonStr, Members, non_null, text};
+use crate::proto::json::{JsonStr, Members, is_dense, non_null, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -239,7 +239,22 @@ fn resource<'a>(resource: &'a RawValue, block: &'a RawValue) -> Option<Content<'
     })
 }
 
-/// A tool call, as an update or a permission request tells of it; `None` without an id.
+/// What stands for a member that would take many times its size once it is parsed.
+#[derive(serde::Serialize)]
+struct Omitted {
+    /// The size of the member, in bytes.
+    omitted: usize,
+}
+
+impl Omitted {
+    fn of(raw: &RawValue) -> Self {
+        Self {
+            omitted: raw.get().len(),
+        }
+    }
+}
+
+/// A tool call, as an update or a permission request has it; `None` without an id.
 pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     let mut other = f.others(&[
         ("sessionUpdate", f.session_update),
@@ -257,12 +272,17 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     // What is not of the kind that the protocol has is kept as it is.
     let mut take = |name, raw: Option<&'a RawValue>, opening: char| {
         let raw = non_null(raw)?;
+        if is_dense(raw.get()) {
+            other.set_owned(name, &Omitted::of(raw));
+            return None;
+        }
         if raw.get().starts_with(opening) {
             return Some(raw);
         }
         other.set(name, raw);
         None
     };
+    let meta = take("_meta", f.meta, '{');
     let mut word = |name, raw| text(take(name, raw, '"'));
     let (name, title) = (word("name", f.name), word("title", f.title));
     let (kind, status) = (word("kind", f.kind), word("status", f.status));
@@ -280,7 +300,7 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         output: non_null(f.raw_output),
         content: take("content", f.content, '[').map(Cow::Borrowed),
         locations: take("locations", f.locations, '[').map(Cow::Borrowed),
-        meta: non_null(f.meta),
+        meta,
         other,
     })
 }

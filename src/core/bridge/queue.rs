@@ -10,6 +10,9 @@ use crate::core::session::{Queued, Session, Stage};
 use crate::proto::wire::{self, Strategy};
 use std::time::Instant;
 
+/// The longest id of a turn that a client may give, in bytes: each record of the turn has it.
+const LONGEST_TURN_ID: usize = 256;
+
 impl Bridge {
     /// Begins a turn, or keeps the prompt until it can begin.
     pub(super) fn prompt(
@@ -26,6 +29,9 @@ impl Bridge {
         }
         let id = &self.session_id(p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
+            if given.len() > LONGEST_TURN_ID {
+                return Err(invalid("turnId", "256 bytes at most"));
+            }
             self.session(id)?.must_not_have(given)?;
             if self.told_before(id, given, &p.message.parts, p.rerun, token)? {
                 return Ok(());

@@ -16,7 +16,7 @@ pub struct PromptParams {
     pub session_id: Option<String>,
     /// What the user says.
     pub message: UserMessage,
-    /// The client's id of the turn; made up where absent. A turn of this id that ended before is not run again:
+    /// The client's id of the turn, of 256 bytes at most; made up where absent. A turn of this id that ended before is not run again:
     /// its chunks and its summary are given once more.
     #[serde(default)]
     pub turn_id: Option<String>,

@@ -177,3 +177,65 @@ fn a_tool_of_very_many_members_passes() {
         ),
     );
 }
+
+#[test]
+fn a_member_of_a_tool_with_very_many_members_is_omitted() {
+    let tool = r#""sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","#;
+    for (what, name, piece) in [
+        ("content", "content", "0,"),
+        ("locations", "locations", r#"{"path":"a"},"#),
+        ("_meta", "_meta", r#"{"a":1},"#),
+    ] {
+        let begin = format!("{tool}\"{name}\":[");
+        passes(what, &update(&begin, piece, "1]"));
+    }
+}
+
+/// Answers and requests of the agent, in one line of so many bytes.
+fn line(before: &str, piece: &str, after: &str) -> [Value; 3] {
+    let block = piece.repeat(64 * 1024 / piece.len());
+    [
+        json!({"partial": before}),
+        json!({"repeat": {"times": SIZE / block.len() as u64, "steps": [{"partial": block}]}}),
+        json!({"line": after}),
+    ]
+}
+
+#[test]
+fn requests_of_very_many_members_are_refused_or_answered() {
+    let requests = [
+        (
+            "terminal/create",
+            r#""sessionId":"fake-1","command":"a","args":["#,
+            r#""a","#,
+            r#""a"]"#,
+        ),
+        (
+            "session/request_permission",
+            r#""sessionId":"fake-1","toolCall":{"toolCallId":"t"},"options":["#,
+            r#"{"optionId":"a","name":"a","kind":"allow_once"},"#,
+            "{}]",
+        ),
+    ];
+    for (method, before, piece, after) in requests {
+        let before =
+            format!(r#"{{"jsonrpc":"2.0","id":77,"method":"{method}","params":{{{before}"#);
+        passes(method, &line(&before, piece, &format!("{after}}}}}")));
+    }
+}
+
+#[test]
+fn an_answer_to_a_prompt_of_very_many_members_fails_its_turn() {
+    let before = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"#;
+    let steps = line(before, r#""a":1,"#, r#""z":1}}}"#);
+    let script = json!({"session/prompt": [steps, [say("still here"), end("end_turn")]]});
+    let mut client = Client::new(&[], &script);
+    let idle = client.memory("VmRSS");
+    client.send(3, "session/prompt", &json!({"message": "go"}));
+    let error = &client.read_to_raw(3)["result"]["errors"][0];
+    assert_eq!(error["kind"], "malformed", "{error}");
+    client.send(4, "session/prompt", &json!({"message": "go"}));
+    assert_eq!(client.read_to_raw(4)["result"]["text"], "still here");
+    assert_ratio(&client, idle, SIZE, "usage");
+    client.finish();
+}
