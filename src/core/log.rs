@@ -416,4 +416,19 @@ mod tests {
         assert_eq!((log.corrupt(), log.seq()), (2, 2));
         assert_eq!(log.chunk(None, &Chunk::FinishStep).0, 3);
     }
+
+    #[test]
+    fn a_page_has_rising_numbers_where_lines_were_repeated_or_moved() {
+        let mut file = Volatile.open("a").unwrap();
+        for seq in [1, 2, 2, 4, 3, 1, 5] {
+            let line = format!(
+                r#"{{"record":"chunk","turnId":null,"seq":{seq},"chunk":{{"type":"finish-step"}}}}"#
+            );
+            file.append(format!("{line}\n").as_bytes()).unwrap();
+        }
+        let log = Log::open(file).unwrap();
+        let page = log.page(0, 10).unwrap();
+        let numbers: Vec<u64> = page.chunks.iter().map(|stored| stored.seq).collect();
+        assert_eq!(numbers, [1, 2, 4, 5]);
+    }
 }

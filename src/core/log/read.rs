@@ -103,16 +103,17 @@ impl Log {
         Ok(start)
     }
 
-    /// The chunks after a number, at most so many.
+    /// The chunks after a number, at most so many, with rising numbers: a line that was repeated or moved in a damaged
+    /// log is left out.
     ///
     /// # Errors
     /// The disk fails.
     pub fn page(&self, after: u64, limit: usize) -> Result<Page, Error> {
         let mut page = Page::default();
-        let mut size = 0;
+        let (mut size, mut last) = (0, after);
         let from = self.index.place_after(after).max(self.file.begin());
         let read = self.lines(from..self.end(), |line, _| {
-            let Some(stored) = chunk(line).filter(|stored| stored.seq > after) else {
+            let Some(stored) = chunk(line).filter(|stored| stored.seq > last) else {
                 return true;
             };
             size += line.len();
@@ -121,6 +122,7 @@ impl Log {
             if page.more {
                 return false;
             }
+            last = stored.seq;
             page.chunks.push(stored);
             true
         });
