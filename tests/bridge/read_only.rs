@@ -8,13 +8,21 @@ use serde_json::value::to_raw_value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PAGE: &str = include_str!("../../docs/permissions.md");
 /// The corpus is run for real: what would change the machine itself has no place in it.
 const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
+
+/// Who runs the commands where the tests are run by root: a user that can write nothing but the directory of the test.
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
 
 /// A repository, a program that leaves a mark, and everything that could be changed, in a directory of its own.
 struct World {
@@ -50,6 +58,12 @@ impl World {
         fs::write(self.dir.join("repo/a"), "b\nx\na\n").unwrap();
         fs::write(self.dir.join("repo/b"), "x\n").unwrap();
         fs::write(self.dir.join("repo/src/c.rs"), "fn main() {} // x\n").unwrap();
+        if is_root() {
+            let all = self.tree().into_keys().chain([self.dir.clone()]);
+            for path in all {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
         let setup = "git init -q -b main . && git config user.name n && git config user.email e \
                      && git add . && git commit -q -m one && echo more >> a && git commit -q -am two \
                      && echo stashed >> a && git stash -q && echo changed >> b";
@@ -71,6 +85,9 @@ impl World {
             .env("TOOL", self.dir.join("bin/touch-mark"))
             .env("LC_ALL", "C")
             .stdin(Stdio::null());
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
         command.output().unwrap()
     }
 
