@@ -6,12 +6,17 @@ use super::wild::wild;
 /// A pattern of commands: `git status`, `git *`, `npm run test:*`.
 #[derive(Debug, Clone)]
 pub struct CommandPattern {
-    /// One of them has to fit.
+    /// To allow: the words joined by [`BETWEEN`]. One of the forms has to fit.
     forms: Vec<String>,
+    /// To deny or to ask: the words joined by blanks.
+    loose_forms: Vec<String>,
 }
 
 /// The longest pattern, in bytes.
 const LONGEST: usize = 4096;
+
+/// What stands between two words: no word has it, so that a word with a blank is never two words of a pattern.
+const BETWEEN: &str = "\0";
 
 impl CommandPattern {
     /// Reads a pattern.
@@ -30,22 +35,22 @@ impl CommandPattern {
                  itself"
             ));
         };
+        if text.contains('\0') {
+            return Err(format!("{text:?} fits no command: no command has a NUL"));
+        }
         if !line.simple {
             return Err(format!(
                 "{text:?} has a substitution, a redirection or an open quote: a pattern is words and *"
             ));
         }
-        let text = words.join(" ");
-        check_form(said, &text)?;
-        let forms = match (text.strip_suffix(":*"), text.strip_suffix(" *")) {
-            (Some(start), _) => vec![start.to_owned(), format!("{start} *"), format!("{start}:*")],
-            (None, Some(start)) => vec![start.to_owned(), format!("{start} *")],
-            (None, None) => vec![text],
-        };
-        Ok(Self { forms })
+        check_form(said, &words.join(" "))?;
+        Ok(Self {
+            forms: forms(words, BETWEEN),
+            loose_forms: forms(words, " "),
+        })
     }
 
-    /// Whether the pattern names a command, given as its words joined by spaces.
+    /// Whether the pattern names a command, given as its words joined by [`BETWEEN`].
     fn fits(&self, command: &str) -> bool {
         self.forms.iter().any(|form| wild(form, command))
     }
@@ -64,7 +69,22 @@ impl CommandPattern {
             let first = commands.find(|command| command.starts_with(beginning));
             first.is_some_and(|command| wild(form, command))
         };
-        self.forms.iter().any(is_form_in)
+        self.loose_forms.iter().any(is_form_in)
+    }
+}
+
+/// The texts that a pattern of these words stands for, with `*` for any text.
+fn forms(words: &[String], between: &str) -> Vec<String> {
+    let text = words.join(between);
+    let behind = format!("{between}*");
+    match (text.strip_suffix(":*"), text.strip_suffix(&behind)) {
+        (Some(start), _) => vec![
+            start.to_owned(),
+            format!("{start}{behind}"),
+            format!("{start}:*"),
+        ],
+        (None, Some(start)) => vec![start.to_owned(), format!("{start}{behind}")],
+        (None, None) => vec![text],
     }
 }
 
@@ -96,10 +116,17 @@ fn check_form(said: &str, text: &str) -> Result<(), String> {
 /// Whether one of these patterns names a command, as it stands there.
 #[must_use]
 pub fn names(patterns: &[CommandPattern], words: &[String]) -> bool {
-    // `'git x/y'` is one word, and another program.
-    let is_split = words.first().is_some_and(|program| program.contains(' '));
-    let command = words.join(" ");
-    !is_split && patterns.iter().any(|pattern| pattern.fits(&command))
+    let command = words.join(BETWEEN);
+    !runs_file_of_git(words) && patterns.iter().any(|pattern| pattern.fits(&command))
+}
+
+/// Whether git would run a file that no pattern means: of `git log:/../x` it runs `git-log:/../x`.
+fn runs_file_of_git(words: &[String]) -> bool {
+    let [program, command, ..] = words else {
+        return false;
+    };
+    let is_path = command.contains(|c: char| c == '/' || c.is_whitespace());
+    program == "git" && is_path && !command.starts_with('-')
 }
 
 /// Whether a command that the line may run, in any reading, is one that these patterns name.
@@ -208,6 +235,10 @@ mod tests {
             ("git log \"${x#'\"'}\"; rm x \\'", false),
             ("git log >&1/../x", false),
             ("'git x/../y'", false),
+            ("git 'log /../x' y", false),
+            ("git log:/../x", false),
+            ("git ../x", false),
+            ("git -C ../x log", true),
             ("git\rx/../y", false),
             // Shells differ in these.
             ("git status &>/dev/null touch x", false),
@@ -227,6 +258,39 @@ mod tests {
         ] {
             assert_eq!(covers(&patterns, &Line::of(line)), want, "{line}");
         }
+    }
+
+    #[test]
+    fn word_with_a_blank_is_never_two_words_of_an_allowed_pattern() {
+        for (pattern, line, want) in [
+            ("git log:*", "git 'log /../../bin/touch' F", false),
+            ("git log:*", "git log\\ /../evil", false),
+            ("git log:*", "git \"log /../evil\"", false),
+            ("git log *", "git 'log\t/../evil'", false),
+            ("git log *", "git 'log /../evil'", false),
+            ("git log *", "git 'log\nx'", false),
+            ("git log*", "git 'log /../evil'", false),
+            ("git log*", "git log/../evil", false),
+            ("git log:*", "git log:/../evil", false),
+            ("git log:*", "git 'log' 'a b'", true),
+            ("git log:*", "git log --format='%h %s' x/y", true),
+            ("git log*", "git log -p x/y", true),
+            ("npm run test:*", "npm 'run test'", false),
+            ("npm run test:*", "npm run 'test x'", false),
+            ("npm run test:*", "npm run '' test", false),
+            ("cargo test:*", "cargo 'test /../evil'", false),
+            ("git commit -m 'a b'", "git commit -m a b", false),
+            ("git commit -m 'a *'", "git commit -m 'a c d'", true),
+            ("* --version", "rustc '--version'", true),
+            ("* --version", "rustc 'x --version'", false),
+        ] {
+            let patterns = patterns(&[pattern]);
+            assert_eq!(covers(&patterns, &Line::of(line)), want, "{pattern} {line}");
+            assert!(!want || touches(&patterns, &Line::of(line)), "{line}");
+        }
+        // To deny, the blank may stand anywhere.
+        let patterns = patterns(&["git push:*"]);
+        assert!(touches(&patterns, &Line::of("git 'push x' y")));
     }
 
     #[test]
