@@ -62,17 +62,15 @@ impl Program {
         }
     }
 
-    /// Whether a group of short options is safe: what stands behind one that has a value is that value.
+    /// Whether a group of short options is safe: what stands behind one that has a value is that value. Options go on
+    /// behind a number: `git grep -3Oless` is `-3 -Oless`.
     fn takes_letters(&self, letters: &str) -> bool {
-        let is_number = letters.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        if self.numbers && !is_number.is_empty() && is_number.bytes().all(|b| b.is_ascii_digit()) {
-            return true;
-        }
         for letter in letters.chars() {
             if self.valued.contains(letter) {
                 return true;
             }
-            if !self.short.contains(letter) {
+            let is_number = self.numbers && letter.is_ascii_digit();
+            if !is_number && !self.short.contains(letter) {
                 return false;
             }
         }

@@ -1,9 +1,10 @@
 //! The programs that only read, and their safe options.
 //!
-//! A letter is in `valued` only where every implementation takes what follows as its value. Left out on purpose:
+//! A letter is in `valued` only where every implementation takes what follows in the word as its value: `tree` does not,
+//! `-Po` is `-P -o` there. Left out on purpose:
 //! `--output` and `-o` of git and sort, `--ext-diff`, `--textconv`, `-O` of git grep, `--pre`, `--hostname-bin` and
 //! `-z` of rg, `-exec`, `-ok`, `-delete`, `-fprint` and `-fls` of find, `-o` and `-R` of tree, `-C` of file, a second
-//! operand of uniq, `-s` of date, `-l` of diff, `-f` of tail.
+//! operand of uniq, `-s` of date, `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index).
 
 /// What may stand behind a program beside its options.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +30,7 @@ pub struct Program {
     pub long: &'static [&'static str],
     /// Whole words, separated by spaces.
     pub exact: &'static str,
-    /// Whether a number is an option: `-5`.
+    /// Whether digits are options: `-5`.
     pub numbers: bool,
     pub operands: Operands,
     /// Whether it prints its words, whatever they are.
@@ -158,7 +159,8 @@ pub const PROGRAMS: &[Program] = &[
     program(&["du"]).short("abchHkLmsSx0", "d").long(&["all apparent-size bytes exclude human-readable max-depth one-file-system si summarize total"]),
     program(&["df"]).short("ahHikmPT", "").long(&["human-readable inodes local portability print-type si total"]),
     program(&["tree"])
-        .short("aAcCdDfFghilnNpqQrsStuvx", "LPI")
+        .short("aAcCdDfFghiIlLnNpPqQrsStuvx", "")
+        .numbers()
         .long(&["dirsfirst du filelimit gitignore ignore-case matchdirs noreport prune si"]),
     program(&["basename"]).short("az", "s"),
     program(&["dirname"]).short("z", ""),
@@ -171,7 +173,7 @@ pub const PROGRAMS: &[Program] = &[
     program(&["sha256sum"]).short("bct", "").long(&["check"]),
     program(&["sha512sum"]).short("bct", "").long(&["check"]),
     program(&["shasum"]).short("bct", "a"),
-    program(&["find"]).exact(FIND).numbers(),
+    program(&["find"]).exact(FIND).short("bcGkMw", "").numbers(),
     // Texts.
     program(&["grep"])
         .short("abcEFGhHiIlLnoPqrRsTUvwxyzZ", "ABCemf")
@@ -281,7 +283,7 @@ pub const PROGRAMS: &[Program] = &[
     program(&["git", "rev-parse"]).short("q", "").long(&["abbrev-ref absolute-git-dir all branches default git-common-dir git-dir is-bare-repository \
             is-inside-git-dir is-inside-work-tree quiet remotes revs-only short show-cdup show-prefix \
             show-toplevel symbolic symbolic-full-name tags verify"]),
-    program(&["git", "describe"]).long(&["abbrev all always candidates contains dirty exact-match exclude first-parent long match tags"]),
+    program(&["git", "describe"]).long(&["abbrev all always candidates contains exact-match exclude first-parent long match tags"]),
     program(&["git", "merge-base"]).short("a", "").long(&["all fork-point independent is-ancestor octopus"]),
     program(&["git", "name-rev"]).long(&["always name-only refs tags"]),
     program(&["git", "count-objects"])
