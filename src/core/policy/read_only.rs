@@ -9,7 +9,7 @@ mod table;
 mod tests;
 
 use super::line::Line;
-use table::{Operands, PROGRAMS, Program};
+use table::{Operands, PROGRAMS, Program, REFS};
 
 /// Whether a line is nothing but commands that only read.
 #[must_use]
@@ -34,7 +34,10 @@ pub fn is_read_only(words: &[String]) -> bool {
     }
     let rows = PROGRAMS.iter().filter(|row| words.starts_with(row.words));
     let row = rows.max_by_key(|row| row.words.len());
-    row.is_some_and(|row| words[row.words.len()..].iter().all(|word| row.takes(word)))
+    row.is_some_and(|row| {
+        let mut words = words[row.words.len()..].iter();
+        words.all(|word| row.takes(word) && !(is_git && row.verifies(word)))
+    })
 }
 
 /// Whether a word is one of these, which are separated by spaces.
@@ -60,6 +63,14 @@ impl Program {
                 Operands::Format => word.starts_with('+'),
             },
         }
+    }
+
+    /// Whether a word makes git run gpg, which is what its configuration names: `%G?` in the format of a commit, with a
+    /// sign before the `G` too, and `signature` in the format or the order of references.
+    fn verifies(&self, word: &str) -> bool {
+        let mut placeholders = word.split('%').skip(1);
+        let is_verified = |text: &str| text.trim_start_matches(['+', '-', ' ']).starts_with('G');
+        placeholders.any(is_verified) || self.long.contains(&REFS) && word.contains("signature")
     }
 
     /// Whether a group of short options is safe: what stands behind one that has a value is that value. Options go on

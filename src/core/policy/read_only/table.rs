@@ -4,7 +4,8 @@
 //! `-Po` is `-P -o` there. Left out on purpose:
 //! `--output` and `-o` of git and sort, `--ext-diff`, `--textconv`, `-O` of git grep, `--pre`, `--hostname-bin` and
 //! `-z` of rg, `-exec`, `-ok`, `-delete`, `-fprint` and `-fls` of find, `-o` and `-R` of tree, `-C` of file, a second
-//! operand of uniq, `-s` of date, `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index).
+//! operand of uniq, `-s` of date, `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index),
+//! `--show-signature` of git (it runs gpg).
 
 /// What may stand behind a program beside its options.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +107,7 @@ const LOG: &str = "abbrev-commit after all all-match ancestry-path author author
     source tags topo-order until use-mailmap walk-reflogs";
 
 /// Options of everything in git that lists names.
-const REFS: &str = "abbrev color column contains format ignore-case list merged no-abbrev no-color no-column no-contains \
+pub const REFS: &str = "abbrev color column contains format ignore-case list merged no-abbrev no-color no-column no-contains \
     no-merged points-at sort";
 
 const GREP: &str = "after-context basic-regexp before-context binary-files byte-offset color colour context count \
