@@ -5,13 +5,17 @@ use super::common;
 /// Programs and words that run what stands behind them.
 #[rustfmt::skip]
 pub const LAUNCHERS: &[&str] = &[
-    "!", "-", ".", "alias", "always", "ash", "bash", "builtin", "busybox", "case", "chroot", "chrt", "command",
-    "coproc", "csh", "dash", "do", "doas", "elif", "else", "elvish", "env", "eval", "exec", "find", "fish", "flock",
-    "for", "foreach", "function", "if", "ionice", "ksh", "ksh93", "lksh", "mksh", "nice", "nocorrect", "noglob",
-    "nohup", "nsenter", "nu", "parallel", "pdksh", "pkexec", "posh", "prlimit", "pwsh", "rbash", "repeat", "runuser",
-    "script", "select", "setarch", "setsid", "sh", "source", "stdbuf", "strace", "su", "sudo", "systemd-run",
-    "taskset", "tcsh", "then", "time", "timeout", "toybox", "trap", "unshare", "until", "watch", "while", "xargs",
-    "xonsh", "yash", "zsh", "{", "}",
+    "!", "-", ".", "alias", "always", "ash", "bash", "bind", "builtin", "busybox", "bwrap", "capsh", "case", "choom",
+    "chroot", "chrt", "command", "compgen", "complete", "coproc", "cpulimit", "csh", "dash", "dbus-run-session", "do",
+    "doas", "dumb-init", "eatmydata", "elif", "else", "elvish", "emulate", "env", "eval", "exec", "fakechroot",
+    "fakeroot", "faketime", "fc", "find", "firejail", "fish", "flock", "for", "foreach", "function", "gosu", "hash",
+    "hist", "hyperfine", "i386", "if", "ionice", "ksh", "ksh93", "linux32", "linux64", "lksh", "ltrace", "mapfile",
+    "mksh", "nice", "nocorrect", "noglob", "nohup", "nsenter", "nu", "numactl", "parallel", "pdksh", "perf", "pkexec",
+    "posh", "prlimit", "proot", "pwsh", "rbash", "readarray", "repeat", "rlwrap", "run0", "runuser", "sched", "screen",
+    "script", "select", "setarch", "setpriv", "setsid", "sg", "sh", "source", "start-stop-daemon", "stdbuf", "strace",
+    "su", "su-exec", "sudo", "systemd-run", "taskset", "tcsh", "then", "time", "timeout", "tini", "tmux", "toybox",
+    "trap", "uname26", "unbuffer", "unshare", "until", "valgrind", "watch", "while", "x86_64", "xargs", "xonsh",
+    "xvfb-run", "yash", "zargs", "zsh", "{", "}",
 ];
 
 /// How many letters may stand before the value of an option in the same word: `-Srm x`, `-vSrm x`.
@@ -30,12 +34,15 @@ pub struct Candidate {
 pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
     let mut text = Text::default();
     let skipped = skip_assignments(words);
-    let program = words.get(skipped).map_or("", |word| base(word));
+    let first = words.get(skipped).map_or("", String::as_str);
+    let program = base(first);
     let program = match program.trim_start_matches(['=', '{']) {
         "" => program,
         program => program,
     };
-    let is_launcher = LAUNCHERS.binary_search(&program).is_ok();
+    // The program that a variable or a substitution names may be a shell: `"$SHELL" -c 'rm x'`.
+    let is_unknown = first.is_empty() || first.starts_with('$');
+    let is_launcher = is_unknown || LAUNCHERS.binary_search(&program).is_ok();
     // `test 'a[$(rm x)]' -eq 1` runs `rm` in some shells.
     let is_evaluator = program == "[" || common::is_language(program);
     let mut lines = Vec::new();
@@ -45,6 +52,10 @@ pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
         let is_evaluated = is_evaluator && word.contains(['$', '`']);
         if (is_launcher || is_evaluated) && at > skipped {
             lines.extend(inner_lines(word));
+        }
+        // `bind -x '"\C-x": rm x'` has the keys before the line.
+        if program == "bind" {
+            lines.extend(word.split_once(':').map(|(_, line)| line.to_owned()));
         }
     }
     let mut found = Vec::new();
@@ -185,9 +196,10 @@ impl Text {
             self.starts.push(at + 1);
         }
         if self.starts.len() > 2 {
-            let values = values(word).map(|value| at + value);
-            self.starts
-                .extend(values.filter(|value| *value < self.text.len()));
+            for value in values(word).filter(|value| *value < word.len()) {
+                let name = base(&word[value..]).len();
+                self.starts.extend([at + value, at + word.len() - name]);
+            }
         }
     }
 
