@@ -1,6 +1,7 @@
 //! Rules as Claude Code writes them, in lists of tools: `Read`, `Bash(git:*)`, `Edit(src/**)`, `mcp__server__*`.
 
 use super::names::{Names, kind, stands_for};
+use super::path::alternatives;
 use super::{Effect, Rule};
 
 /// Tools that change files, and those that read them: a rule for paths of one is for all of them.
@@ -42,7 +43,9 @@ pub fn rule(
             let like_claude = all.iter().any(|tool| tool.eq_ignore_ascii_case(name));
             let tools = if like_claude { all } else { &[name] };
             tools.iter().try_for_each(|tool| rule.tool(tool, names))?;
-            rule.path(&path(inner), home)?;
+            for pattern in alternatives(inner)? {
+                rule.path(&path(&pattern), home)?;
+            }
         }
         _ => {
             return Err(format!(

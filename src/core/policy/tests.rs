@@ -339,6 +339,14 @@ fn lists_name_tools_as_claude_code_does() {
             (Some("Read"), "read", file("/etc/passwd"), true),
         ),
         (
+            "Read({//etc,/src,~/x}/**)",
+            (Some("Read"), "read", file("/etc/passwd"), true),
+        ),
+        (
+            "Read({//etc,/src,~/x}/**)",
+            (Some("Read"), "read", file("src/a"), true),
+        ),
+        (
             "Read(~/**)",
             (Some("Read"), "read", file("/home/me/x"), true),
         ),

@@ -1,0 +1,284 @@
+//! The form of a pattern of paths: what fits no path is an error, and braces at the beginning are several patterns.
+
+use super::{is_absolute, slashes};
+
+/// The longest pattern, in bytes: the automaton of a pattern is about a hundred times as large.
+pub const LONGEST: usize = 4096;
+
+/// How deep `{a,b}` may be nested.
+const DEEPEST_BRACES: usize = 8;
+
+/// Refuses patterns that fit no path, with the form that was meant, and those that are too large to compile.
+pub fn check_form(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST {
+        let length = text.len();
+        return Err(format!(
+            "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
+        ));
+    }
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    if deepest > DEEPEST_BRACES {
+        return Err(format!(
+            "the pattern nests braces {deepest} deep, more than {DEEPEST_BRACES}; use several patterns"
+        ));
+    }
+    let never =
+        |why: &str, form: String| Err(format!("{text:?} fits no path: {why}; use {form:?}"));
+    if text.trim() != text {
+        return never("it has spaces around it", text.trim().to_owned());
+    }
+    if text.chars().any(char::is_control) {
+        let form = text.chars().filter(|c| !c.is_control()).collect();
+        return never("it has a control character", form);
+    }
+    let lower = text.to_ascii_lowercase();
+    if let Some(rest) = lower.strip_prefix("file:") {
+        let rest = &text[text.len() - rest.len()..];
+        let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
+        let form = format!("/{}", rest.trim_start_matches('/'));
+        return never("a pattern is a path, not a URL", form);
+    }
+    for name in ["$HOME", "${HOME}"] {
+        if let Some(rest) = text.strip_prefix(name) {
+            return never("variables are not expanded", format!("~{rest}"));
+        }
+    }
+    if text.starts_with('$') {
+        return Err(format!(
+            "{text:?} fits no path: variables are not expanded; write the path itself"
+        ));
+    }
+    if let Some(rest) = text.strip_prefix('~')
+        && !rest.is_empty()
+        && !rest.starts_with('/')
+    {
+        let (user, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let home = if user == "root" {
+            "/root"
+        } else {
+            "/home/USER"
+        };
+        let form = format!("{}/{rest}", home.replace("USER", user));
+        return never("only ~ itself stands for a home directory", form);
+    }
+    if cfg!(not(windows)) && has_idle_backslash(text) {
+        return never("a backslash is no separator here", text.replace('\\', "/"));
+    }
+    let said = slashes(text);
+    let inner = said.strip_prefix("./").unwrap_or(&said);
+    if said.contains("//") || inner.split(['/', '{', ',', '}']).any(|part| part == ".") {
+        return never("paths have no empty parts and no .", tidy(&said));
+    }
+    Ok(())
+}
+
+/// Whether a backslash stands before a character that needs none.
+fn has_idle_backslash(text: &str) -> bool {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\\' && !chars.next().is_some_and(|c| r"\*?[]{}!,-~$ ".contains(c)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A pattern without empty parts and without `.`.
+fn tidy(pattern: &str) -> String {
+    let rooted = if pattern.starts_with('/') { "/" } else { "" };
+    let last = if pattern.ends_with('/') { "/" } else { "" };
+    let parts = pattern.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts = parts.collect::<Vec<_>>().join("/");
+    if parts.is_empty() {
+        return format!("{rooted}**");
+    }
+    format!("{rooted}{parts}{last}")
+}
+
+/// The most that braces at the beginning of a pattern may stand for: steps to take them apart, and bytes.
+const MOST_STEPS: usize = 4096;
+const MOST_BYTES: usize = 4 * LONGEST;
+
+/// The patterns that one stands for whose beginning is in braces: `/etc/**` and `~/x/**` for `{/etc,~/x}/**`. It is left as
+/// it is where all of them begin in the working directory.
+///
+/// # Errors
+/// There are too many.
+pub fn alternatives(text: &str) -> Result<Vec<String>, String> {
+    let too_many = || {
+        Err(format!(
+            "{text:?} has too many alternatives in its beginning; use several patterns"
+        ))
+    };
+    if text.len() > LONGEST {
+        return Ok(vec![text.to_owned()]);
+    }
+    // The parts of each, the first part last.
+    let (mut open, mut found, mut steps) = (vec![vec![text]], Vec::new(), 0);
+    while let Some(mut parts) = open.pop() {
+        steps += 1;
+        if steps > MOST_STEPS {
+            return too_many();
+        }
+        let head = parts.pop();
+        if let Some((inner, rest)) = head.and_then(group) {
+            parts.push(rest);
+            let of = |alternative| [parts.as_slice(), &[alternative]].concat();
+            open.extend(inner.into_iter().rev().map(of));
+        } else if head == Some("") && !parts.is_empty() {
+            open.push(parts);
+        } else {
+            parts.extend(head);
+            found.push(parts.into_iter().rev().collect::<String>());
+        }
+    }
+    // Of those that fit no path, each is to say so.
+    let is_anchored = |text: &String| {
+        let (said, mut starts) = (slashes(text), ["~", "./", "../"].iter());
+        is_absolute(&said)
+            || starts.any(|start| said.starts_with(start))
+            || check_form(text).is_err()
+    };
+    if found == [text] || !found.iter().any(is_anchored) {
+        return Ok(vec![text.to_owned()]);
+    }
+    if found.iter().map(String::len).sum::<usize>() > MOST_BYTES {
+        return too_many();
+    }
+    Ok(found)
+}
+
+/// The alternatives of the braces that a text begins with, and what is behind them.
+fn group(text: &str) -> Option<(Vec<&str>, &str)> {
+    let inner = text.strip_prefix('{')?;
+    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
+    let mut chars = inner.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if cfg!(not(windows)) => {
+                chars.next();
+            }
+            // The first character of a class is never its end.
+            '[' => {
+                let mut inside = chars
+                    .by_ref()
+                    .skip_while(|(_, c)| "!^".contains(*c))
+                    .skip(1);
+                inside.find(|(_, c)| *c == ']')?;
+            }
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                found.push(&inner[start..at]);
+                start = at + 1;
+            }
+            '}' if depth == 0 => {
+                found.push(&inner[start..at]);
+                return Some((found, &inner[at + 1..]));
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PathPattern;
+    use super::*;
+
+    #[test]
+    fn pattern_that_fits_no_path_is_refused_with_the_form_that_was_meant() {
+        for (pattern, form) in [
+            ("//etc/**", "/etc/**"),
+            ("/etc/./**", "/etc/**"),
+            ("/etc/.", "/etc"),
+            ("a//b/**", "a/b/**"),
+            ("./a//b", "a/b"),
+            (".", "**"),
+            ("$HOME/.ssh/**", "~/.ssh/**"),
+            ("${HOME}/.ssh/**", "~/.ssh/**"),
+            ("~root/.ssh/**", "/root/.ssh/**"),
+            ("~me/x", "/home/me/x"),
+            ("file:///etc/**", "/etc/**"),
+            ("FILE://localhost/etc/**", "/etc/**"),
+            ("/etc/** ", "/etc/**"),
+            (" src/**", "src/**"),
+            ("src/**\n", "src/**"),
+            ("a\0b", "ab"),
+            (r"src\main.rs", "src/main.rs"),
+        ] {
+            let error = PathPattern::new(pattern, Some("/home/me")).unwrap_err();
+            let wanted = format!("; use {form:?}");
+            assert!(error.ends_with(&wanted), "{pattern:?}: {error}");
+            PathPattern::new(form, Some("/home/me")).unwrap();
+        }
+        let error = PathPattern::new("$PWD/src", None).unwrap_err();
+        assert!(error.contains("write the path itself"), "{error}");
+        let escaped = PathPattern::new(r"a\*b\ c", None).unwrap();
+        assert!(escaped.fits("/w/a*b c", "/w", false));
+    }
+
+    #[test]
+    fn large_pattern_is_an_error_and_never_a_panic() {
+        let nested = |n: usize| format!("{}b{}", "{a,".repeat(n), "}".repeat(n));
+        PathPattern::new(&nested(DEEPEST_BRACES), None).unwrap();
+        for pattern in [
+            nested(DEEPEST_BRACES + 1),
+            nested(200),
+            nested(1000),
+            "*".repeat(LONGEST + 1),
+        ] {
+            let error = PathPattern::new(&pattern, None).unwrap_err();
+            assert!(error.ends_with("use several patterns"), "{error}");
+        }
+        // The largest that are taken compile.
+        let pieces = [
+            "*",
+            "**/",
+            "?",
+            "[!a]",
+            "[a-zA-Z]",
+            "{a,b}",
+            "{,a*}",
+            "é",
+            "\\*",
+            "{a,{b,{c,d}}}",
+        ];
+        for piece in pieces {
+            let pattern = piece.repeat(LONGEST / piece.len());
+            let compiled = PathPattern::new(&pattern, None);
+            assert!(compiled.is_ok(), "{piece}: {compiled:?}");
+        }
+    }
+
+    #[test]
+    fn alternative_that_fits_no_path_is_refused() {
+        for (pattern, why) in [
+            ("{$HOME/.ssh,a}/**", "use \"~/.ssh/**\""),
+            ("{a,//etc}", "use"),
+            ("{a, /etc}/**", "use \"/etc/**\""),
+            ("{/etc/,/usr/}/**", "use \"/etc/**\""),
+            ("{a,~root}/x", "use \"/root/x\""),
+            ("{,/x}", "names nothing"),
+        ] {
+            let error = PathPattern::new(pattern, Some("/home/me")).unwrap_err();
+            assert!(error.contains(why), "{pattern}: {error}");
+        }
+        for pattern in [
+            "{,/a}".repeat(800),
+            format!("{{{}}}{}", "/a,".repeat(500), "b".repeat(2000)),
+        ] {
+            let error = PathPattern::new(&pattern, None).unwrap_err();
+            assert!(error.ends_with("use several patterns"), "{error}");
+        }
+    }
+}
