@@ -29,11 +29,15 @@ impl ForbiddenOption {
     pub fn fits(&self, word: &str) -> bool {
         let said = word.split('=').next().unwrap_or_default();
         if let Some(name) = self.name.strip_prefix("--") {
-            // Programs take any beginning of a long name, and some take one dash.
-            return match said.strip_prefix("--") {
-                Some(said) => !said.is_empty() && name.starts_with(said),
-                None => said.strip_prefix('-') == Some(name),
+            // Programs take any beginning of a long name. npm takes any number of dashes; behind one dash a few letters
+            // are options of their own.
+            let start = said.trim_start_matches('-');
+            let least = match said.len() - start.len() {
+                0 => return false,
+                1 => 3.min(name.len()),
+                _ => 1,
             };
+            return start.len() >= least && name.starts_with(start);
         }
         let name = &self.name[1..];
         let Some(said) = said.strip_prefix('-') else {
@@ -58,6 +62,10 @@ mod tests {
             ("--output", "--out", true),
             ("--output", "--o=x", true),
             ("--output", "-output", true),
+            ("--output", "-outp=x", true),
+            ("--output", "---output", true),
+            ("--output", "-ou", false),
+            ("--no", "-no", true),
             ("--output", "--output-indicator-new=x", false),
             ("--output", "--", false),
             ("--output", "-o", false),
