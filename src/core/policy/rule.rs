@@ -191,7 +191,9 @@ impl Rule {
         let title = subject.title.as_deref().unwrap_or_default();
         // A kind that was read from prose is enough to allow only what the rule names besides.
         let has_kind = !(allows && subject.derived) || by_detail;
-        let on_tool = |tool: &ToolPattern| tool.fits(kind, subject, allows, has_kind);
+        // A rule that refuses what a tool does holds for a tool of another name that does it.
+        let any_name = !allows && (by_detail || kind == "execute" && subject.command.is_some());
+        let on_tool = |tool: &ToolPattern| tool.fits(kind, subject, allows, has_kind, any_name);
         let has = |kind: &str| self.kinds.iter().any(|known| known == kind);
         // The agent itself declared none: to refuse, it is of no kind as well.
         let is_other = !allows && subject.derived && has("other");
@@ -243,8 +245,15 @@ impl Rule {
 }
 
 impl ToolPattern {
-    /// Whether the pattern fits a subject that is of this kind.
-    fn fits(&self, kind: &str, subject: &Subject, allows: bool, has_kind: bool) -> bool {
+    /// Whether the pattern fits a subject that is of this kind; with `any_name` a name that stands for the kind is enough.
+    fn fits(
+        &self,
+        kind: &str,
+        subject: &Subject,
+        allows: bool,
+        has_kind: bool,
+        any_name: bool,
+    ) -> bool {
         let stands_for = names::stands_for(&self.name);
         let is_kind = |own| own == kind || !allows && subject.derived && own == "other";
         let by_kind = has_kind && stands_for.is_some_and(is_kind);
@@ -270,6 +279,6 @@ impl ToolPattern {
             _ => false,
         };
         let bare = names::mcp(&name).is_some_and(|(_, tool)| self.declared && tool == pattern);
-        wild(&pattern, &name) || of_server || bare || is_kind && by_kind
+        wild(&pattern, &name) || of_server || bare || (is_kind || any_name) && by_kind
     }
 }

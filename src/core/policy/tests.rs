@@ -368,6 +368,29 @@ fn lists_name_tools_as_claude_code_does() {
 }
 
 #[test]
+fn tool_of_another_name_is_refused_by_what_it_does() {
+    let command = json!({ "command": "rm x" });
+    let path = json!({ "file_path": "/w/src/a" });
+    for (entry, name, kind, input, denied) in [
+        ("Bash(rm:*)", "Monitor", "execute", &command, true),
+        ("Bash(rm:*)", "mcp__shell__run", "execute", &command, true),
+        ("Bash(rm:*)", "mcp__shell__run", "other", &command, true),
+        ("Bash(rm:*)", "Write", "edit", &path, false),
+        ("Bash", "Monitor", "execute", &command, true),
+        ("Bash", "TaskStop", "execute", &json!({ "id": "1" }), false),
+        ("Edit(src/**)", "apply_patch", "edit", &path, true),
+        ("Edit(src/**)", "ReadFile", "read", &path, false),
+        ("Read(src/**)", "ReadFile", "read", &path, true),
+        ("Edit", "apply_patch", "edit", &path, false),
+    ] {
+        let case = (Some(name), kind, input.clone(), denied);
+        assert_eq!(listed(entry, &case, Effect::Deny), denied, "{entry} {name}");
+        // To allow, the name counts.
+        assert!(!listed(entry, &case, Effect::Allow), "{entry} {name}");
+    }
+}
+
+#[test]
 fn lists_that_cannot_be_held_are_refused() {
     let policy = Policy::default();
     for (entry, why) in [
