@@ -6,6 +6,7 @@
 mod command;
 mod derived;
 mod input;
+mod invisible;
 mod line;
 mod listed;
 mod members;

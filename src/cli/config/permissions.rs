@@ -89,6 +89,7 @@ fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Res
         let why = format!("a condition is needed: {}", conditions.join(", "));
         return Err(table.wrong(at, &why));
     }
+    rule.check().map_err(|why| table.wrong(at, &why))?;
     Ok(rule)
 }
 

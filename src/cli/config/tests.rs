@@ -161,6 +161,18 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
             "2: permissions.rules[1]: a condition is needed: kind, tool, title, path, command",
         ),
         (
+            "effect = \"allow\"\nkind = \"execute\"\npath = \"src/**\"",
+            "2: permissions.rules[1]: the rule allows nothing: a command is never allowed by its paths",
+        ),
+        (
+            "effect = \"allow\"\ntool = [\"Bash\"]\npath = \"src/**\"",
+            "2: permissions.rules[1]: the rule allows nothing: a command is never allowed by its paths",
+        ),
+        (
+            "effect = \"allow\"\ncommand = \"printf *\"",
+            "4: permissions.rules[1].command: \"printf *\" allows nothing",
+        ),
+        (
             "effect = \"allow\"\nkind = []",
             "4: permissions.rules[1].kind: the list is empty",
         ),

@@ -1,7 +1,10 @@
 //! Patterns of commands, and what they see of a line.
 
+mod form;
+
 use super::line::{Candidate, Line, pattern};
 use super::wild::wild;
+use form::{check_allowed, check_text, check_words};
 
 /// A pattern of commands: `git status`, `git *`, `npm run test:*`.
 #[derive(Debug, Clone)]
@@ -12,9 +15,6 @@ pub struct CommandPattern {
     loose_forms: Vec<String>,
 }
 
-/// The longest pattern, in bytes.
-const LONGEST: usize = 4096;
-
 /// What stands between two words: no word has it, so that a word with a blank is never two words of a pattern.
 const BETWEEN: &str = "\0";
 
@@ -24,7 +24,7 @@ impl CommandPattern {
     /// # Errors
     /// It is not one command: it could never fit.
     pub fn new(text: &str) -> Result<Self, String> {
-        let said = text;
+        check_text(text)?;
         let line = pattern(text);
         if line.simple && line.commands.is_empty() {
             return Err(format!("{text:?} names no command: * is every command"));
@@ -35,19 +35,28 @@ impl CommandPattern {
                  itself"
             ));
         };
-        if text.contains('\0') {
-            return Err(format!("{text:?} fits no command: no command has a NUL"));
-        }
         if !line.simple {
             return Err(format!(
                 "{text:?} has a substitution, a redirection or an open quote: a pattern is words and *"
             ));
         }
-        check_form(said, &words.join(" "))?;
+        check_words(text, words)?;
         Ok(Self {
             forms: forms(words, BETWEEN),
             loose_forms: forms(words, " "),
         })
+    }
+
+    /// Refuses a pattern that only lines outside of the grammar fit which rules can allow.
+    ///
+    /// # Errors
+    /// There is no such line.
+    pub fn check_allowed(&self, text: &str) -> Result<(), String> {
+        let first = self
+            .forms
+            .first()
+            .and_then(|form| form.split(BETWEEN).next());
+        check_allowed(text, first.unwrap_or_default())
     }
 
     /// Whether the pattern names a command, given as its words joined by [`BETWEEN`].
@@ -86,31 +95,6 @@ fn forms(words: &[String], between: &str) -> Vec<String> {
         (None, Some(start)) => vec![start.to_owned(), format!("{start}{behind}")],
         (None, None) => vec![text],
     }
-}
-
-/// Refuses a pattern that fits no command, with the form that was meant; `text` is its words.
-fn check_form(said: &str, text: &str) -> Result<(), String> {
-    if said.len() > LONGEST {
-        let length = said.len();
-        return Err(format!(
-            "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
-        ));
-    }
-    let start = text.strip_suffix(":*").unwrap_or(text);
-    let form = if start.is_empty() {
-        "*".to_owned()
-    } else if start.ends_with(' ') {
-        format!("{}:*", start.trim_end())
-    } else if start.contains(":* ") {
-        start.replace(":* ", " * ")
-    } else if start.ends_with(":*") {
-        format!("{}:*", start.trim_end_matches(":*"))
-    } else {
-        return Ok(());
-    };
-    Err(format!(
-        "{said:?} fits no command: `:*` stands behind the last word, without a space; use {form:?}"
-    ))
 }
 
 /// Whether one of these patterns names a command, as it stands there.
@@ -193,22 +177,6 @@ mod tests {
             let error = CommandPattern::new(pattern).unwrap_err();
             assert!(error.contains(&format!("{pattern:?}")), "{error}");
         }
-    }
-
-    #[test]
-    fn pattern_that_fits_no_command_is_refused_with_the_form_that_was_meant() {
-        for (pattern, form) in [
-            ("rm :*", "rm:*"),
-            ("git:* push", "git * push"),
-            ("git:*:*", "git:*"),
-            (":*", "*"),
-        ] {
-            let error = CommandPattern::new(pattern).unwrap_err();
-            assert!(error.ends_with(&format!("; use {form:?}")), "{error}");
-            CommandPattern::new(form).unwrap();
-        }
-        let error = CommandPattern::new(&"a*".repeat(LONGEST)).unwrap_err();
-        assert!(error.ends_with("use several patterns"), "{error}");
     }
 
     #[test]

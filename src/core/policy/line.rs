@@ -11,6 +11,7 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
+pub use common::is_language;
 use dialect::{BASH, dialects};
 pub use nested::Candidate;
 use nested::candidates;

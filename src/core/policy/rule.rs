@@ -119,7 +119,11 @@ impl Rule {
     /// It is not a pattern of commands.
     pub fn command(&mut self, pattern: &str) -> Result<(), String> {
         if pattern != READ_ONLY {
-            self.commands.push(CommandPattern::new(pattern)?);
+            let command = CommandPattern::new(pattern)?;
+            if self.effect == Effect::Allow {
+                command.check_allowed(pattern)?;
+            }
+            self.commands.push(command);
             return Ok(());
         }
         if self.effect != Effect::Allow {
@@ -146,6 +150,26 @@ impl Rule {
             );
         }
         self.without.push(option);
+        Ok(())
+    }
+
+    /// Refuses a rule whose conditions never hold together.
+    ///
+    /// # Errors
+    /// It allows commands by their paths alone.
+    pub fn check(&self) -> Result<(), String> {
+        let mut tools = self.tools.iter();
+        let is_run = |kind: &String| kind == "execute";
+        let runs = !self.kinds.is_empty() && self.kinds.iter().all(is_run)
+            || !self.tools.is_empty()
+                && tools.all(|tool| names::stands_for(&tool.name) == Some("execute"));
+        if self.effect == Effect::Allow && runs && !self.paths.is_empty() && !self.has_commands() {
+            return Err(
+                "the rule allows nothing: a command is never allowed by its paths, since it touches more than it \
+                 names; use command in place of path, or beside it"
+                    .to_owned(),
+            );
+        }
         Ok(())
     }
 

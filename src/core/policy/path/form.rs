@@ -1,6 +1,7 @@
 //! The form of a pattern of paths: what fits no path is an error, and braces at the beginning are several patterns.
 
 use super::{is_absolute, slashes};
+use crate::core::policy::invisible::visible;
 
 /// The longest pattern, in bytes: the automaton of a pattern is about a hundred times as large.
 pub const LONGEST: usize = 4096;
@@ -16,46 +17,43 @@ pub fn check_form(text: &str) -> Result<(), String> {
             "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
         ));
     }
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for c in text.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    if deepest > DEEPEST_BRACES {
+    let commas = Commas::of(text);
+    if commas.deepest > DEEPEST_BRACES {
+        let deepest = commas.deepest;
         return Err(format!(
             "the pattern nests braces {deepest} deep, more than {DEEPEST_BRACES}; use several patterns"
         ));
     }
-    let never =
-        |why: &str, form: String| Err(format!("{text:?} fits no path: {why}; use {form:?}"));
+    let never = |why: &str, form: String| never(text, why, &form);
     if text.trim() != text {
         return never("it has spaces around it", text.trim().to_owned());
     }
-    if text.chars().any(char::is_control) {
-        let form = text.chars().filter(|c| !c.is_control()).collect();
-        return never("it has a control character", form);
+    let form = |is_out: fn(char) -> bool| text.chars().filter(|c| !is_out(*c)).collect();
+    if text.contains(char::is_control) {
+        return never("it has a control character", form(char::is_control));
     }
-    let lower = text.to_ascii_lowercase();
-    if let Some(rest) = lower.strip_prefix("file:") {
-        let rest = &text[text.len() - rest.len()..];
-        let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
-        let form = format!("/{}", rest.trim_start_matches('/'));
-        return never("a pattern is a path, not a URL", form);
+    if let Some(form) = visible(text) {
+        return never("it has an invisible character", form);
     }
-    for name in ["$HOME", "${HOME}"] {
-        if let Some(rest) = text.strip_prefix(name) {
-            return never("variables are not expanded", format!("~{rest}"));
+    for quote in ['"', '\'', '`'] {
+        let inner = text.strip_prefix(quote);
+        if let Some(inner) = inner.and_then(|inner| inner.strip_suffix(quote)) {
+            return never("it has quotes around it", inner.to_owned());
         }
     }
-    if text.starts_with('$') {
-        return Err(format!(
-            "{text:?} fits no path: variables are not expanded; write the path itself"
-        ));
+    if commas.is_list {
+        return never(
+            "it is one pattern, not a list",
+            format!("{{{}}}", text.replace(", ", ",")),
+        );
     }
+    if text.contains("[/]") {
+        return never(
+            "a class stands for a letter of a name",
+            text.replace("[/]", "/"),
+        );
+    }
+    check_origin(text)?;
     if let Some(rest) = text.strip_prefix('~')
         && !rest.is_empty()
         && !rest.starts_with('/')
@@ -70,7 +68,12 @@ pub fn check_form(text: &str) -> Result<(), String> {
         return never("only ~ itself stands for a home directory", form);
     }
     if cfg!(not(windows)) && has_idle_backslash(text) {
-        return never("a backslash is no separator here", text.replace('\\', "/"));
+        let form = tidy(&text.replace('\\', "/"));
+        return never("a backslash is no separator here", form);
+    }
+    if commas.has_empty_part {
+        let form = text.replace("{/", "{").replace(",/", ",");
+        return never("paths have no empty parts", form);
     }
     let said = slashes(text);
     let inner = said.strip_prefix("./").unwrap_or(&said);
@@ -78,6 +81,87 @@ pub fn check_form(text: &str) -> Result<(), String> {
         return never("paths have no empty parts and no .", tidy(&said));
     }
     Ok(())
+}
+
+/// Refuses a pattern that begins with a URL or a variable.
+fn check_origin(text: &str) -> Result<(), String> {
+    let lower = text.to_ascii_lowercase();
+    if let Some(rest) = lower.strip_prefix("file:") {
+        let rest = &text[text.len() - rest.len()..];
+        let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
+        let form = format!("/{}", rest.trim_start_matches('/'));
+        return never(text, "a pattern is a path, not a URL", &form);
+    }
+    if has_scheme(text) {
+        return Err(format!(
+            "{text:?} fits no path: a pattern is a path, not a URL; use kind = \"fetch\", or title"
+        ));
+    }
+    for name in ["$HOME", "${HOME}", "%HOME%", "%USERPROFILE%"] {
+        if let Some(rest) = text.strip_prefix(name) {
+            return never(text, "variables are not expanded", &format!("~{rest}"));
+        }
+    }
+    let is_percent = |rest: &str| {
+        let name = rest.split_once('%').map_or("", |(name, _)| name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    if text.starts_with('$') || text.strip_prefix('%').is_some_and(is_percent) {
+        return Err(format!(
+            "{text:?} fits no path: variables are not expanded; write the path itself"
+        ));
+    }
+    Ok(())
+}
+
+fn never(text: &str, why: &str, form: &str) -> Result<(), String> {
+    Err(format!("{text:?} fits no path: {why}; use {form:?}"))
+}
+
+/// What the braces and commas of a pattern say.
+struct Commas {
+    /// How deep braces are nested.
+    deepest: usize,
+    /// Whether it seems to be several patterns with commas between them.
+    is_list: bool,
+    /// Whether an alternative begins with a separator where one stands before the braces.
+    has_empty_part: bool,
+}
+
+impl Commas {
+    fn of(text: &str) -> Self {
+        // Whether each open brace stands behind a separator.
+        let (mut open, mut deepest) = (Vec::new(), 0);
+        let (mut is_list, mut has_empty_part) = (false, false);
+        for (at, c) in text.char_indices() {
+            let (before, next) = (&text[..at], &text[at + c.len_utf8()..]);
+            match c {
+                '{' => open.push(before.ends_with('/')),
+                '}' => drop(open.pop()),
+                ',' if open.is_empty() => {
+                    is_list |= before.ends_with("**") || next.trim_start().starts_with(['/', '~']);
+                }
+                _ => {}
+            }
+            has_empty_part |=
+                "{,".contains(c) && next.starts_with('/') && open.last() == Some(&true);
+            deepest = deepest.max(open.len());
+        }
+        // A comma in a class, or behind a backslash, separates nothing.
+        is_list &= !text.contains(['[', '\\']);
+        Self {
+            deepest,
+            is_list,
+            has_empty_part,
+        }
+    }
+}
+
+/// Whether a text begins as a URL does: `https://x`.
+fn has_scheme(text: &str) -> bool {
+    let (scheme, _) = text.split_once("://").unwrap_or_default();
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_letter)
 }
 
 /// Whether a backslash stands before a character that needs none.
@@ -95,6 +179,7 @@ fn has_idle_backslash(text: &str) -> bool {
 fn tidy(pattern: &str) -> String {
     let rooted = if pattern.starts_with('/') { "/" } else { "" };
     let last = if pattern.ends_with('/') { "/" } else { "" };
+    let pattern = pattern.replace("{./", "{").replace(",./", ",");
     let parts = pattern.split('/').filter(|part| !matches!(*part, "" | "."));
     let parts = parts.collect::<Vec<_>>().join("/");
     if parts.is_empty() {
@@ -215,14 +300,44 @@ mod tests {
             ("src/**\n", "src/**"),
             ("a\0b", "ab"),
             (r"src\main.rs", "src/main.rs"),
+            (r"\/etc/**", "/etc/**"),
+            ("/etc/**,/usr/**", "{/etc/**,/usr/**}"),
+            ("src/**,docs/**", "{src/**,docs/**}"),
+            ("/etc/x, ~/y", "{/etc/x,~/y}"),
+            ("src/{/a,b}", "src/{a,b}"),
+            ("src/{a,/b/**}", "src/{a,b/**}"),
+            ("\"/etc/**\"", "/etc/**"),
+            ("'~/.ssh/**'", "~/.ssh/**"),
+            ("\u{200b}/etc/**", "/etc/**"),
+            ("/etc/\u{feff}**", "/etc/**"),
+            ("[/]etc/**", "/etc/**"),
+            ("%HOME%/x", "~/x"),
+            ("%USERPROFILE%/x", "~/x"),
+            ("{./a,b}/**", "{a,b}/**"),
         ] {
             let error = PathPattern::new(pattern, Some("/home/me")).unwrap_err();
             let wanted = format!("; use {form:?}");
             assert!(error.ends_with(&wanted), "{pattern:?}: {error}");
             PathPattern::new(form, Some("/home/me")).unwrap();
         }
-        let error = PathPattern::new("$PWD/src", None).unwrap_err();
-        assert!(error.contains("write the path itself"), "{error}");
+        for pattern in ["$PWD/src", "%TEMP%/src"] {
+            let error = PathPattern::new(pattern, None).unwrap_err();
+            assert!(error.contains("write the path itself"), "{error}");
+        }
+        let error = PathPattern::new("https://x/**", None).unwrap_err();
+        assert!(error.contains("kind = \"fetch\""), "{error}");
+        for pattern in [
+            "*.rs,v",
+            "a,b",
+            "%20/x",
+            "it's",
+            "100%",
+            "a:b/c",
+            "\"a",
+            "é\u{200d}",
+        ] {
+            PathPattern::new(pattern, None).unwrap();
+        }
         let escaped = PathPattern::new(r"a\*b\ c", None).unwrap();
         assert!(escaped.fits("/w/a*b c", "/w", false));
     }

@@ -1,0 +1,213 @@
+//! The form of a pattern of commands: what fits no command is an error, with the form that was meant.
+
+use crate::core::policy::invisible::visible;
+use crate::core::policy::line::is_language;
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 4096;
+
+/// Refuses the text of a pattern that is too long, or fits no command whatever its words are.
+pub fn check_text(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST {
+        let length = text.len();
+        return Err(format!(
+            "the pattern has {length} bytes, more than {LONGEST}; use several patterns"
+        ));
+    }
+    if let Some(form) = visible(text) {
+        return Err(format!(
+            "{text:?} fits no command: it has an invisible character; use {form:?}"
+        ));
+    }
+    if let Some(rest) = text.strip_prefix('^') {
+        let rest = rest.strip_suffix('$').unwrap_or(rest).replace(".*", "*");
+        return Err(format!(
+            "{text:?} fits no command: a pattern is words and *, not a regular expression; use {rest:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a pattern whose words fit no command, with the form that was meant.
+pub fn check_words(said: &str, words: &[String]) -> Result<(), String> {
+    if let Some(forms) = without_braces(said, words) {
+        return Err(format!(
+            "{said:?} fits no command: braces are no alternatives in a pattern of commands; use {forms:?}"
+        ));
+    }
+    let text = words.join(" ");
+    let start = text.strip_suffix(":*").unwrap_or(&text);
+    let form = if start.is_empty() {
+        "*".to_owned()
+    } else if start.ends_with(' ') {
+        format!("{}:*", start.trim_end())
+    } else if start.contains(":* ") {
+        start.replace(":* ", " * ")
+    } else if start.ends_with(":*") {
+        format!("{}:*", start.trim_end_matches(":*"))
+    } else {
+        return Ok(());
+    };
+    Err(format!(
+        "{said:?} fits no command: `:*` stands behind the last word, without a space; use {form:?}"
+    ))
+}
+
+/// The patterns that were meant by a pattern with `{a,b}` in the place of a word, where that is without quotes.
+fn without_braces(said: &str, words: &[String]) -> Option<Vec<String>> {
+    let is_name = |name: &str| {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-*".contains(c);
+        !name.is_empty() && name.chars().all(is_letter)
+    };
+    let names = |word: &String| {
+        let inner = word.strip_prefix('{')?.strip_suffix('}')?;
+        let names: Vec<String> = inner.split(',').map(str::to_owned).collect();
+        (names.len() > 1 && names.iter().all(|name| is_name(name))).then_some(names)
+    };
+    let is_bare = |word: &String| said.split_whitespace().any(|part| part == word);
+    let (at, names) = words.iter().enumerate().find_map(|(at, word)| {
+        let names = names(word).filter(|_| is_bare(word));
+        names.map(|names| (at, names))
+    })?;
+    let form = |name: String| {
+        let (before, after) = (&words[..at], &words[at + 1..]);
+        [before, &[name], after].concat().join(" ")
+    };
+    Some(names.into_iter().map(form).collect())
+}
+
+/// Refuses a pattern that can allow nothing, since no line that fits it can be allowed; `program` is its first word.
+pub fn check_allowed(said: &str, program: &str) -> Result<(), String> {
+    let never = |why: &str| {
+        Err(format!(
+            "{said:?} allows nothing: {why}; a rule can only deny such a command, or ask about it"
+        ))
+    };
+    if has_variable(said) {
+        return never("no line with a variable is allowed");
+    }
+    if program
+        .split('*')
+        .next()
+        .is_some_and(|start| start.contains('='))
+    {
+        return never("no line with an assignment before a command is allowed");
+    }
+    if is_language(program) {
+        return never(&format!(
+            "no line with the shell's own word {program:?} is allowed"
+        ));
+    }
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-*".contains(c);
+    if program.starts_with(['+', '-']) || !program.chars().all(is_letter) {
+        return never(
+            "in allowed lines a command is named by ASCII letters, digits and _ . / + -, without + or - at its beginning",
+        );
+    }
+    Ok(())
+}
+
+/// Whether a text has a variable outside of single quotes.
+fn has_variable(text: &str) -> bool {
+    let (mut chars, mut is_quoted) = (text.chars().peekable(), false);
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            '\\' if !is_quoted => {
+                chars.next();
+            }
+            '$' if !is_quoted => {
+                let is_name = |c: &char| c.is_ascii_alphanumeric() || "_{".contains(*c);
+                if chars.peek().is_some_and(is_name) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CommandPattern;
+    use super::*;
+
+    #[test]
+    fn pattern_that_fits_no_command_is_refused_with_the_form_that_was_meant() {
+        for (pattern, form) in [
+            ("rm :*", "rm:*"),
+            ("git:* push", "git * push"),
+            ("git:*:*", "git:*"),
+            (":*", "*"),
+            ("^rm .*$", "rm *"),
+            ("^git push", "git push"),
+            ("rm\u{200b} *", "rm *"),
+            ("\u{feff}rm *", "rm *"),
+            ("rm\0 *", "rm *"),
+        ] {
+            let error = CommandPattern::new(pattern).unwrap_err();
+            assert!(error.ends_with(&format!("; use {form:?}")), "{error}");
+            CommandPattern::new(form).unwrap();
+        }
+        let error = CommandPattern::new(&"a*".repeat(LONGEST)).unwrap_err();
+        assert!(error.ends_with("use several patterns"), "{error}");
+    }
+
+    #[test]
+    fn braces_in_a_pattern_of_commands_are_refused() {
+        for (pattern, forms) in [
+            ("{rm,mv} *", r#"["rm *", "mv *"]"#),
+            ("{rm,mv}", r#"["rm", "mv"]"#),
+            ("git {push,pull} *", r#"["git push *", "git pull *"]"#),
+        ] {
+            let error = CommandPattern::new(pattern).unwrap_err();
+            assert!(error.ends_with(&format!("; use {forms}")), "{error}");
+        }
+        for pattern in [
+            "find . -exec rm {} +",
+            "git show HEAD@{1}",
+            "jq '{a,b}' *",
+            "xargs -I{} *",
+        ] {
+            CommandPattern::new(pattern).unwrap();
+        }
+    }
+
+    #[test]
+    fn pattern_that_can_allow_nothing_is_refused_in_a_rule_that_allows() {
+        for (pattern, why) in [
+            ("printf *", "own word \"printf\""),
+            ("printf:*", "own word \"printf\""),
+            ("test -f x", "own word \"test\""),
+            ("export A=*", "own word \"export\""),
+            ("[ *", "named by ASCII letters"),
+            ("é *", "named by ASCII letters"),
+            ("'a b' *", "named by ASCII letters"),
+            ("~/bin/x *", "named by ASCII letters"),
+            ("-x", "named by ASCII letters"),
+            ("X=1 ls", "an assignment"),
+            ("X=* ls", "an assignment"),
+            ("ls $X", "a variable"),
+            ("ls \"${X}\"", "a variable"),
+        ] {
+            let parsed = CommandPattern::new(pattern).unwrap();
+            let error = parsed.check_allowed(pattern).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        for pattern in [
+            "*",
+            "e* x",
+            "print*",
+            "./x.sh:*",
+            "g++ *",
+            "grep end$",
+            "grep 'a$b' *",
+            "echo A=*",
+            "cargo test -- [x]",
+        ] {
+            let parsed = CommandPattern::new(pattern).unwrap();
+            parsed.check_allowed(pattern).unwrap();
+        }
+    }
+}

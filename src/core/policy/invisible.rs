@@ -1,0 +1,25 @@
+//! Characters of patterns that nobody sees: they come with text from pages and documents.
+
+/// The text without characters that are not shown; `None` where it has none.
+#[must_use]
+pub fn visible(text: &str) -> Option<String> {
+    let form = || text.chars().filter(|c| !is_invisible(*c)).collect();
+    text.contains(is_invisible).then(form)
+}
+
+/// Whether a character is not shown, and no part of a letter as the joiners of some scripts are.
+fn is_invisible(c: char) -> bool {
+    let is_format = matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+    );
+    is_format || c.is_control() && !matches!(c, '\t' | '\n')
+}
