@@ -16,6 +16,7 @@ use dialect::{BASH, dialects};
 pub use nested::Candidate;
 use nested::candidates;
 pub use reading::Reading;
+use reading::may_have_documents;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// The longest line that is read, in bytes; also the most of all lines of one call.
@@ -119,23 +120,33 @@ impl Search {
                     return;
                 }
                 let reading = Reading::of(&text, dialect);
-                let made = reading.commands.iter().map(|words| 8 + 8 * words.len());
-                if !self.pays(made.sum()) {
+                if !self.pays(size(&reading)) {
                     return;
                 }
                 // A reading that ends within quotes may have missed where they begin: each part may be a command.
                 if dialect == BASH && !reading.closed {
                     self.found(pieces(&text));
                 }
-                self.found(reading.commands);
-                for file in reading.files {
-                    if self.named.insert(file.clone()) {
-                        self.files.push(file);
-                    }
-                }
+                self.take(reading);
                 if self.unread {
                     return;
                 }
+            }
+            if may_have_documents(&text) {
+                let (reading, bytes) = Reading::of_each_line(&text, self.left);
+                if !self.pays(bytes + size(&reading)) {
+                    return;
+                }
+                self.take(reading);
+            }
+        }
+    }
+
+    fn take(&mut self, reading: Reading) {
+        self.found(reading.commands);
+        for file in reading.files {
+            if self.named.insert(file.clone()) {
+                self.files.push(file);
             }
         }
     }
@@ -169,6 +180,12 @@ impl Search {
             self.commands.insert(words);
         }
     }
+}
+
+/// How many bytes the commands of a reading take, beside their text.
+fn size(reading: &Reading) -> usize {
+    let commands = reading.commands.iter();
+    commands.map(|words| 8 + 8 * words.len()).sum()
 }
 
 /// The words between all signs of a text, quotes too.

@@ -1,5 +1,7 @@
 //! Where shells read the same text in different ways.
 
+use super::reading::may_have_documents;
+
 /// One way to read a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
@@ -61,7 +63,7 @@ pub fn dialects(text: &str) -> Vec<Dialect> {
             comments: false,
             ..d
         }),
-        (has("<<"), |d| Dialect {
+        (may_have_documents(text), |d| Dialect {
             documents: false,
             ..d
         }),

@@ -3,7 +3,10 @@
 //! Nothing is run or expanded. A reading finds commands in substitutions, here-documents and groups too. It is made to
 //! miss no command, not to be exact: rules that deny or ask look at it.
 
+mod documents;
+
 use super::dialect::{Braces, Dialect};
+pub use documents::may_have_documents;
 
 /// What was found in a line.
 #[derive(Debug, Default)]
@@ -71,6 +74,12 @@ impl Reading {
     }
 
     fn read(&mut self, text: &str, dialect: Dialect, frame: Frame) {
+        self.read_part(text, dialect, frame, false);
+    }
+
+    /// Reads a text, or its first line with what is open at the end of that; returns how many bytes were read.
+    fn read_part(&mut self, text: &str, dialect: Dialect, frame: Frame, is_line: bool) -> usize {
+        let begins_quoted = frame.quoted;
         let mut reader = Reader {
             rest: text,
             dialect,
@@ -80,13 +89,19 @@ impl Reading {
             found: std::mem::take(self),
         };
         while let Some(c) = reader.next() {
+            let is_open = !reader.outer.is_empty() || reader.frame.quoted && !begins_quoted;
+            if is_line && c == '\n' && !is_open {
+                break;
+            }
             if reader.frame.quoted {
                 reader.in_quotes(c);
             } else {
                 reader.bare(c);
             }
         }
+        let read = text.len() - reader.rest.len();
         *self = reader.finish();
+        read
     }
 }
 
@@ -281,40 +296,6 @@ impl Reader<'_> {
     fn comment(&mut self) {
         self.found.simple = false;
         self.rest = self.rest.find('\n').map_or("", |at| &self.rest[at..]);
-    }
-
-    /// Takes the here-documents that begin here. They may be scripts, and substitutions in them are run.
-    fn here_documents(&mut self) {
-        for end in std::mem::take(&mut self.documents) {
-            let rest = self.rest;
-            let (mut body, mut after) = (rest, "");
-            let mut at = 0;
-            for line in rest.split_inclusive('\n') {
-                let said = line.trim_end_matches('\n').trim_start_matches('\t');
-                if said == end || end.strip_prefix('-') == Some(said) {
-                    (body, after) = (&rest[..at], &rest[at + line.len()..]);
-                    break;
-                }
-                at += line.len();
-            }
-            self.rest = after;
-            let dialect = Dialect {
-                documents: false,
-                ..self.dialect
-            };
-            let closed = self.found.closed;
-            self.found.read(body, dialect, Frame::default());
-            if body.contains(['$', '`']) {
-                let document = Frame {
-                    quoted: true,
-                    document: true,
-                    ..Frame::default()
-                };
-                self.found.read(body, dialect, document);
-            }
-            // A text need not be a script.
-            self.found.closed = closed;
-        }
     }
 
     /// A substitution in backticks: it ends with the next one, whatever quotes are in it, and is read for itself

@@ -195,6 +195,44 @@ fn what_is_hidden_in_a_line_is_found() {
 }
 
 #[test]
+fn command_behind_a_here_document_is_found_wherever_that_ends() {
+    for text in [
+        "cat <<E\nx\\\nE\n'\nE\nrm x\n# '",
+        "cat <<E\n\tE\n'\nE\nrm x\n# '",
+        "cat << -E\nE\n'\n-E\nrm x\n# '",
+        "cat <<-\tE\n'\n\tE\nrm x\n# '",
+        "cat <<E\r\n'\r\nE\r\nrm x\r\n# '",
+        "cat <<`a`\n'\n`a`\nrm x\n# '",
+        "cat <<$(a)\n'\n$(a)\nrm x\n# '",
+        "cat <<$((1))\n'\n$((1))\nrm x\n# '",
+        "((a<<2))\ncat <<E\nit's\nE\nrm x\n# '",
+        "cat <\\\n<E\nit's\nE\nrm x\n# '",
+        "cat <\\\n\\\n<E\nit's\nE\nr\\m x\n# '",
+        "echo \"$(cat <<E\n\tE\n'\nE\n)\" ; rm x # \"'",
+        "cat <<E\n\tE\nit's \"$(rm x)\" '\nE",
+        "bash -c \"cat <<E\n\tE\n'\nE\nrm x\n# '\"",
+        "cat <<E\n\tE\n'\nE\nrm \\\n  x\n# '",
+    ] {
+        let line = Line::of(text);
+        assert!(!line.unread, "{text:?}");
+        let is_rm = |c: &Candidate| {
+            let mut commands = c.starts.iter().map(|start| &c.text[*start..]);
+            commands.any(|command| command.trim_end() == "rm x")
+        };
+        assert!(line.candidates.iter().any(is_rm), "{text:?}: {line:#?}");
+    }
+}
+
+#[test]
+fn long_here_document_is_read() {
+    let script = "# it's a (note\nif x == 'a':\n    print(f\"${y:-1} $(z)\")\n\n";
+    let text = format!("cat > f <<'E'\n{}E\nrm x", script.repeat(300));
+    let line = Line::of(&text);
+    assert!(!line.unread);
+    assert!(line.candidates.iter().any(|c| c.text == "rm x"));
+}
+
+#[test]
 fn files_of_redirections_are_named() {
     for (text, files) in [
         (

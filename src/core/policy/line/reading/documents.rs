@@ -1,0 +1,91 @@
+//! Here-documents, and the commands behind them.
+
+use super::{Dialect, Frame, Reader, Reading};
+use crate::core::policy::line::dialect::dialects;
+use crate::proto::json::prefix;
+
+/// How far behind a line a command of it is read, in bytes: many lines may open a group that nothing ends.
+const BEYOND: usize = 1 << 10;
+
+/// Whether a text may have a here-document; a line end behind `\` may part the sign.
+pub fn may_have_documents(text: &str) -> bool {
+    text.contains("<<") || text.contains("<\\\n")
+}
+
+impl Reading {
+    /// Reads each line as if it began a command, a quoted text or a here-document: shells differ in where a here-document
+    /// ends, and quotes in it are not quotes of the line. Stops behind `most` bytes; returns also how many were read.
+    pub fn of_each_line(text: &str, most: usize) -> (Self, usize) {
+        let (mut found, mut read, mut at) = (Self::default(), 0, 0);
+        for line in text.split_inclusive('\n') {
+            let end = at + prefix(&text[at..], line.len() + BEYOND);
+            // Where shells differ in a later line, that line is read for itself.
+            for dialect in dialects(line) {
+                let dialect = Dialect {
+                    documents: false,
+                    ..dialect
+                };
+                for frame in starts(line) {
+                    read += found.read_part(&text[at..end], dialect, frame, true);
+                    if read > most {
+                        return (found, read);
+                    }
+                }
+            }
+            at += line.len();
+        }
+        (found, read)
+    }
+}
+
+/// The states in which a line may begin, as far as they make a difference to it.
+fn starts(line: &str) -> impl Iterator<Item = Frame> {
+    let quoted = |document| Frame {
+        quoted: true,
+        document,
+        ..Frame::default()
+    };
+    let frames = [
+        (true, Frame::default()),
+        (line.contains('"'), quoted(false)),
+        (line.contains(['$', '`']), quoted(true)),
+    ];
+    let frames = frames.into_iter().filter(|(differs, _)| *differs);
+    frames.map(|(_, frame)| frame)
+}
+
+impl Reader<'_> {
+    /// Takes the here-documents that begin here. They may be scripts, and substitutions in them are run.
+    pub(super) fn here_documents(&mut self) {
+        for end in std::mem::take(&mut self.documents) {
+            let rest = self.rest;
+            let (mut body, mut after) = (rest, "");
+            let mut at = 0;
+            for line in rest.split_inclusive('\n') {
+                let said = line.trim_end_matches('\n').trim_start_matches('\t');
+                if said == end || end.strip_prefix('-') == Some(said) {
+                    (body, after) = (&rest[..at], &rest[at + line.len()..]);
+                    break;
+                }
+                at += line.len();
+            }
+            self.rest = after;
+            let dialect = Dialect {
+                documents: false,
+                ..self.dialect
+            };
+            let closed = self.found.closed;
+            self.found.read(body, dialect, Frame::default());
+            if body.contains(['$', '`']) {
+                let document = Frame {
+                    quoted: true,
+                    document: true,
+                    ..Frame::default()
+                };
+                self.found.read(body, dialect, document);
+            }
+            // A text need not be a script.
+            self.found.closed = closed;
+        }
+    }
+}
