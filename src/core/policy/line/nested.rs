@@ -172,6 +172,19 @@ fn values(word: &str) -> impl Iterator<Item = usize> {
     letters.map(|(at, _)| at).chain(value)
 }
 
+/// Where a word goes on behind the variables that it begins with: `${x}rm` is `rm` where `x` is empty.
+fn behind_variables(word: &str) -> usize {
+    let mut at = 0;
+    while let Some(rest) = word[at..].strip_prefix('$') {
+        at += match rest.chars().next() {
+            Some('{') => rest.find('}').map_or(word.len() - at, |end| end + 2),
+            Some('@' | '*' | '0'..='9') => 2,
+            _ => return at,
+        };
+    }
+    at
+}
+
 /// Words that are joined, and where commands may begin among them.
 #[derive(Default)]
 struct Text {
@@ -191,6 +204,10 @@ impl Text {
         }
         self.starts.push(at);
         self.starts.push(at + word.len() - base(word).len());
+        let named = behind_variables(word);
+        if named > 0 {
+            self.starts.push(at + named);
+        }
         // `=rm` is the path of `rm` in zsh, and `{rm` begins a group there.
         if word.starts_with(['=', '{']) {
             self.starts.push(at + 1);

@@ -212,6 +212,7 @@ fn command_behind_a_here_document_is_found_wherever_that_ends() {
         "cat <<E\n\tE\nit's \"$(rm x)\" '\nE",
         "bash -c \"cat <<E\n\tE\n'\nE\nrm x\n# '\"",
         "cat <<E\n\tE\n'\nE\nrm \\\n  x\n# '",
+        "cat <<E\n\tE\n'\nE\n${a}$@rm x\n# '",
     ] {
         let line = Line::of(text);
         assert!(!line.unread, "{text:?}");
