@@ -5,7 +5,7 @@
 //! the tool's arguments as JSON. Prose can be cut, and a model may have written it: it is a reason to refuse or to ask.
 //! It is a reason to allow only where two sources agree, or where the arguments are there as JSON.
 
-use super::input::{Found, Part};
+use super::input::{Found, LARGEST, Part};
 use super::members::Group;
 use super::names;
 use crate::proto::json::{Members, prefix, raw_object, text};
@@ -55,6 +55,10 @@ const VERBS: &[(&str, &str)] = &[
 
 /// The facts that were read.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact of the prose"
+)]
 pub struct Derived {
     pub kind: Option<&'static str>,
     /// The tool's name in the title.
@@ -63,6 +67,10 @@ pub struct Derived {
     pub arguments: Option<Found>,
     pub commands: Vec<String>,
     pub paths: Vec<String>,
+    /// Whether the title has a known form, with an argument.
+    pub is_titled: bool,
+    /// Whether a text names a change of a file.
+    pub edits: bool,
     /// Whether anything says what the call does: an argument in the title, a quote behind a verb, arguments as JSON.
     pub says: bool,
     /// Whether the facts are complete: the arguments were readable, or title and text agree.
@@ -81,18 +89,23 @@ struct Quote {
 impl Derived {
     /// Reads titles and texts of a call; `declared` is the kind that the agent declared, if it did.
     #[must_use]
-    pub fn of(titles: &[&str], content: &[&RawValue], declared: Option<&str>) -> Self {
-        let texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
+    pub fn of(
+        titles: &[&str],
+        content: &[&RawValue],
+        declared: Option<&str>,
+        has_input: bool,
+    ) -> Self {
+        let mut texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
+        let count = texts.len();
+        texts.retain(|text| text.len() <= LARGEST);
+        let is_too_long = texts.len() < count;
         // A command may be the name of a tool: `ls`.
         let is_meant = |form: &Form<'_>| match (declared, form.kind) {
             (Some(declared), Some(kind)) => declared == kind,
             _ => true,
         };
         let form = titles.iter().find_map(|title| form(title)).filter(is_meant);
-        let quotes: Vec<Quote> = match declared {
-            None => texts.iter().flat_map(|text| quotes(text)).collect(),
-            Some(_) => Vec::new(),
-        };
+        let quotes = quotes(&texts, declared, has_input);
         let of_form = form.as_ref().and_then(|form| form.kind);
         let of_quotes = || quotes.iter().find_map(|quote| quote.kind);
         let mut derived = Self {
@@ -104,24 +117,36 @@ impl Derived {
         derived.arguments = arguments(&texts, Group::of(kind.unwrap_or_default()));
         let argument = form.filter(|form| form.kind.is_some());
         let argument = argument.map_or("", |form| form.argument);
+        derived.is_titled = !argument.is_empty();
         let is_cut = is_cut(argument);
+        // The title of a command is the command where it has no other form.
+        let bare = declared == Some("execute") && argument.is_empty();
+        let bare = titles.first().filter(|_| bare).map(|title| title.trim());
         let covers = |quote: &Quote| {
             if is_cut {
                 is_cut_of(argument, &quote.text)
             } else {
-                quote.text == argument
+                quote.text == bare.unwrap_or(argument)
             }
         };
+        let is_contradicted = quotes
+            .iter()
+            .any(|quote| quote.kind.is_some() && !covers(quote));
         let is_repeated = !argument.is_empty() && quotes.iter().any(covers);
-        let is_trusted = declared.is_some() && !is_cut;
+        let is_trusted = declared.is_some() && !is_cut && !is_contradicted;
         let arguments = derived.arguments.as_ref();
-        derived.whole = arguments.map_or(is_repeated || is_trusted, |found| found.whole);
-        derived.cut = is_cut && !derived.whole;
+        let agrees = is_repeated && !is_contradicted || is_trusted;
+        derived.whole = arguments.map_or(agrees, |found| found.whole);
+        derived.cut = is_cut && !derived.whole || is_too_long;
         derived.says = !argument.is_empty()
             || quotes.iter().any(|quote| quote.kind.is_some())
             || texts.iter().any(|text| is_object(text));
-        for quote in quotes {
-            derived.add(kind, quote.text);
+        for Quote { text, kind: verb } in quotes {
+            derived.edits |= verb.is_some_and(|verb| Group::of(verb) == Group::Edit);
+            if verb.is_some() && verb != kind {
+                derived.add(verb, text.clone());
+            }
+            derived.add(kind, text);
         }
         let is_whole_elsewhere = is_cut && derived.whole;
         if !argument.is_empty() && !is_whole_elsewhere {
@@ -245,8 +270,28 @@ fn arguments(texts: &[String], group: Group) -> Option<Found> {
     is_any.then_some(found)
 }
 
+/// The commands and paths that the texts of a named tool quote, where its input says nothing.
+#[must_use]
+pub fn quoted(content: &[&RawValue], declared: Option<&str>, has_input: bool) -> Vec<String> {
+    let texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
+    let quotes = quotes(&texts, declared.or(Some("other")), has_input);
+    quotes.into_iter().map(|quote| quote.text).collect()
+}
+
+/// The quotes in the texts of a call: of a kind that is declared only those behind a verb.
+fn quotes(texts: &[String], declared: Option<&str>, has_input: bool) -> Vec<Quote> {
+    let quotes = texts.iter().flat_map(|text| quotes_in(text));
+    match declared {
+        None => quotes.collect(),
+        // A plan names what it does not run, and an input says what a text explains.
+        Some("think" | "switch_mode") => Vec::new(),
+        Some(_) if has_input => Vec::new(),
+        Some(_) => quotes.filter(|quote| quote.kind.is_some()).collect(),
+    }
+}
+
 /// What stands in backticks in a text.
-fn quotes(text: &str) -> Vec<Quote> {
+fn quotes_in(text: &str) -> Vec<Quote> {
     let text = &text[..prefix(text, SEARCHED)];
     let fence = if text.contains("```") { "```" } else { "`" };
     let parts: Vec<&str> = text.split(fence).take(2 * QUOTES + 1).collect();
@@ -290,7 +335,7 @@ mod tests {
             .iter()
             .map(|text| json!({"type": "content", "content": {"type": "text", "text": text}}));
         let content = to_raw_value(&blocks.collect::<Vec<_>>()).unwrap();
-        Derived::of(&[title], &[&content], None)
+        Derived::of(&[title], &[&content], None, false)
     }
 
     #[test]
@@ -364,7 +409,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_read_in_part() {
-        let text = "run `a` ".repeat(1 << 20);
+        let text = "run `a` ".repeat(LARGEST / 8);
         assert_eq!(derived("?", &[&text]).commands.len(), QUOTES);
     }
 }

@@ -365,7 +365,9 @@ impl Found {
 }
 
 impl Words {
-    fn line(&self) -> String {
+    /// The line that the command is.
+    #[must_use]
+    pub fn line(&self) -> String {
         match self {
             Self::Line(line) => line.clone(),
             Self::Arguments(words) => joined(words),

@@ -1,7 +1,7 @@
 //! What a policy is asked about, in words that all agents share.
 
-use super::derived::{Derived, is_runner};
-use super::input::{Found, Part, Words};
+use super::derived::{Derived, is_runner, quoted};
+use super::input::{Found, LARGEST, Part, Words};
 use super::line::Line;
 use super::members::Group;
 use super::names;
@@ -106,7 +106,10 @@ impl Subject {
         let declared = declared.find(|kind| *kind != "other");
         let mut names = tools.iter().filter_map(|tool| tool.name);
         let name = names.find(|name| !names::is_kind_or_served(name));
-        let titles: Vec<&str> = tools.iter().filter_map(|tool| tool.title).collect();
+        let mut titles: Vec<&str> = tools.iter().filter_map(|tool| tool.title).collect();
+        let title = titles.first().map(|title| (*title).to_owned());
+        titles.retain(|title| title.len() <= LARGEST);
+        let is_title_too_long = titles.len() < tools.iter().filter_map(|tool| tool.title).count();
         let mut raws: Vec<(Part, &RawValue)> = Vec::new();
         let parts = tools.iter().flat_map(|tool| {
             [
@@ -125,23 +128,33 @@ impl Subject {
         let mut subject = Self {
             kind: kind.unwrap_or("other").to_owned(),
             name: name.map(str::to_owned),
-            title: titles.first().map(|title| (*title).to_owned()),
+            title,
             cwd: cwd.to_owned(),
             unclear: !found.whole,
-            unread: found.unread,
+            unread: found.unread || is_title_too_long,
             ..Self::default()
         };
+        let mut is_told = !found.commands.is_empty();
         let mut facts = vec![found];
         let is_known = |facts: &[Found]| {
             let known = |found: &Found| !found.commands.is_empty() || !found.paths.is_empty();
             facts.iter().any(known)
         };
         if name.is_none() && (kind.is_none() || !is_known(&facts)) {
-            subject.derive(tools, &titles, kind, has_input, &mut facts);
+            is_told |= subject.derive(tools, &titles, kind, has_input, &mut facts);
+        } else if !is_known(&facts) {
+            let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
+            let strings = quoted(&content, kind, has_input);
+            subject.unclear |= strings.iter().any(|text| !titles.contains(&text.as_str()));
+            facts.push(Found {
+                strings,
+                whole: true,
+                ..Found::default()
+            });
         }
         // Gemini tells the command in the title alone; where there is an input, a title may be any words.
         if let (Some("execute"), Some(title)) = (kind, titles.first())
-            && facts.iter().all(|found| found.commands.is_empty())
+            && !is_told
             && !is_runner(title)
         {
             subject.add_line(title);
@@ -204,7 +217,8 @@ impl Subject {
             && matches!(self.kind.as_str(), "read" | "search" | "think")
     }
 
-    /// Adds the facts that titles and texts have where the agent gives no others.
+    /// Adds the facts that titles and texts have where the agent gives no others; returns whether they tell the command
+    /// otherwise than by a title that is nothing else.
     fn derive(
         &mut self,
         tools: &[&Tool<'_>],
@@ -212,9 +226,9 @@ impl Subject {
         kind: Option<&str>,
         has_input: bool,
         facts: &mut Vec<Found>,
-    ) {
+    ) -> bool {
         let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
-        let derived = Derived::of(titles, &content, kind);
+        let derived = Derived::of(titles, &content, kind, has_input);
         self.said_name = derived.name;
         self.opaque = !derived.says;
         if kind.is_none()
@@ -228,16 +242,34 @@ impl Subject {
             is_known(|found| !found.commands.is_empty()),
             is_known(|found| !found.paths.is_empty()),
         );
-        let commands = if has_command {
-            Vec::new()
-        } else {
-            derived.commands
-        };
-        let paths = if has_path { Vec::new() } else { derived.paths };
-        if let Some(arguments) = derived.arguments.filter(|_| !has_command && !has_path) {
-            self.unclear |= !arguments.whole;
-            self.unread |= arguments.unread;
-            facts.push(arguments);
+        let Derived {
+            mut commands,
+            mut paths,
+            ..
+        } = derived;
+        let mut strings = Vec::new();
+        // Where the input tells it, what prose says is a reason to refuse only.
+        let runs = has_command && !commands.is_empty();
+        if has_command {
+            strings.append(&mut commands);
+        }
+        if has_path {
+            strings.append(&mut paths);
+        }
+        let mut is_told = derived.is_titled;
+        match derived.arguments {
+            Some(arguments) if has_command || has_path => {
+                strings.extend(arguments.commands.iter().map(Words::line));
+                strings.extend(arguments.paths);
+                strings.extend(arguments.strings);
+            }
+            Some(arguments) => {
+                self.unclear |= !arguments.whole;
+                self.unread |= arguments.unread;
+                is_told |= !arguments.commands.is_empty();
+                facts.push(arguments);
+            }
+            None => {}
         }
         let is_new = !commands.is_empty() || !paths.is_empty();
         // An input that was not understood may say more.
@@ -246,9 +278,13 @@ impl Subject {
         facts.push(Found {
             commands: commands.into_iter().map(Words::Line).collect(),
             paths,
+            strings,
             whole: true,
+            edits: derived.edits,
+            runs,
             ..Found::default()
         });
+        is_told
     }
 
     fn add_facts(&mut self, facts: Vec<Found>, cwd: &str) {
@@ -373,7 +409,7 @@ impl Subject {
 
     /// Adds a command beside those that are known: each is looked at.
     fn add_line(&mut self, line: &str) {
-        if self.lines.last().is_some_and(|last| last == line) {
+        if self.lines.iter().any(|known| known == line) {
             return;
         }
         self.lines.push(line.to_owned());

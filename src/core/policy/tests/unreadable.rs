@@ -255,6 +255,77 @@ fn a_question_that_stands_for_calls_is_judged_by_each() {
     assert_eq!((both.kind.as_str(), both.calls.len()), ("execute", 2));
 }
 
+#[test]
+fn text_that_contradicts_the_title_is_denied_and_keeps_the_title_from_allowing() {
+    let run = || text("It wants: Run command `rm x`");
+    let none = json!({});
+    let denying = listed(Mode::Approve, &[("Bash(rm:*)", Effect::Deny)]);
+    let by_kind = listed(Mode::Approve, &[("execute", Effect::Deny)]);
+    for title in [
+        "ls",
+        "Glob",
+        "todo",
+        "read",
+        "WriteFile: a",
+        "ReadFile: a",
+        "Grep: x",
+        "Shell: git log",
+        "git log",
+    ] {
+        let asked = json!({"title": title, "content": run()});
+        for policy in [&denying, &by_kind] {
+            let verdict = judged(&asked, &none, policy);
+            assert_eq!(verdict.effect, Effect::Deny, "{title}");
+        }
+    }
+    let mut allowing = listed(Mode::Deny, &[("Bash(git log *)", Effect::Allow)]);
+    let mut rule = Rule::new("r".into(), Effect::Allow);
+    rule.command("git log *").unwrap();
+    allowing.add(rule);
+    for title in ["git log", "Shell: git log"] {
+        for call in [
+            json!({"kind": "execute", "title": title, "content": run()}),
+            json!({"kind": "execute", "name": "Bash", "title": title, "content": run()}),
+        ] {
+            assert_eq!(
+                judged(&call, &none, &denying).effect,
+                Effect::Deny,
+                "{call}"
+            );
+            assert_eq!(
+                judged(&call, &none, &allowing).effect,
+                Effect::Deny,
+                "{call}"
+            );
+        }
+        let agrees = text("Run command `git log`");
+        let call = json!({"kind": "execute", "title": title, "content": agrees});
+        assert_eq!(
+            judged(&call, &none, &allowing).effect,
+            Effect::Allow,
+            "{call}"
+        );
+    }
+    // With an input as well.
+    let call = json!({"title": "ls", "rawInput": {"command": "ls"}, "content": run()});
+    assert_eq!(judged(&call, &none, &denying).effect, Effect::Deny);
+    // A plan names what it does not run.
+    let plan = json!({"kind": "switch_mode", "title": "Plan", "content": run()});
+    assert_eq!(judged(&plan, &none, &denying).effect, Effect::Allow);
+}
+
+#[test]
+fn title_or_text_that_is_too_long_is_unread() {
+    let long = "a".repeat((1 << 20) + 1);
+    let policy = listed(Mode::Approve, &[("Bash(rm:*)", Effect::Deny)]);
+    for call in [
+        json!({"kind": "execute", "title": long}),
+        json!({"title": "Shell: ls", "content": text(&long)}),
+    ] {
+        assert_eq!(judged(&call, &json!({}), &policy).effect, Effect::Deny);
+    }
+}
+
 /// A call of which nothing is known but words.
 fn opaque(dice: &mut Dice) -> Subject {
     let words = [
