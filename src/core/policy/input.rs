@@ -63,6 +63,8 @@ pub struct Found {
     pub programs: Vec<String>,
     /// Whether it has a path that is not a part of a command.
     pub has_path: bool,
+    /// Whether the string that is read stands below a member that is not understood.
+    pub is_below_unknown: bool,
 }
 
 /// A command, as it is written.
@@ -233,7 +235,7 @@ impl Found {
                 self.keep_string(text);
             }
             Role::Parsed => self.keep_string(text),
-            Role::Changes => self.not_understood(text),
+            Role::Changes | Role::Items => self.not_understood(text),
             Role::Text | Role::Tree => {}
         }
     }

@@ -24,6 +24,8 @@ pub enum Role {
     Wrapper,
     /// Changes of files by their paths, as Codex has them.
     Changes,
+    /// Changes of the file beside it; each has members of its own.
+    Items,
     /// The text of a patch.
     Patch,
     /// Text that only a change of a file has.
@@ -155,6 +157,7 @@ const ANY: &[(Role, &[&str])] = &[
         ],
     ),
     (Role::Changes, &["changes"]),
+    (Role::Items, &["edits"]),
     (
         Role::Patch,
         &["diff", "filediff", "patch", "patchtext", "unifieddiff"],
@@ -357,6 +360,38 @@ const SCRIPTS: &[&str] = &[
 pub const EDITOR_WORDS: &[&str] = &["create", "insert", "str_replace", "undo_edit", "view"];
 
 impl Role {
+    /// Whether an object in its place has members that are understood.
+    #[must_use]
+    pub fn holds_members(self) -> bool {
+        matches!(
+            self,
+            Self::Wrapper
+                | Self::Arguments
+                | Self::Command
+                | Self::Path
+                | Self::Changes
+                | Self::Items
+                | Self::Tree
+                | Self::Parsed
+        )
+    }
+
+    /// The role below a member that is not understood: what names something still does, and no text is mere text.
+    #[must_use]
+    pub fn below_unknown(self) -> Self {
+        match self {
+            Self::Text
+            | Self::Tree
+            | Self::Edited
+            | Self::Pattern
+            | Self::Label
+            | Self::Parsed
+            | Self::Shell
+            | Self::Items => Self::Unknown,
+            role => role,
+        }
+    }
+
     /// The role of a member of an input; `is_top` where it stands in the input itself or in a wrapper.
     #[must_use]
     pub fn of(key: &str, group: Group, is_top: bool) -> Self {

@@ -27,11 +27,14 @@ pub enum Place {
 /// Walks through a JSON text; false where it is none, or too deep.
 pub fn read(found: &mut Found, json: &str, place: Place, group: Group, deep: usize) -> bool {
     let mut json = serde_json::Deserializer::from_str(json);
+    let is_below_unknown = found.is_below_unknown;
     let walk = Walk {
         found,
         place,
         group,
         deep,
+        is_below_unknown,
+        is_listed: false,
     };
     walk.deserialize(&mut json).is_ok() && json.end().is_ok()
 }
@@ -41,6 +44,10 @@ struct Walk<'f> {
     place: Place,
     group: Group,
     deep: usize,
+    /// Whether a member around it is not understood.
+    is_below_unknown: bool,
+    /// Whether it is one of a list.
+    is_listed: bool,
 }
 
 impl Walk<'_> {
@@ -70,19 +77,29 @@ impl Walk<'_> {
             Member(Role::Changes) => {
                 self.found.keep_path(key);
                 (self.found.edits, self.found.has_path) = (true, true);
-                Member(Role::Unknown)
+                Member(Role::Items)
             }
             Member(around) => {
-                if key.contains(['/', '\\']) || key.starts_with('~') {
-                    self.found.not_understood(key);
-                }
                 let is_top = matches!(around, Role::Wrapper | Role::Arguments | Role::Command);
-                match (around, role(is_top)) {
+                let role = role(is_top);
+                self.note_key(key, around, role);
+                match (around, role) {
+                    _ if self.is_below_unknown => {
+                        self.found.edits |= role == Role::Edited;
+                        Member(role.below_unknown())
+                    }
                     (Role::Tree | Role::Parsed, Role::Path | Role::Label) => Place::ShownPath,
-                    (Role::Tree, Role::Unknown | Role::Text | Role::Pattern) => Member(Role::Tree),
+                    (Role::Tree, Role::Unknown | Role::Text | Role::Pattern | Role::Items) => {
+                        Member(Role::Tree)
+                    }
                     (
                         Role::Parsed,
-                        Role::Unknown | Role::Text | Role::Script | Role::Pattern | Role::Tree,
+                        Role::Unknown
+                        | Role::Text
+                        | Role::Script
+                        | Role::Pattern
+                        | Role::Tree
+                        | Role::Items,
                     ) => Member(Role::Parsed),
                     (_, role) => {
                         self.found.whole &= is_top || role != Role::Arguments;
@@ -92,29 +109,53 @@ impl Walk<'_> {
             }
         }
     }
+
+    /// Notes a key that may be a path: where changes stand by their files, the keys are not names of members.
+    fn note_key(&mut self, key: &str, around: Role, role: Role) {
+        let is_by_path = matches!(around, Role::Path | Role::Items) && !self.is_listed;
+        let is_unknown = role == Role::Unknown;
+        if key.contains(['/', '\\']) || key.starts_with('~') || is_by_path && is_unknown {
+            self.found.not_understood(key);
+        } else if self.is_below_unknown && is_unknown {
+            self.found.keep_string(key);
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = IsText;
+    type Value = Shape;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<IsText, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Shape, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-/// Whether a value is a string.
-type IsText = bool;
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Text,
+    /// A list or an object.
+    Tree,
+    /// A number, `true`, `false`, `null`.
+    Other,
+}
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = IsText;
+    type Value = Shape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<IsText, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Shape, E> {
         match self.place {
-            Member(role) => self.found.text(role, self.group, text, self.deep),
+            Member(role) => {
+                self.found.whole &= !self.is_below_unknown || text.trim().is_empty();
+                let is_below =
+                    std::mem::replace(&mut self.found.is_below_unknown, self.is_below_unknown);
+                self.found.text(role, self.group, text, self.deep);
+                self.found.is_below_unknown = is_below;
+            }
             Place::Word => match self.found.commands.last_mut() {
                 Some(Words::Arguments(words)) if words.len() < MOST => words.push(text.to_owned()),
                 _ => self.found.give_up(),
@@ -128,35 +169,35 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 }
             }
         }
-        Ok(true)
+        Ok(Shape::Text)
     }
 
-    fn visit_unit<E: Error>(self) -> Result<IsText, E> {
+    fn visit_unit<E: Error>(self) -> Result<Shape, E> {
         self.no_text();
-        Ok(false)
+        Ok(Shape::Other)
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<IsText, E> {
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Shape, E> {
         self.no_text();
-        Ok(false)
+        Ok(Shape::Other)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<IsText, E> {
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Shape, E> {
         self.no_text();
-        Ok(false)
+        Ok(Shape::Other)
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<IsText, E> {
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Shape, E> {
         self.no_text();
-        Ok(false)
+        Ok(Shape::Other)
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<IsText, E> {
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Shape, E> {
         self.no_text();
-        Ok(false)
+        Ok(Shape::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<IsText, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
         self.is_too_deep::<A::Error>()?;
         let place = match self.place {
             Member(Role::Command) => {
@@ -179,12 +220,14 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 place,
                 group: self.group,
                 deep: self.deep + 1,
+                is_below_unknown: self.is_below_unknown,
+                is_listed: true,
             };
-            let Some(is_text) = list.next_element_seed(walk)? else {
+            let Some(shape) = list.next_element_seed(walk)? else {
                 break;
             };
             let kept = self.found.strings.get(before..).unwrap_or_default();
-            if let (true, [word], 0..MOST_WORDS) = (is_text, kept, words.len()) {
+            if let (Shape::Text, [word], 0..MOST_WORDS) = (shape, kept, words.len()) {
                 words.push(word.clone());
             }
         }
@@ -192,10 +235,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
         if matches!(place, Member(_)) && !names_nothing {
             self.found.keep_joined(&words);
         }
-        Ok(false)
+        Ok(Shape::Tree)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<IsText, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Shape, A::Error> {
         self.is_too_deep::<A::Error>()?;
         if matches!(
             self.place,
@@ -206,20 +249,28 @@ impl<'de> Visitor<'de> for Walk<'_> {
         if self.place == Member(Role::Script) {
             (self.found.whole, self.found.runs) = (false, true);
         }
+        if let Member(role) = self.place {
+            self.is_below_unknown |= !role.holds_members();
+        }
         let at = self.found.commands.len();
         let outer = std::mem::take(&mut self.found.arguments);
         let programs = std::mem::take(&mut self.found.programs);
         while let Some(key) = map.next_key::<String>()? {
             let place = self.member(&key);
-            map.next_value_seed(Walk {
+            let shape = map.next_value_seed(Walk {
                 found: &mut *self.found,
                 place,
                 group: self.group,
                 deep: self.deep + 1,
+                is_below_unknown: self.is_below_unknown,
+                is_listed: false,
             })?;
+            if place == Member(Role::Unknown) && shape == Shape::Tree && !self.is_below_unknown {
+                self.found.keep_string(&key);
+            }
         }
         self.found.join_arguments(at);
         (self.found.arguments, self.found.programs) = (outer, programs);
-        Ok(false)
+        Ok(Shape::Tree)
     }
 }
