@@ -36,6 +36,24 @@ pub fn codex_files(text: &str) -> Vec<&str> {
     files.collect()
 }
 
+/// Where the names in a header of git may part. They may have blanks in them: `a/x y b/x y`. git takes the middle, where
+/// both are the same, or the names of other lines.
+fn splits(pair: &str) -> Vec<usize> {
+    let middle = pair.len() / 2;
+    let middle = Some(middle).filter(|at| pair.as_bytes().get(*at) == Some(&b' '));
+    let marks = [" b/", " \"b/"];
+    let ends = marks.map(|mark| [pair.find(mark), pair.rfind(mark)]);
+    let mut splits: Vec<usize> = ends
+        .into_iter()
+        .flatten()
+        .chain([middle])
+        .flatten()
+        .collect();
+    splits.sort_unstable();
+    splits.dedup();
+    splits
+}
+
 /// The files that a unified or context diff names, with and without the `a/` and `b/` of git.
 pub fn diff_files(text: &str) -> Vec<&str> {
     let mut files = Vec::new();
@@ -44,9 +62,11 @@ pub fn diff_files(text: &str) -> Vec<&str> {
         let said = DIFF_HEADS.iter().find_map(|head| line.strip_prefix(head));
         files.extend(said);
         if let Some(pair) = line.strip_prefix("diff --git ") {
-            // `a/x y b/x y`: each half may have spaces.
-            let halves = pair.match_indices(" b/").map(|(at, _)| at);
-            files.extend(halves.flat_map(|at| [&pair[..at], &pair[at + 1..]]));
+            files.extend(
+                splits(pair)
+                    .into_iter()
+                    .flat_map(|at| [&pair[..at], &pair[at + 1..]]),
+            );
         }
         // In a hunk a line may look like one of the two; only a pair of them is a header.
         for (old, new) in [("--- ", "+++ "), ("*** ", "--- ")] {
@@ -92,9 +112,40 @@ mod tests {
                 &["a/x", "x", "b/y", "y", "x", "y"],
             ),
             ("*** a\n--- b\n", &["a", "b"]),
+            ("diff --git \"a/x\" \"b/y\"", &["a/x", "x", "b/y", "y"]),
+            ("diff --git i/x w/x", &["i/x", "w/x"]),
+            (
+                "diff --git a/b b/c b/b b/c",
+                &[
+                    "a/b",
+                    "b",
+                    "b/c b/b b/c",
+                    "c b/b b/c",
+                    "a/b b/c",
+                    "b b/c",
+                    "b/b b/c",
+                    "b b/c",
+                    "a/b b/c b/b",
+                    "b b/c b/b",
+                    "b/c",
+                    "c",
+                ],
+            ),
             ("@@ -1 +1 @@\n--- a\n+++ .env\n@@ -1 +1 @@", &["a", ".env"]),
         ] {
             assert_eq!(diff_files(text), files, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_of_a_diff_is_bounded_by_its_length() {
+        for piece in [" b/", " \"b/", " b/\ndiff --git ", "\n--- a\n+++ "] {
+            let text = format!("diff --git a{}", piece.repeat(10_000));
+            let files = diff_files(&text);
+            let lines = text.lines().count();
+            let bytes = files.iter().map(|file| file.len()).sum::<usize>();
+            assert!(files.len() <= 20 * lines, "{piece:?}: {}", files.len());
+            assert!(bytes <= 20 * text.len(), "{piece:?}: {bytes}");
         }
     }
 

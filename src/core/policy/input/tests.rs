@@ -83,9 +83,16 @@ fn what_is_too_deep_or_too_large_is_unread() {
         let commands = "\"cmd\":\"a\",\"program\":\"b\",".repeat(n);
         format!("{{{commands}\"args\":[{}\"c\"]}}", "\"c\",".repeat(n))
     };
+    let diff = |key: &str, n: usize| {
+        let halves = " b/".repeat(n);
+        format!("{{\"{key}\":\"diff --git a{halves}\"}}")
+    };
     let lists = |n: usize| format!("{}\"c\"{}", "[\"a\",\"b\",".repeat(n), "]".repeat(n));
     for (json, is_unread) in [
         (lists(DEEPEST), false),
+        (diff("patch", 30_000), false),
+        (diff("x", 30_000), false),
+        (diff("command", 30_000), false),
         (nested(DEEPEST), false),
         (nested(DEEPEST + 1), true),
         (nested(100_000), true),
@@ -110,8 +117,9 @@ fn what_is_too_deep_or_too_large_is_unread() {
         // Numbers and members take no room, and strings a bounded one.
         let strings = found.paths.len() + found.strings.len() + found.commands.len();
         assert!(strings <= MOST + 1, "{strings}");
-        let bytes = found.strings.iter().map(String::len).sum::<usize>();
-        assert!(bytes <= 64 * 1024 + 4 * json.len(), "{bytes}");
+        let kept = found.strings.iter().chain(&found.paths);
+        let bytes = kept.map(String::len).sum::<usize>();
+        assert!(bytes <= 64 * 1024 + 8 * json.len(), "{bytes}");
     }
     let half = found(r#"{"path":"\ud800","x":"\ud800","command":"rm x"}"#);
     assert!(!half.whole && !half.unread && half.commands.len() == 1);
