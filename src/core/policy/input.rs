@@ -45,6 +45,8 @@ pub struct Found {
     pub paths: Vec<String>,
     /// Where it says that it works: paths, too, and what others may be relative to.
     pub directories: Vec<String>,
+    /// Paths that others may be below.
+    pub bases: Vec<String>,
     /// The command, as one line or as a program and its arguments.
     pub commands: Vec<Words>,
     /// Strings that may name a path or a command: reasons to refuse only.
@@ -180,9 +182,14 @@ impl Found {
         }
         match role {
             Role::Path => self.path(group, text),
+            Role::Base => {
+                self.bases.push(text.to_owned());
+                self.path(group, text);
+            }
             Role::Uri => {
                 let is_elsewhere = text.contains("://") || text.starts_with("data:");
                 if uri_path(text).is_some() || !is_elsewhere {
+                    self.bases.push(text.to_owned());
                     self.path(group, text);
                 }
             }

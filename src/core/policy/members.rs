@@ -8,6 +8,8 @@
 pub enum Role {
     /// Names a file or a directory.
     Path,
+    /// Names a directory, mostly, that other paths may be relative to.
+    Base,
     /// Names a file if it is a `file:` URI or no URI at all.
     Uri,
     /// The directory that other paths, or a command, start from.
@@ -73,18 +75,31 @@ impl Group {
 /// Members that every tool may have: names in lower case, without `_` and `-`.
 const ANY: &[(Role, &[&str])] = &[
     (
+        Role::Base,
+        &[
+            "basepath",
+            "dirs",
+            "directories",
+            "folder",
+            "folders",
+            "path",
+            "paths",
+            "root",
+            "rootpath",
+            "searchpath",
+            "targetdirectory",
+        ],
+    ),
+    (
         Role::Path,
         &[
             "abspath",
             "absolutepath",
-            "basepath",
             "dest",
             "destination",
             "destinationfile",
             "destinationpath",
             "destpath",
-            "dirs",
-            "directories",
             "dst",
             "file",
             "filelist",
@@ -93,8 +108,6 @@ const ANY: &[(Role, &[&str])] = &[
             "filepath",
             "filepaths",
             "files",
-            "folder",
-            "folders",
             "from",
             "frompath",
             "glob",
@@ -114,18 +127,12 @@ const ANY: &[(Role, &[&str])] = &[
             "output",
             "outputfile",
             "outputpath",
-            "path",
-            "paths",
             "relativepath",
-            "root",
-            "rootpath",
-            "searchpath",
             "source",
             "sourcepath",
             "src",
             "srcpath",
             "target",
-            "targetdirectory",
             "targetfile",
             "targetpath",
             "to",
@@ -236,7 +243,7 @@ const EXECUTE: &[(Role, &[&str])] = &[
 
 /// Members of what reads, searches or plans.
 const READ: &[(Role, &[&str])] = &[
-    (Role::Path, &["dir", "directory", "dirpath"]),
+    (Role::Base, &["dir", "directory", "dirpath"]),
     (Role::Pattern, &["globpattern", "pattern", "patterns"]),
     (
         Role::Text,
@@ -279,7 +286,7 @@ const READ: &[(Role, &[&str])] = &[
 
 /// Members of what changes files.
 const EDIT: &[(Role, &[&str])] = &[
-    (Role::Path, &["dir", "directory", "dirpath"]),
+    (Role::Base, &["dir", "directory", "dirpath"]),
     (
         Role::Text,
         &[
@@ -304,7 +311,7 @@ const EDIT: &[(Role, &[&str])] = &[
 
 /// Members of all else.
 const OTHER: &[(Role, &[&str])] = &[
-    (Role::Path, &["dir", "directory", "dirpath"]),
+    (Role::Base, &["dir", "directory", "dirpath"]),
     (
         Role::Text,
         &[
@@ -369,6 +376,7 @@ impl Role {
                 | Self::Arguments
                 | Self::Command
                 | Self::Path
+                | Self::Base
                 | Self::Changes
                 | Self::Items
                 | Self::Tree

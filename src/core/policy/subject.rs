@@ -1,11 +1,12 @@
 //! What a policy is asked about, in words that all agents share.
 
+mod facts;
+
 use super::derived::{Derived, is_runner, quoted};
 use super::input::{Found, LARGEST, Part, Words};
 use super::line::Line;
 use super::members::Group;
 use super::names;
-use super::path::{Normal, normal};
 use super::read_only;
 use crate::core::shell_words::join;
 use serde_json::value::RawValue;
@@ -78,15 +79,6 @@ const PLACES: &[&str] = &[
     "/opt/homebrew/bin",
     "/run/current-system/sw/bin",
 ];
-
-/// How many directories are tried as those that paths are relative to.
-const BASES: usize = 4;
-
-/// The longest text that is looked at as a path, in bytes.
-const LONGEST_PATH: usize = 4096;
-
-/// How much text is looked at that may name a path or a command, in bytes: every rule that refuses looks at it.
-const POSSIBLE: usize = 256 << 10;
 
 /// Shells whose grammar is known: their script is read in place of the words. fish, csh, nu and pwsh have another one.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
@@ -287,56 +279,6 @@ impl Subject {
         is_told
     }
 
-    fn add_facts(&mut self, facts: Vec<Found>, cwd: &str) {
-        let (mut bases, mut paths, mut strings) = (Vec::new(), Vec::new(), Vec::new());
-        for found in facts {
-            for words in found.commands {
-                match words {
-                    Words::Line(line) => self.add_line(&line),
-                    Words::Arguments(words) => self.add_arguments(&words),
-                }
-            }
-            bases.extend(found.directories);
-            paths.extend(found.paths);
-            strings.extend(found.strings);
-        }
-        for directory in &bases {
-            // That a call works where the session does says nothing of what it touches.
-            if normal(directory, cwd).path != normal(cwd, "/").path {
-                self.add_path(directory, cwd);
-            }
-        }
-        self.unread |= bases.len() > BASES;
-        bases.truncate(BASES);
-        let files = self.line().map(|line| line.files).unwrap_or_default();
-        for path in paths.iter().chain(&files) {
-            self.add_path(path, cwd);
-            for base in &bases {
-                let base = normal(base, cwd).path;
-                self.add_path(path, &base);
-            }
-        }
-        let mut room = POSSIBLE;
-        strings.retain(|text| {
-            let fits = text.len() <= room;
-            room -= if fits { text.len() } else { room };
-            fits
-        });
-        self.unread |= room == 0;
-        for text in &strings {
-            // What stands behind an option's `=` may be a path, too.
-            let value = text.split_once('=').map(|(_, value)| value);
-            for path in std::iter::once(text.as_str()).chain(value) {
-                self.add_possible_path(path, cwd);
-                for base in &bases {
-                    self.add_possible_path(path, &normal(base, cwd).path);
-                }
-            }
-        }
-        keep_each_once(&mut strings);
-        self.possible_lines = strings.iter().map(|text| Line::of(text)).collect();
-    }
-
     /// Notes the kinds that a call may be of by its name, its input or what it shows, and that are not its own.
     fn note_contradictions(&mut self, tools: &[&Tool<'_>], evidence: Evidence) {
         let named = self.name.as_deref().and_then(names::kind);
@@ -377,29 +319,6 @@ impl Subject {
         };
         let is_kind_known = self.kind != "other" && !self.derived;
         self.opaque &= has_none && !is_named && !has_input && !is_kind_known;
-    }
-
-    fn add_path(&mut self, path: &str, base: &str) {
-        let trimmed = path.trim();
-        if trimmed != path && !trimmed.is_empty() {
-            // Some tools take the spaces off.
-            self.paths.push(normal(trimmed, base).path);
-        }
-        let Normal { path, clear } = normal(path, base);
-        self.unclear |= !clear;
-        // Programs end a path where it has a NUL.
-        let cut = path.split('\0').next().unwrap_or_default();
-        self.paths.push(cut.to_owned());
-        if cut.len() < path.len() {
-            self.paths.push(path);
-        }
-    }
-
-    fn add_possible_path(&mut self, text: &str, base: &str) {
-        let text = text.trim();
-        if !text.is_empty() && text.len() <= LONGEST_PATH {
-            self.possible_paths.push(normal(text, base).path);
-        }
     }
 
     fn keep_each_once(&mut self) {

@@ -3,6 +3,7 @@
 use super::{DEEPEST, Found, MOST, MOST_WORDS, Words};
 use crate::core::policy::members::{Group, Role};
 use crate::core::policy::patch::codex_files;
+use crate::core::policy::path::uri_path;
 use Place::Member;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -20,6 +21,8 @@ pub enum Place {
     Shown,
     /// A path in what is shown, or in a parsed form of a command: what it says is known otherwise.
     ShownPath,
+    /// A URI in what is shown.
+    ShownUri,
     /// What kind of thing is shown.
     ShownType,
 }
@@ -68,11 +71,14 @@ impl Walk<'_> {
     fn member(&mut self, key: &str) -> Place {
         let role = |is_top| Role::of(key, self.group, is_top);
         match self.place {
-            Place::Shown | Place::ShownType | Place::ShownPath => match role(false) {
-                Role::Path | Role::Label => Place::ShownPath,
-                _ if key == "type" => Place::ShownType,
-                _ => Place::Shown,
-            },
+            Place::Shown | Place::ShownType | Place::ShownPath | Place::ShownUri => {
+                match role(false) {
+                    Role::Path | Role::Base | Role::Label => Place::ShownPath,
+                    Role::Uri => Place::ShownUri,
+                    _ if key == "type" => Place::ShownType,
+                    _ => Place::Shown,
+                }
+            }
             Place::Word | Place::Argument => Member(Role::Unknown),
             Member(Role::Changes) => {
                 self.found.keep_path(key);
@@ -88,7 +94,9 @@ impl Walk<'_> {
                         self.found.edits |= role == Role::Edited;
                         Member(role.below_unknown())
                     }
-                    (Role::Tree | Role::Parsed, Role::Path | Role::Label) => Place::ShownPath,
+                    (Role::Tree | Role::Parsed, Role::Path | Role::Base | Role::Label) => {
+                        Place::ShownPath
+                    }
                     (Role::Tree, Role::Unknown | Role::Text | Role::Pattern | Role::Items) => {
                         Member(Role::Tree)
                     }
@@ -112,7 +120,7 @@ impl Walk<'_> {
 
     /// Notes a key that may be a path: where changes stand by their files, the keys are not names of members.
     fn note_key(&mut self, key: &str, around: Role, role: Role) {
-        let is_by_path = matches!(around, Role::Path | Role::Items) && !self.is_listed;
+        let is_by_path = matches!(around, Role::Path | Role::Base | Role::Items) && !self.is_listed;
         let is_unknown = role == Role::Unknown;
         if key.contains(['/', '\\']) || key.starts_with('~') || is_by_path && is_unknown {
             self.found.not_understood(key);
@@ -163,6 +171,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
             Place::Argument => self.found.keep_argument(text),
             Place::ShownType => self.found.edits |= text == "diff",
             Place::ShownPath => self.found.keep_path(text),
+            Place::ShownUri if uri_path(text).is_some() || !text.contains(':') => {
+                self.found.keep_path(text);
+            }
+            Place::ShownUri => {}
             Place::Shown => {
                 for file in codex_files(text) {
                     self.found.keep_path(file);

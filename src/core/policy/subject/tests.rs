@@ -1,5 +1,6 @@
 //! Subjects of calls as agents describe them.
 
+use super::facts::BASES;
 use super::*;
 
 fn raw(json: &str) -> &RawValue {
@@ -217,4 +218,18 @@ fn a_kind_that_is_not_told_is_that_of_the_name() {
             "{kind:?} {name:?}"
         );
     }
+}
+
+#[test]
+fn shown_uris_name_files() {
+    let tool = Tool {
+        kind: Some("edit"),
+        locations: Some(raw(r#"{"uri":"file:///a"}"#)),
+        content: Some(raw(
+            r#"[{"type":"diff","uri":"file:///b","newText":"x"},{"type":"content","content":{"uri":"https://c/d"}}]"#,
+        )),
+        ..Tool::default()
+    };
+    let subject = Subject::of_tool(&tool, "/w");
+    assert_eq!(subject.paths, ["/a", "/b"]);
 }

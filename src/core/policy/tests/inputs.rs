@@ -284,3 +284,64 @@ fn option_that_a_rule_forbids_keeps_it_from_allowing() {
     assert!(rule.command("<read-only>").is_err());
     assert!(Rule::new("r".into(), Effect::Allow).without("-o").is_err());
 }
+
+/// Whether a rule that denies this path fits.
+fn is_denied(path: &str, kind: &str, input: &Value) -> bool {
+    let mut policy = Policy::default();
+    let mut rule = Rule::new("r".into(), Effect::Deny);
+    rule.path(path, Some("/home/me")).unwrap();
+    policy.add(rule);
+    policy.judge(&subject_of(None, kind, input)).effect == Effect::Deny
+}
+
+#[test]
+fn path_below_a_directory_of_the_input_is_denied() {
+    for (path, input) in [
+        (
+            "config/secrets/**",
+            json!({"path": "config", "pattern": "secrets/*"}),
+        ),
+        (
+            "config/secrets/**",
+            json!({"path": "config", "glob": "secrets/*"}),
+        ),
+        (
+            "config/secrets/**",
+            json!({"dir": "config", "file": "secrets/k"}),
+        ),
+        (
+            "config/secrets/**",
+            json!({"root": "config", "files": ["secrets/k"]}),
+        ),
+        (
+            "config/secrets/k",
+            json!({"cwd": "config", "dir": "secrets", "file": "k"}),
+        ),
+        (
+            "config/secrets/k",
+            json!({"root": "config", "dir": "secrets", "file": "k"}),
+        ),
+        ("/etc/**", json!({"dir": "/", "file": "etc/x"})),
+        (
+            "/etc/**",
+            json!({"base_path": "/", "relative_path": "etc/x"}),
+        ),
+        (
+            "/etc/**",
+            json!({"base_uri": "file:///", "relative_path": "etc/x"}),
+        ),
+        ("~/.ssh/**", json!({"dir": "~", "file": ".ssh/x"})),
+    ] {
+        for kind in ["read", "search", "edit", "other"] {
+            assert!(is_denied(path, kind, &input), "{path} {kind} {input}");
+        }
+    }
+    // Many paths are not directories of each other.
+    let paths: Vec<String> = (0..1_000).map(|n| format!("src/{n:04}.rs")).collect();
+    for input in [
+        json!({ "paths": paths }),
+        json!({"path": "src", "files": paths}),
+    ] {
+        assert!(!is_denied("secrets/**", "read", &input));
+    }
+}
