@@ -5,6 +5,7 @@
 
 mod command;
 mod derived;
+mod expansion;
 mod input;
 mod invisible;
 mod line;

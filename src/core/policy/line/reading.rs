@@ -302,7 +302,7 @@ impl Reader<'_> {
     /// without the `\` before `` ` ``, `$` and `\`.
     fn backticks(&mut self) {
         self.found.simple = false;
-        self.frame.word.get_or_insert_default();
+        self.begin_substitution();
         let (mut inner, mut is_closed) = (String::new(), false);
         while let Some(c) = self.next() {
             match c {
@@ -323,8 +323,15 @@ impl Reader<'_> {
 
     /// A substitution: its output is a part of the word around it.
     fn substitute(&mut self, close: char) {
-        self.frame.word.get_or_insert_default();
+        self.begin_substitution();
         self.open(close, false);
+    }
+
+    /// A name of a file goes on behind a substitution as behind a variable.
+    fn begin_substitution(&mut self) {
+        let is_file = self.frame.redirected;
+        let word = self.frame.word.get_or_insert_default();
+        word.extend(is_file.then_some('$'));
     }
 
     fn open(&mut self, close: char, literal: bool) {
@@ -365,15 +372,19 @@ impl Reader<'_> {
         let length = self.rest.len() - self.rest.trim_start_matches(['<', '>', '|', '&']).len();
         let (more, rest) = self.rest.split_at(length);
         self.rest = rest;
-        let ends = |rest: &&str| {
-            rest.is_empty() || rest.starts_with([' ', '\t', '\n', ';', '|', '&', ')'])
-        };
+        let is_end = |c: char| " \t\n;|&)".contains(c);
+        let ends = |rest: &&str| rest.is_empty() || rest.starts_with(is_end);
+        // ksh93 writes `>; file`, to other shells the line ends there.
+        if let Some(rest) = rest.strip_prefix(';') {
+            let rest = rest.trim_start_matches([' ', '\t']);
+            let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+            self.found.files.push(word.replace(['"', '\'', '\\'], ""));
+        }
         if more.ends_with('&') {
             let other = rest.trim_start_matches(|c: char| c.is_ascii_digit());
             if let Some(after) = other.strip_prefix('-') {
                 // `>&-x` is `>&-` and the word `x` in bash, and a file elsewhere.
                 if other.len() < rest.len() || !ends(&after) {
-                    let is_end = |c: char| " \t\n;|&)".contains(c);
                     let file = &rest[..rest.find(is_end).unwrap_or(rest.len())];
                     self.found.files.push(file.to_owned());
                     self.found.simple = false;
@@ -412,9 +423,11 @@ impl Reader<'_> {
         if !frame.dressed.is_empty() {
             frame.dressed.push(word.clone());
         }
-        // zsh writes `>! file`.
+        // zsh writes `>! file` and `>!file`.
         let is_sign = frame.redirected && word == "!";
         if frame.redirected {
+            let forced = word.strip_prefix('!').filter(|file| !file.is_empty());
+            self.found.files.extend(forced.map(str::to_owned));
             self.found.files.push(word.clone());
             frame.redirected = is_sign;
         }

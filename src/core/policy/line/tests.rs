@@ -242,6 +242,12 @@ fn files_of_redirections_are_named() {
         ),
         ("a >&1- b", &["1-"]),
         ("a >! b", &["!", "b"]),
+        ("a >!b", &["b", "!b"]),
+        ("a >;b", &["b"]),
+        ("a >; 'b' c", &["b"]),
+        ("a > $(pwd)/b", &["$/b"]),
+        ("a > `pwd`/b", &["$/b"]),
+        ("a > \"$(pwd)\"/b", &["$/b"]),
         ("bash -c 'a > x'", &["x"]),
     ] {
         assert_eq!(Line::of(text).files, files, "{text}");

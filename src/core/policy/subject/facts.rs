@@ -1,6 +1,7 @@
 //! The facts of a call become paths and lines of its subject.
 
 use super::{Subject, keep_each_once};
+use crate::core::policy::expansion;
 use crate::core::policy::input::{Found, Words};
 use crate::core::policy::line::Line;
 use crate::core::policy::path::{Normal, normal};
@@ -51,6 +52,14 @@ impl Subject {
             for base in &bases {
                 let base = normal(base, cwd).path;
                 self.add_path(path, &base);
+            }
+        }
+        let of_paths = paths.iter().flat_map(|path| expansion::of_path(path));
+        let of_files = files.iter().flat_map(|file| expansion::of_word(file));
+        for path in of_paths.chain(of_files).collect::<Vec<_>>() {
+            self.add_possible_path(&path, cwd);
+            for base in &bases {
+                self.add_possible_path(&path, &normal(base, cwd).path);
             }
         }
         let mut room = POSSIBLE;

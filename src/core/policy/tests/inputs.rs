@@ -345,3 +345,30 @@ fn path_below_a_directory_of_the_input_is_denied() {
         assert!(!is_denied("secrets/**", "read", &input));
     }
 }
+
+#[test]
+fn path_that_a_shell_makes_is_denied() {
+    for (path, line) in [
+        (".env", "echo x > ~+/.env"),
+        (".env", "echo x > $PWD/.env"),
+        (".env", "echo x > \"${PWD}\"/.env"),
+        (".env", "echo x > $(pwd)/.env"),
+        (".env", "echo x > `pwd`/.env"),
+        (".env", "echo x >;.env"),
+        (".env", "echo x >; .env"),
+        (".env", "echo x >!.env"),
+        (".env", "echo x > {a,.env}"),
+        ("/root/.ssh/**", "echo k > ~root/.ssh/authorized_keys"),
+        ("/**/.env", "bash -c 'echo x > $x/.env'"),
+    ] {
+        let input = json!({ "command": line });
+        assert!(is_denied(path, "execute", &input), "{path} {line}");
+    }
+    let input = json!({"file_path": "~me/.ssh/x"});
+    assert!(is_denied("~/.ssh/**", "edit", &input));
+    assert!(!is_denied(
+        ".env",
+        "execute",
+        &json!({"command": "echo x > $PWD/a"})
+    ));
+}
