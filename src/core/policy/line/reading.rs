@@ -42,6 +42,8 @@ struct Frame {
     aside: bool,
     /// The next word ends a here-document.
     documented: bool,
+    /// The next word may be the end of a file's name: the command may begin behind it.
+    perhaps_file: bool,
     /// How many `case` have no `esac` yet.
     cases: usize,
     /// The character that ends it.
@@ -149,8 +151,8 @@ impl Reader<'_> {
     fn bare(&mut self, c: char) {
         match c {
             ' ' | '\t' => self.end_word(),
-            '\r' => {
-                // To a shell it is a letter like any other.
+            // To most shells `\r` and the blanks of other languages are letters; to yash these are blanks.
+            _ if c.is_whitespace() && c != '\n' => {
                 self.found.simple = false;
                 self.end_word();
             }
@@ -388,6 +390,7 @@ impl Reader<'_> {
                     let file = &rest[..rest.find(is_end).unwrap_or(rest.len())];
                     self.found.files.push(file.to_owned());
                     self.found.simple = false;
+                    self.frame.perhaps_file = self.frame.words.is_empty();
                 }
                 self.rest = after;
                 return;
@@ -444,7 +447,12 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        frame.words.push(word);
+        let is_first = frame.close == Some('}') && frame.words.is_empty();
+        let default = default_of(&word).filter(|_| is_first).map(str::to_owned);
+        frame.words.push(default.unwrap_or(word));
+        if std::mem::take(&mut frame.perhaps_file) {
+            self.end_command();
+        }
     }
 
     fn end_command(&mut self) {
@@ -472,4 +480,13 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// What a shell takes for a variable, of the text within `${…}`: `${x:-rm}` is `rm` where `x` is empty.
+fn default_of(text: &str) -> Option<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let rest = text.trim_start_matches(is_name);
+    let rest = rest.strip_prefix(':').unwrap_or(rest);
+    let word = rest.strip_prefix(['-', '+', '=', '?'])?;
+    (!word.is_empty()).then_some(word)
 }
