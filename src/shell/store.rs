@@ -6,6 +6,7 @@
 //!                    archive/<id>.<time>.jsonl
 //! ```
 
+mod card;
 mod file;
 mod leftovers;
 mod memory;
@@ -266,7 +267,7 @@ fn card(log: &Path) -> io::Result<Option<Card>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?.len(),
     };
-    if let Some(card) = file::read_card(log).filter(|card| card.bytes == len) {
+    if let Some(card) = card::read(log).filter(|card| card.bytes == len) {
         return Ok(Some(card));
     }
     let read = ReadOnly::open(log).map(|file| Log::open(Box::new(file)));

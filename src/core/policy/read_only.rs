@@ -74,7 +74,7 @@ impl Program {
     }
 
     /// Whether a group of short options is safe: what stands behind one that has a value is that value. Options go on
-    /// behind a number: `git grep -3Oless` is `-3 -Oless`.
+    /// behind a number: `tail -5f` is `-5 -f`.
     fn takes_letters(&self, letters: &str) -> bool {
         for letter in letters.chars() {
             if self.valued.contains(letter) {

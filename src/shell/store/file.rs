@@ -2,7 +2,7 @@
 
 use super::pool::{Pool, Slot};
 use super::worker::Worker;
-use super::{Durability, names, stamp};
+use super::{Durability, card, names, stamp};
 use crate::core::store::{Card, Count, LogFile, Write};
 use crate::shell::regular;
 use rustix::io::Errno;
@@ -248,7 +248,7 @@ impl LogFile for File {
     }
 
     fn card(&self) -> Option<Card> {
-        read_card(&self.path)
+        card::read(&self.path)
     }
 
     fn describe(&mut self, card: &Card) {
@@ -304,15 +304,6 @@ impl io::Write for Counted<'_> {
     }
 }
 
-/// The largest card that is read, in bytes: of a session with a larger one the log is read.
-const LONGEST_CARD: u64 = 16 << 20;
-
-/// The card of a log, if it can be read.
-pub fn read_card(log: &Path) -> Option<Card> {
-    let json = regular::read(&log.with_extension(names::CARD), LONGEST_CARD).ok()?;
-    serde_json::from_slice(&json).ok()
-}
-
 /// A log that is only read, whoever has it.
 #[derive(Debug)]
 pub struct ReadOnly {
@@ -360,7 +351,7 @@ impl LogFile for ReadOnly {
     fn describe(&mut self, _: &Card) {}
 
     fn card(&self) -> Option<Card> {
-        read_card(&self.path)
+        card::read(&self.path)
     }
 
     fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
