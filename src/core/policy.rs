@@ -361,10 +361,18 @@ impl Policy {
         for (list, entries, effect) in lists(options) {
             for entry in entries {
                 let label = format!("{list} {entry:?}");
-                // They were checked when the session was opened, by an earlier acpipe with other words perhaps.
-                match listed::rule(entry, label.clone(), effect, &self.names, self.home()) {
+                let rule =
+                    |entry| listed::rule(entry, label.clone(), effect, &self.names, self.home());
+                // Claude Code's entries have forms of its own, and an earlier acpipe may have checked an entry in another
+                // way: what cannot be read is denied for all of its tool.
+                let tool = entry.split('(').next().unwrap_or_default();
+                match rule(entry) {
                     Ok(rule) => rules.push(rule),
-                    Err(_) if effect == Effect::Deny => rules.push(Rule::for_all(label, effect)),
+                    Err(_) if effect == Effect::Deny => {
+                        rules.push(
+                            rule(tool).unwrap_or_else(|_| Rule::for_all(label.clone(), effect)),
+                        );
+                    }
                     Err(_) => {}
                 }
             }

@@ -438,6 +438,13 @@ fn a_session_adds_its_own_lists() {
     let policy = Policy::from(Mode::Ask);
     let said = |name, options: &SessionOptions| policy.judge_in(&of(name), options);
     assert_eq!(said("Read", &options).by, "allowedTools \"Read\"");
+    // A form of Claude Code's own is denied for its tool, and for no other.
+    let domain = SessionOptions {
+        disallowed_tools: vec!["WebFetch(domain:x.org)".into()],
+        ..SessionOptions::default()
+    };
+    assert_eq!(said("WebFetch", &domain).effect, Effect::Deny);
+    assert_eq!(said("Read", &domain).effect, Effect::Ask);
     assert_eq!(said("Bash", &options).by, "disallowedTools \"Bash\"");
     assert_eq!(said("Write", &options).by, "permissions \"ask\"");
     // A stored list with a word that is not known any more.
