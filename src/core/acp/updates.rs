@@ -272,20 +272,25 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     // What is not of the kind that the protocol has is kept as it is.
     let mut take = |name, raw: Option<&'a RawValue>, opening: char| {
         let raw = non_null(raw)?;
-        if is_dense(raw.get()) {
+        if !raw.get().starts_with(opening) {
+            other.set(name, raw);
+            return None;
+        }
+        if opening == '[' && is_dense(raw.get()) {
             other.set_owned(name, &Omitted::of(raw));
             return None;
         }
-        if raw.get().starts_with(opening) {
-            return Some(raw);
-        }
-        other.set(name, raw);
-        None
+        Some(raw)
     };
-    let meta = take("_meta", f.meta, '{');
     let mut word = |name, raw| text(take(name, raw, '"'));
     let (name, title) = (word("name", f.name), word("title", f.title));
     let (kind, status) = (word("kind", f.kind), word("status", f.status));
+    let content = take("content", f.content, '[').map(Cow::Borrowed);
+    let locations = take("locations", f.locations, '[').map(Cow::Borrowed);
+    let mut meta = non_null(f.meta);
+    if let Some(dense) = meta.take_if(|meta| is_dense(meta.get())) {
+        other.set_owned("_meta", &Omitted::of(dense));
+    }
     Some(ToolUpdate {
         id: text(f.tool_call_id)?,
         begins: f
@@ -298,8 +303,8 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         input: non_null(f.raw_input).map(Cow::Borrowed),
         input_delta: None,
         output: non_null(f.raw_output),
-        content: take("content", f.content, '[').map(Cow::Borrowed),
-        locations: take("locations", f.locations, '[').map(Cow::Borrowed),
+        content,
+        locations,
         meta,
         other,
     })

@@ -16,10 +16,12 @@ const MOST_MEMBERS: usize = 1024;
 
 /// Whether a JSON text has so many small values that it would take many times its size once it is parsed.
 #[must_use]
+#[inline]
 pub fn is_dense(json: &str) -> bool {
-    if json.len() <= SMALL {
-        return false;
-    }
+    json.len() > SMALL && has_many_values(json)
+}
+
+fn has_many_values(json: &str) -> bool {
     let most = json.len() / PER_VALUE;
     let bytes = json.as_bytes();
     let (mut at, mut values) = (0, 0);
