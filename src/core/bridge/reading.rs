@@ -208,3 +208,6 @@ impl Bridge {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
