@@ -143,7 +143,8 @@ fn processes_are_listed_and_ended_on_demand() {
     assert!(left.len() >= 5, "{left:?}");
     assert!(left.iter().all(|p| p["left"] == true), "{left:?}");
     let ended = listed(&s.world, &["--end"]);
-    assert!(ended.len() >= left.len(), "{ended:?}");
+    // The agent may have seen the end of its stdin and gone by itself.
+    assert!(ended.len() >= 5, "{ended:?}");
     assert_eq!(s.world.alive(), []);
     assert!(records(&s.world).is_empty());
     assert!(listed(&s.world, &[]).is_empty());
