@@ -20,8 +20,10 @@ const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
 /// Who runs the commands where the tests are run by root: a user that can write nothing but the directory of the test.
 const NOBODY: u32 = 65_534;
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// Whether that user can be used: root runs the tests, and the user can reach the directory for them.
+fn uses_nobody() -> bool {
+    let is_open = |dir: &Path| fs::metadata(dir).is_ok_and(|m| m.permissions().mode() & 1 == 1);
+    rustix::process::geteuid().is_root() && std::env::temp_dir().ancestors().all(is_open)
 }
 
 /// A repository, a program that leaves a mark, and everything that could be changed, in a directory of its own.
@@ -58,7 +60,7 @@ impl World {
         fs::write(self.dir.join("repo/a"), "b\nx\na\n").unwrap();
         fs::write(self.dir.join("repo/b"), "x\n").unwrap();
         fs::write(self.dir.join("repo/src/c.rs"), "fn main() {} // x\n").unwrap();
-        if is_root() {
+        if uses_nobody() {
             let all = self.tree().into_keys().chain([self.dir.clone()]);
             for path in all {
                 chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -85,7 +87,7 @@ impl World {
             .env("TOOL", self.dir.join("bin/touch-mark"))
             .env("LC_ALL", "C")
             .stdin(Stdio::null());
-        if is_root() {
+        if uses_nobody() {
             command.uid(NOBODY).gid(NOBODY);
         }
         command.output().unwrap()

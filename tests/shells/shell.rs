@@ -162,8 +162,10 @@ impl Shell {
         }
         let file = own.join("script");
         fs::write(&file, script).unwrap();
-        let is_root = rustix::process::geteuid().is_root();
-        if is_root {
+        let is_open = |dir: &Path| fs::metadata(dir).is_ok_and(|m| m.permissions().mode() & 1 == 1);
+        let uses_nobody =
+            rustix::process::geteuid().is_root() && self.root.ancestors().all(is_open);
+        if uses_nobody {
             chown(&cwd, Some(NOBODY), Some(NOBODY)).unwrap();
             chown(&log, Some(NOBODY), Some(NOBODY)).unwrap();
         }
@@ -176,7 +178,7 @@ impl Shell {
             }
             None => Command::new(&self.program),
         };
-        if is_root {
+        if uses_nobody {
             command.uid(NOBODY).gid(NOBODY);
         }
         let output = command
