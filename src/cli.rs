@@ -184,7 +184,7 @@ fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
     store_by(args, Files::open)
 }
 
-/// The same where a state directory that cannot be used is told with each session: all else works without.
+/// Like `store`, but a state directory that cannot be used is an error of each session that needs it, and not of the start.
 fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
     store_by(args, Files::begin)
 }

@@ -150,7 +150,7 @@ fn log_panics(in_file: bool) {
 struct Redacted<W> {
     to: W,
     secrets: Secrets,
-    /// Whether it is written to a terminal, which nothing of an agent's may steer.
+    /// Whether the log is written to a terminal: then control sequences are removed.
     is_terminal: bool,
 }
 

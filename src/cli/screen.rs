@@ -4,7 +4,7 @@ use crate::core::printable::{json_escaped, printable};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-/// What is written, and so how it is made harmless.
+/// The kind of text that is written: each kind is made harmless in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Words for people.
@@ -36,7 +36,7 @@ pub fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// What the log's own lines have for their looks: intensity, italics and colours.
+/// The styles that the log's own lines use: intensity, italics and colours.
 const STYLES: [&str; 10] = [
     "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m",
     "\x1b[35m", "\x1b[36m",

@@ -17,14 +17,20 @@ fn script() -> Value {
     })
 }
 
+/// An initialized server, whose test does not look at the states of the agent.
+fn launch(world: World, args: &[&str]) -> Server {
+    let mut s = Server::launch(world, args, Framing::Lines, &[]);
+    s.initialize();
+    s.waive("agent/state");
+    s
+}
+
 #[test]
 fn session_with_a_damaged_first_line_is_resumed() {
     let world = World::new();
     let path = world.script(&script());
     let args = ["--", FAKE_AGENT, &path];
-    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = launch(world, &args);
     let own = s.ensure("default")["agentSessionId"].clone();
     s.prompt("one");
     let mut s = s.restart(&args);
@@ -49,9 +55,7 @@ fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
     let world = World::new();
     let path = world.script(&script());
     let args = ["--", FAKE_AGENT, &path];
-    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = launch(world, &args);
     for id in ["card", "zero"] {
         s.ensure(id);
     }

@@ -24,7 +24,7 @@ pub struct Secrets(Arc<RwLock<Known>>);
 struct Known {
     /// When each was learned, by number, and what it is: the longest first, since one may be a part of another.
     values: Vec<(u64, String)>,
-    /// What was learned and is not among them yet.
+    /// Values that were learned and are not in that list yet.
     new: Vec<String>,
     bytes: usize,
     last: u64,
@@ -90,7 +90,7 @@ impl Secrets {
         self.settle();
     }
 
-    /// What was learned is hidden from now on.
+    /// Adds the new values to the list: from now on they are hidden.
     fn settle(&self) {
         self.0
             .write()

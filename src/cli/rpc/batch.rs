@@ -36,7 +36,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
                 let mut messages = Vec::new();
                 while let Some(message) = seq.next_element()? {
                     if messages.len() == MOST {
-                        // The rest is read all the same: what is not JSON is told first.
+                        // The rest of the batch is still read: an error of the JSON is reported before this one.
                         while seq.next_element::<IgnoredAny>()?.is_some() {}
                         return Ok(Few(None));
                     }

@@ -28,7 +28,7 @@ pub struct View {
     format: Format,
     quiet: bool,
     streams: Streams,
-    /// Whether stdout is a terminal, which nothing of an agent's may steer.
+    /// Whether stdout is a terminal: then control sequences of the agent are removed.
     is_terminal: bool,
     out: Vec<u8>,
     text: String,
