@@ -28,6 +28,7 @@ pub mod launcher;
 pub mod limits;
 pub mod log;
 pub mod mcp;
+pub mod methods;
 pub mod nested;
 pub mod permit;
 pub mod policy;

@@ -23,7 +23,7 @@ use crate::shell::{
 use batch::{BatchId, Batches};
 use faults::parse_error;
 use methods::{Called, Methods};
-use reads::{Reads, only_reads};
+use reads::Reads;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -200,7 +200,7 @@ impl RpcClient {
         }
         let size = params.map_or(0, |params| params.get().len());
         match called {
-            Called::Command(command) if only_reads(&command) && !self.can_wait(size) => {
+            Called::Command(command) if command.method().only_reads && !self.can_wait(size) => {
                 self.answer(id, batch, Err(unread()));
             }
             Called::Answer(Ok(_)) if !self.has_room() => self.answer(id, batch, Err(unread())),
@@ -219,7 +219,7 @@ impl RpcClient {
         self.last_token += 1;
         let token = Token(self.last_token);
         self.calls.insert(token, Caller { id, batch });
-        let waits = only_reads(&command) && !self.has_room();
+        let waits = command.method().only_reads && !self.has_room();
         let wish = Wish::Command(token, command);
         if waits {
             self.reads.push(wish);
@@ -461,7 +461,7 @@ impl Client for RpcClient {
 
 /// The names of all methods, sorted.
 #[cfg(test)]
-pub fn method_names() -> Vec<&'static str> {
+fn method_names() -> Vec<&'static str> {
     Methods::new().names()
 }
 
@@ -483,3 +483,6 @@ fn unread() -> Error {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tests_methods;

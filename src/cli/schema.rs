@@ -3,11 +3,14 @@
 mod named;
 
 use super::args::SchemaArgs;
+use crate::core::client::Command;
 use crate::core::error::ErrorKind as Kind;
+use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::proto::{chunk::Chunk, wire};
 use anyhow::Context as _;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Write as _};
 
@@ -72,6 +75,9 @@ fn standalone<T: JsonSchema>() -> Value {
     document
 }
 
+/// The method that answers with the `OpenRPC` document. It makes no command, so the table of methods does not have it.
+pub const DISCOVER: &str = "rpc.discover";
+
 /// The dialect of JSON Schema of all files.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -97,120 +103,11 @@ pub fn openrpc() -> Value {
     document
 }
 
-/// The calls about what is stored.
-fn stored(doc: &mut Document) {
-    doc.call::<wire::ListSessionsParams, wire::ListSessionsResult>(
-        "session/list",
-        "Lists sessions, stored and open ones.",
-    );
-    doc.call::<wire::SessionParams, wire::SessionInfo>("session/get", "Tells of one session.");
-    doc.call::<wire::SessionParams, wire::Done>(
-        "session/close",
-        "Lets go of a session: the agent may forget it, another acpipe may have it. What is stored stays.",
-    );
-    doc.call::<wire::ClearParams, wire::Done>(
-        "session/clear",
-        "Removes a session: its messages, and what is known of it.",
-    );
-    doc.call::<wire::ReplayParams, wire::ReplayResult>(
-        "session/replay",
-        "Gives the chunks of a session after a number, a page at a time.",
-    );
-    doc.call::<wire::ListMessagesParams, wire::ListMessagesResult>(
-        "message/list",
-        "Gives the messages of a session, a page at a time.",
-    );
-    doc.call::<wire::SessionParams, wire::MessageResult>(
-        "message/last",
-        "Gives the last message of the assistant, as far as it is made.",
-    );
-    doc.call::<wire::AddMessageParams, wire::MessageResult>(
-        "message/add",
-        "Adds a message to the store; the agent is not told of it.",
-    );
-    doc.call::<wire::UpdateMessageParams, wire::MessageResult>(
-        "message/update",
-        "Changes a stored message.",
-    );
-    doc.call::<wire::ClearParams, wire::Done>(
-        "message/clear",
-        "Removes all messages of a session, which stays what it is.",
-    );
-}
-
 /// All calls, notifications and requests, whose schemas refer to each other at this path.
 fn protocol(references: &'static str) -> Document {
     let mut doc = Document::new(references);
-    doc.call::<wire::InitializeParams, wire::InitializeResult>(
-        "initialize",
-        "The first call: who speaks, and what the client wants to get.",
-    );
-    doc.call::<wire::ConnectParams, wire::AgentStatus>(
-        "agent/connect",
-        "Starts an agent, the default one where no command is given; answers when it is ready.",
-    );
-    doc.call::<NoParams, wire::Done>(
-        "agent/disconnect",
-        "Ends the agent in order; answers when it has ended.",
-    );
-    doc.call::<NoParams, wire::AgentStatus>(
-        "agent/status",
-        "What the agent is, can, and how it is.",
-    );
-    doc.call::<NoParams, wire::EnvironmentResult>(
-        "agent/getEnvironment",
-        "The variables that the agent gets on top of acpipe's own environment.",
-    );
-    doc.call::<wire::UpdateEnvironmentParams, wire::UpdateEnvironmentResult>(
-        "agent/updateEnvironment",
-        "Changes the agent's environment; a running one is started again and gets its sessions back.",
-    );
-    doc.call::<wire::AuthenticateParams, wire::AuthenticateResult>(
-        "agent/authenticate",
-        "Signs in to the agent; answers when it has done that, or with what to run in a terminal.",
-    );
-    doc.call::<NoParams, wire::Done>(
-        "agent/logout",
-        "Signs out, where the agent can do that (`capabilities.logout`).",
-    );
-    doc.call::<wire::EnsureParams, wire::SessionResult>(
-        "session/ensure",
-        "Gives a live session, new where there is none.",
-    );
-    doc.call::<wire::CreateParams, wire::SessionResult>(
-        "session/create",
-        "As session/ensure, but the id must be new.",
-    );
-    doc.call::<wire::PromptParams, wire::TurnSummary>(
-        "session/prompt",
-        "One turn: chunks stream meanwhile, the answer is its summary.",
-    );
-    doc.call::<wire::CancelParams, wire::CancelResult>(
-        "session/cancel",
-        "Ends one turn of the session, or takes out one that waits; answered once the cancel is on its way.",
-    );
-    doc.call::<wire::SetModeParams, wire::SettingResult>(
-        "session/setMode",
-        "Sets the session's mode; answered when the agent has taken it.",
-    );
-    doc.call::<wire::SetModelParams, wire::SettingResult>(
-        "session/setModel",
-        "Sets the session's model; answered when the agent has taken it.",
-    );
-    doc.call::<wire::SetOptionParams, wire::SettingResult>(
-        "session/setOption",
-        "Sets one of the agent's options; answered when the agent has taken it.",
-    );
-    doc.call::<wire::SubscribeParams, wire::Done>(
-        "session/subscribe",
-        "Switches session/chunk notifications on or off.",
-    );
-    stored(&mut doc);
-    doc.call::<NoParams, wire::Done>(
-        "shutdown",
-        "Ends everything in order; answers when the agent has ended.",
-    );
-    doc.call::<NoParams, OpenRpcDocument>("rpc.discover", "This document.");
+    visit_methods(&mut doc);
+    doc.call::<wire::NoParams, OpenRpcDocument>(DISCOVER, "This document.");
     doc.notification::<wire::ChunkParams<'static>>("session/chunk", "The next chunk of a session.");
     doc.notification::<wire::ActivityParams>(
         "session/activity",
@@ -283,10 +180,6 @@ fn error_table() -> String {
         "| `data.kind` | JSON-RPC code | exit code of `run` | what it means |\n|-|-:|-:|-|\n";
     format!("{head}{}", rows.collect::<String>())
 }
-
-/// Parameters of methods that have none.
-#[derive(JsonSchema)]
-struct NoParams {}
 
 /// An `OpenRPC` document.
 #[derive(JsonSchema)]
@@ -420,6 +313,16 @@ impl Document {
             "x-errors": errors.collect::<Vec<_>>(),
             "components": { "schemas": schemas },
         })
+    }
+}
+
+impl MethodVisitor for Document {
+    fn visit<P, R>(&mut self, method: &'static Method, _: fn(P) -> Command)
+    where
+        P: DeserializeOwned + JsonSchema + 'static,
+        R: JsonSchema,
+    {
+        self.call::<P, R>(method.name, method.summary);
     }
 }
 

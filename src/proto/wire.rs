@@ -315,6 +315,10 @@ pub struct LineFaults {
     pub too_long: u64,
 }
 
+/// Parameters of methods that have none.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct NoParams {}
+
 /// The answer to calls that say nothing but that they are done.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Done {}

@@ -2,6 +2,7 @@
 
 use crate::core::client::Command;
 use crate::core::mcp;
+use crate::core::methods::Secret;
 use crate::core::secret::{self, HIDDEN};
 use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
 use serde_json::Value;
@@ -51,13 +52,11 @@ impl Secrets {
 
     /// Learns what a command gives to agents and MCP servers.
     pub fn learn_from(&self, command: &Command) {
-        match command {
-            Command::Connect(p) => self.learn(&p.env),
-            Command::UpdateEnvironment(p) => self.learn(&p.set),
-            Command::Authenticate(p) => self.learn(&p.env),
-            Command::Ensure(p) => self.learn_servers(&p.mcp_servers),
-            Command::Create(p) => self.learn_servers(&p.mcp_servers),
-            _ => {}
+        for secret in command.secrets() {
+            match secret {
+                Secret::Variables(variables) => self.learn(variables),
+                Secret::McpServers(servers) => self.learn_servers(servers),
+            }
         }
     }
 

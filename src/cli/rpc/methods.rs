@@ -3,13 +3,15 @@
 //! A handler only reads its parameters. What it means to do goes through the slot to the loop, which
 //! owns all state and answers when it is done.
 
-use crate::core::client::{Command, History};
+use crate::cli::schema::{DISCOVER, openrpc};
+use crate::core::client::Command;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::core::unknown_fields;
 use crate::proto::fields::Fields;
 use crate::proto::json::{SMALL, is_dense};
 use crate::proto::rpc::{self, Message};
-use crate::proto::wire::UnknownFields;
+use crate::proto::wire::{NoParams, UnknownFields};
 use jsonrpsee::core::server::MethodCallback;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{Extensions, RpcModule};
@@ -61,80 +63,40 @@ impl Methods {
             module: RpcModule::from_arc(slot.clone()),
             slot,
         };
-        methods.add(INITIALIZE, Command::Initialize);
-        methods.add("agent/connect", Command::Connect);
-        methods.add("agent/disconnect", |_: Nothing| Command::Disconnect);
-        methods.add("agent/getEnvironment", |_: Nothing| Command::GetEnvironment);
-        methods.add("agent/updateEnvironment", Command::UpdateEnvironment);
-        methods.add("agent/authenticate", Command::Authenticate);
-        methods.add("agent/logout", |_: Nothing| Command::Logout);
-        methods.add("agent/status", |_: Nothing| Command::Status);
-        methods.add("session/ensure", Command::Ensure);
-        methods.add("session/create", Command::Create);
-        methods.add("session/prompt", Command::Prompt);
-        methods.add("session/cancel", Command::Cancel);
-        methods.add("session/setMode", Command::SetMode);
-        methods.add("session/setModel", Command::SetModel);
-        methods.add("session/setOption", Command::SetOption);
-        methods.add("session/subscribe", Command::Subscribe);
-        methods.add("session/list", |p| {
-            Command::History(History::ListSessions(p))
-        });
-        methods.add("session/get", |p| Command::History(History::GetSession(p)));
-        methods.add("session/close", |p| {
-            Command::History(History::CloseSession(p))
-        });
-        methods.add("session/clear", |p| {
-            Command::History(History::ClearSession(p))
-        });
-        methods.add("session/replay", |p| Command::History(History::Replay(p)));
-        methods.add("message/list", |p| {
-            Command::History(History::ListMessages(p))
-        });
-        methods.add("message/last", |p| {
-            Command::History(History::LastMessage(p))
-        });
-        methods.add("message/add", |p| Command::History(History::AddMessage(p)));
-        methods.add("message/update", |p| {
-            Command::History(History::UpdateMessage(p))
-        });
-        methods.add("message/clear", |p| {
-            Command::History(History::ClearMessages(p))
-        });
-        methods.add("shutdown", |_: Nothing| Command::Shutdown);
-        let fields = Fields::of::<Nothing>();
+        visit_methods(&mut methods);
+        let fields = Fields::of::<NoParams>();
         let discover = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
             let mut handled = slot.lock();
             let nothing = object(&params).and_then(|text| known(&fields, text, &handled));
             handled.outcome = nothing.err().map(Err);
-            Ok::<_, ErrorObjectOwned>(crate::cli::schema::openrpc())
+            Ok::<_, ErrorObjectOwned>(openrpc())
         };
-        // A name that is taken is a mistake in this very list; the schema test sees it.
-        let _ = methods.module.register_method("rpc.discover", discover);
+        // Registration fails if the name is taken; a test compares the names with the OpenRPC document.
+        let _ = methods.module.register_method(DISCOVER, discover);
         methods
     }
 
     fn add<P: DeserializeOwned + JsonSchema + 'static>(
         &mut self,
-        name: &'static str,
-        command: impl Fn(P) -> Command + Send + Sync + 'static,
+        method: &'static Method,
+        command: fn(P) -> Command,
     ) {
         let fields = OnceLock::new();
         let handler = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
             let mut handled = slot.lock();
             let fields = fields.get_or_init(Fields::of::<P>);
             let read = object(&params).and_then(|text| {
-                if name == INITIALIZE {
+                if method.name == INITIALIZE {
                     handled.unknown_fields = asked_for(text);
                 }
-                check_size(name, text)?;
+                check_size(method, text)?;
                 known(fields, text, &handled)?;
-                read_params(text).map(&command)
+                read_params(text).map(command)
             });
             handled.outcome = Some(read);
             Ok::<(), ErrorObjectOwned>(())
         };
-        let _ = self.module.register_method(name, handler);
+        let _ = self.module.register_method(method.name, handler);
     }
 
     /// Calls a method by name.
@@ -171,17 +133,20 @@ impl Methods {
     }
 }
 
-/// The parameters of methods that have none.
-#[derive(serde::Deserialize, JsonSchema)]
-struct Nothing {}
-
-/// Methods whose parameters hold content: a prompt, a message.
-const CONTENT: [&str; 3] = ["session/prompt", "message/add", "message/update"];
+impl MethodVisitor for Methods {
+    fn visit<P, R>(&mut self, method: &'static Method, command: fn(P) -> Command)
+    where
+        P: DeserializeOwned + JsonSchema + 'static,
+        R: JsonSchema,
+    {
+        self.add(method, command);
+    }
+}
 
 /// Refuses parameters that would take many times their size once they are parsed: content with very many small values,
 /// and other parameters over 1 MiB.
-fn check_size(method: &str, params: &str) -> Result<(), Error> {
-    let why = if CONTENT.contains(&method) {
+fn check_size(method: &Method, params: &str) -> Result<(), Error> {
+    let why = if method.content {
         if !is_dense(params) {
             return Ok(());
         }
@@ -192,7 +157,7 @@ fn check_size(method: &str, params: &str) -> Result<(), Error> {
         }
         "are more than 1 MiB, the most that this method takes"
     };
-    let message = format!("the parameters of {method} {why}");
+    let message = format!("the parameters of {} {why}", method.name);
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 

@@ -1,6 +1,5 @@
 //! Calls that only read: while the client does not read what it was given, their answers would pile up here.
 
-use crate::core::client::{Command, History};
 use crate::shell::Wish;
 use std::collections::VecDeque;
 
@@ -9,22 +8,6 @@ const MOST: usize = 256;
 
 /// Larger ones do not wait, in bytes of the message.
 const LARGEST: usize = 64 * 1024;
-
-/// Whether a call has no effect but its answer, which may be large.
-pub fn only_reads(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Status
-            | Command::GetEnvironment
-            | Command::History(
-                History::ListSessions(_)
-                    | History::GetSession(_)
-                    | History::Replay(_)
-                    | History::ListMessages(_)
-                    | History::LastMessage(_)
-            )
-    )
-}
 
 /// The calls that wait.
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! The committed schemas are those of the types, and code generators can use them.
 
 use super::*;
-use crate::cli::rpc::method_names;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -43,19 +42,6 @@ fn the_table_of_errors_is_that_of_the_code() {
         &path,
         &format!("{head}<!-- table -->\n{table}<!-- end of table -->{tail}"),
     );
-}
-
-#[test]
-fn every_method_is_described_and_every_description_is_a_method() {
-    let document = openrpc();
-    let mut described: Vec<&str> = document["methods"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|m| m["name"].as_str().unwrap())
-        .collect();
-    described.sort_unstable();
-    assert_eq!(described, method_names());
 }
 
 /// All objects within a document, with the paths to them.

@@ -31,17 +31,8 @@ impl Bridge {
         if let Some(limit) = self.settings.idle_after {
             self.idle_check.get_or_insert(now + limit);
         }
-        let needs_agent = matches!(
-            command,
-            Command::Ensure(_)
-                | Command::Create(_)
-                | Command::Prompt(_)
-                | Command::SetMode(_)
-                | Command::SetModel(_)
-                | Command::SetOption(_)
-        );
         if let Some(Phase::Stopping { why: Some(_), .. }) = self.agent.as_ref().map(|a| &a.phase)
-            && needs_agent
+            && command.method().needs_agent
         {
             self.start_anew();
         }
