@@ -113,11 +113,6 @@ impl Crate {
                 head.insert(file);
             }
         }
-        let is_one_module = |circle: &[&Name]| {
-            circle
-                .iter()
-                .any(|head| circle.iter().all(|file| file.starts_with(head)))
-        };
         let mut found = components(&apart);
         for (circle, way) in components(&whole) {
             if !is_one_module(&circle) {
@@ -315,6 +310,13 @@ fn absolute(file: &[String], path: &[String]) -> Option<Name> {
     Some([from, path.to_vec()].concat())
 }
 
+/// Whether all files of a circle are of the module that one of them heads.
+fn is_one_module(circle: &[&Name]) -> bool {
+    circle
+        .iter()
+        .any(|head| circle.iter().all(|file| file.starts_with(head)))
+}
+
 /// The strongly connected components of more than one file, each with a shortest way around it.
 fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<'a> {
     // Each file that is reached from a file, and the one before it on a shortest way.
@@ -344,8 +346,10 @@ fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<
             while way.len() == 1 || way[0] != *file {
                 way.insert(0, before[way[0]]);
             }
+            // A way within one module would not show why the circle is one.
+            let cost = |way: &[&Name]| (is_one_module(way), way.len());
             let shortest = found.entry(circle).or_insert_with(|| way.clone());
-            if way.len() < shortest.len() {
+            if cost(&way) < cost(shortest) {
                 *shortest = way;
             }
         }
