@@ -25,7 +25,8 @@ use crate::shell::{
     survive_file_limit,
 };
 use anyhow::Context as _;
-use args::{AgentArgs, Cli, Kind, Persist, PlaceArgs, StoreArgs, Verb};
+use args::shared::PlaceArgs;
+use args::{AgentArgs, Cli, Kind, Persist, StoreArgs, Verb};
 use logs::{Logs, Secrets};
 use std::ffi::OsString;
 use std::io::Write as _;

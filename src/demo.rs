@@ -1,69 +1,48 @@
 //! `acpipe demo-agent`: a small agent without a model, and an example of how an ACP agent works.
 //!
-//! An agent is a child process: requests come in on stdin, answers and updates go out on stdout. To follow
-//! one prompt, read `methods` (what the client can send), `sessions` (what it can ask for), `turn` (what
-//! happens then) and `agent` (how that reaches the client). `serve` is the one loop that owns all state; a
-//! turn is a task that owns nothing and reports to it. So everything about a session happens in one order,
-//! and every update is kept in the session's file (`store`) before it is sent.
+//! An agent is a child process: requests arrive on stdin, responses and updates leave on stdout, one JSON-RPC message a
+//! line. `Agent` handles what the client sends, `turn` plays one prompt as a task of its own, and `client` sends what
+//! either of them has for the client.
+//!
+//! The agent stores nothing. A session is no more than its directory, so any session can be resumed.
 
-mod agent;
-mod methods;
-mod params;
-mod place;
-mod sessions;
-mod stdio;
-mod store;
-mod tool;
+mod client;
 mod turn;
-mod wire;
 mod words;
 
 #[cfg(test)]
-mod harness;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_sessions;
-#[cfg(test)]
-mod tests_store;
-#[cfg(test)]
-mod tests_tool;
-#[cfg(test)]
-mod tests_turns;
 
-use std::io::{self, Write};
-
-use anyhow::Context;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use anyhow::Context as _;
+use client::{Client, Failure, failure};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, BufRead, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
+use turn::Turn;
 
-use agent::Agent;
-use store::Store;
-use wire::Lines;
+/// How many bytes of a line are read. A longer line is read in pieces, none of which is JSON.
+const LINE_LIMIT: u64 = 64 << 20;
 
-/// With this much unwritten, turns wait until the client has read some of it.
-const TURNS_WAIT: usize = 256 << 10;
+/// How many lines may wait on the way in and on the way out.
+const QUEUE: usize = 16;
 
-/// With this much unwritten, requests wait too. Far more than above: a client that sends a cancel
-/// while it is slow to read should be heard.
-const READING_WAITS: usize = 16 << 20;
-
-/// How long the last answers may take to be read after the end of input.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the client may take to read the last messages after it closed its end.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
 /// Runs the demo agent on stdin and stdout until the end of input.
 pub async fn run() -> anyhow::Result<()> {
-    let dir = place::directory(|name| std::env::var_os(name));
-    // Not a log line: whoever runs the demo should see this whatever the log level is.
-    let say = |note: &str| {
-        writeln!(io::stderr(), "acpipe demo agent: {note}").ok();
-    };
-    let store = Store::new(dir, say);
-    let stdin = stdio::stdin().context("cannot read stdin")?;
-    let (stdout, written) = stdio::stdout().context("cannot write stdout")?;
-    serve(stdin, stdout, store).await?;
-    match timeout(LAST_WORDS, written).await {
+    let lines = stdin().context("cannot read stdin")?;
+    let (out, written) = stdout().context("cannot write stdout")?;
+    serve(lines, out).await;
+    match timeout(LAST_MESSAGES, written).await {
         Ok(Ok(Err(error))) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot write stdout")
         }
@@ -71,47 +50,284 @@ pub async fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Speaks ACP on any pair of streams until the client closes its end of either.
-async fn serve<R, W>(reader: R, mut writer: W, store: Store) -> anyhow::Result<()>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut lines = Lines::new(reader);
-    let (events, mut reports) = mpsc::channel(16);
-    let mut agent = Agent::new(store, events);
+/// The lines of stdin, read by a thread: a blocked read must not keep the process alive.
+fn stdin() -> io::Result<mpsc::Receiver<Vec<u8>>> {
+    let (lines, read) = mpsc::channel(QUEUE);
+    let pump = move || {
+        while read_line(io::stdin().lock()).is_some_and(|line| lines.blocking_send(line).is_ok()) {}
+    };
+    thread::Builder::new().name("stdin".into()).spawn(pump)?;
+    Ok(read)
+}
+
+/// Reads the next line; `None` at the end of input, or where it cannot be read.
+fn read_line(input: impl BufRead) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let read = input.take(LINE_LIMIT).read_until(b'\n', &mut line);
+    (read.ok()? > 0).then_some(line)
+}
+
+/// Where lines for stdout go, and the outcome of writing them all.
+fn stdout() -> io::Result<(mpsc::Sender<String>, oneshot::Receiver<io::Result<()>>)> {
+    let (lines, mut unwritten) = mpsc::channel::<String>(QUEUE);
+    let (done, written) = oneshot::channel();
+    let pump = move || {
+        let mut stdout = io::stdout().lock();
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(line) = unwritten.blocking_recv()
+        {
+            result = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+        }
+        // The receiver is gone when nobody waits for it any more.
+        done.send(result).ok();
+    };
+    thread::Builder::new().name("stdout".into()).spawn(pump)?;
+    Ok((lines, written))
+}
+
+/// Speaks ACP until the client closes its end of either stream.
+async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
+    let mut agent = Agent {
+        client: Client::new(out.clone()),
+        sessions: BTreeMap::new(),
+    };
     loop {
         tokio::select! {
-            line = lines.next(), if agent.out.len() < READING_WAITS => {
-                match line.context("cannot read from the client")? {
-                    Some(line) => agent.on_line(&line),
-                    None => break,
-                }
-            }
-            Some((turn, event)) = reports.recv(), if agent.out.len() < TURNS_WAIT => agent.on_event(turn, event),
-            written = writer.write(agent.out.front()), if !agent.out.is_empty() => match written {
-                // Nobody reads any more, so there is nobody to work for.
-                Ok(0) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-                Err(error) => return Err(error).context("cannot write to the client"),
-                Ok(count) => agent.out.written(count),
+            line = lines.recv() => match line {
+                Some(line) => agent.receive(&line).await,
+                None => break,
             },
-        }
-        if agent.out.is_empty() {
-            writer.flush().await.ok();
+            // Nobody reads, so there is nobody to work for.
+            () = out.closed() => return,
         }
     }
-    agent.end_all();
-    let rest = async {
-        while !agent.out.is_empty() {
-            match writer.write(agent.out.front()).await {
-                Ok(count) if count > 0 => agent.out.written(count),
-                _ => return,
-            }
+    let last = async {
+        for open in agent.sessions.values_mut() {
+            open.cancel().await;
         }
-        writer.shutdown().await.ok();
     };
     // A client that is gone may have left its end of the pipe open to nobody.
-    timeout(LAST_WORDS, rest).await.ok();
-    Ok(())
+    timeout(LAST_MESSAGES, last).await.ok();
+}
+
+struct Agent {
+    client: Client,
+    sessions: BTreeMap<String, Open>,
+}
+
+/// An open session and its last turn.
+struct Open {
+    session: Arc<Session>,
+    turn: Option<(Arc<Notify>, JoinHandle<()>)>,
+}
+
+/// What a session and its turns share.
+struct Session {
+    id: String,
+    cwd: String,
+    /// The user allowed the tool for the rest of the session.
+    always: AtomicBool,
+    /// Whether a turn runs.
+    busy: AtomicBool,
+    /// Whether the client knows a title.
+    titled: AtomicBool,
+    /// How many characters were written on both sides.
+    chars: AtomicUsize,
+}
+
+impl Open {
+    /// Cancels the turn and waits until its prompt is answered.
+    async fn cancel(&mut self) {
+        if let Some((cancel, turn)) = self.turn.take() {
+            cancel.notify_one();
+            // It fails only with a panic, of which the runtime reports.
+            turn.await.ok();
+        }
+    }
+}
+
+impl Agent {
+    /// Takes one line from the client.
+    async fn receive(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        let Ok(message) = serde_json::from_slice::<Value>(line) else {
+            let error = failure(-32700, "this line is not JSON", json!({}));
+            return self.client.answer(&Value::Null, Err(error)).await;
+        };
+        let (id, params) = (message.get("id"), &message["params"]);
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => {
+                if let Some(answer) = self.request(id, method, params).await.transpose() {
+                    self.client.answer(id, answer).await;
+                }
+            }
+            (Some("session/cancel"), None) => {
+                let open = params["sessionId"]
+                    .as_str()
+                    .and_then(|id| self.sessions.get(id));
+                if let Some((cancel, _)) = open.and_then(|open| open.turn.as_ref()) {
+                    cancel.notify_one();
+                }
+            }
+            // Notifications are never answered, unknown ones included.
+            (Some(_), None) => {}
+            (None, Some(id)) if message.get("result").or(message.get("error")).is_some() => {
+                self.client.answered(id, message["result"].clone());
+            }
+            (None, id) => {
+                let error = failure(
+                    -32600,
+                    "this is neither a request nor a response",
+                    json!({}),
+                );
+                self.client
+                    .answer(id.unwrap_or(&Value::Null), Err(error))
+                    .await;
+            }
+        }
+    }
+
+    /// Handles a request; `None` where the answer comes later.
+    async fn request(
+        &mut self,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Result<Option<Value>, Failure> {
+        match method {
+            "initialize" => Ok(Some(initialize())),
+            "session/new" => {
+                let id = fresh("demo");
+                self.open(&id, params, false)?;
+                Ok(Some(json!({ "sessionId": id })))
+            }
+            "session/resume" => {
+                let id = text(params, "sessionId")?;
+                if !is_session(id) {
+                    return Err(unknown(id));
+                }
+                self.open(id, params, true)?;
+                Ok(Some(json!({})))
+            }
+            "session/close" => {
+                let id = text(params, "sessionId")?;
+                let mut open = self.sessions.remove(id).ok_or_else(|| unknown(id))?;
+                open.cancel().await;
+                Ok(Some(json!({})))
+            }
+            // The one request whose answer waits: it comes when the turn ends.
+            "session/prompt" => self.prompt(id, params).map(|()| None),
+            _ => Err(failure(
+                -32601,
+                &format!("this agent has no method `{method}`"),
+                json!({}),
+            )),
+        }
+    }
+
+    /// Opens a session, or changes the directory of an open one.
+    fn open(&mut self, id: &str, params: &Value, titled: bool) -> Result<(), Failure> {
+        let cwd = text(params, "cwd")?;
+        if !Path::new(cwd).is_absolute() {
+            return Err(invalid("cwd", "must be an absolute path"));
+        }
+        let before = self.sessions.get(id).map(|open| &open.session);
+        if before.is_some_and(|before| before.busy.load(Ordering::SeqCst)) {
+            return Err(busy(id));
+        }
+        let always = before.is_some_and(|before| before.always.load(Ordering::SeqCst));
+        let chars = before.map_or(0, |before| before.chars.load(Ordering::SeqCst));
+        let session = Session {
+            id: id.to_owned(),
+            cwd: cwd.to_owned(),
+            always: AtomicBool::new(always),
+            busy: AtomicBool::new(false),
+            titled: AtomicBool::new(titled),
+            chars: AtomicUsize::new(chars),
+        };
+        let session = Arc::new(session);
+        self.sessions.insert(
+            id.to_owned(),
+            Open {
+                session,
+                turn: None,
+            },
+        );
+        Ok(())
+    }
+
+    /// Starts a turn, which answers the request when it ends.
+    fn prompt(&mut self, request: &Value, params: &Value) -> Result<(), Failure> {
+        let id = text(params, "sessionId")?;
+        let (prompt, attachments) = words::text_of(&params["prompt"])?;
+        let open = self.sessions.get_mut(id).ok_or_else(|| unknown(id))?;
+        if open.session.busy.swap(true, Ordering::SeqCst) {
+            return Err(busy(id));
+        }
+        let session = Arc::clone(&open.session);
+        let cancel = Arc::new(Notify::new());
+        let turn = Turn::new(self.client.clone(), session, prompt, attachments);
+        let task = tokio::spawn(turn.play(request.clone(), Arc::clone(&cancel)));
+        open.turn = Some((cancel, task));
+        Ok(())
+    }
+}
+
+/// The version in the answer is always 1: a client that cannot speak it has to leave.
+fn initialize() -> Value {
+    json!({
+        "protocolVersion": 1,
+        "agentInfo": { "name": "acpipe-demo", "title": "acpipe demo agent", "version": env!("CARGO_PKG_VERSION") },
+        "agentCapabilities": {
+            "promptCapabilities": { "image": true, "embeddedContext": true },
+            "sessionCapabilities": { "resume": {}, "close": {} },
+        },
+        "authMethods": [],
+    })
+}
+
+/// A name nothing else has: the standard library seeds every `RandomState` differently.
+fn fresh(prefix: &str) -> String {
+    format!(
+        "{prefix}-{:016x}",
+        RandomState::new().build_hasher().finish()
+    )
+}
+
+/// Whether an id can be one of [`fresh`].
+fn is_session(id: &str) -> bool {
+    let rest = id.strip_prefix("demo-").unwrap_or_default();
+    (1..=60).contains(&rest.len()) && rest.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
+}
+
+/// A required string.
+fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, Failure> {
+    params[field]
+        .as_str()
+        .ok_or_else(|| invalid(field, "must be a string"))
+}
+
+fn invalid(field: &str, what: &str) -> Failure {
+    failure(
+        -32602,
+        &format!("`{field}` {what}"),
+        json!({ "field": field }),
+    )
+}
+
+fn unknown(id: &str) -> Failure {
+    let message = format!(
+        "unknown session `{}`; begin with session/new or session/resume",
+        words::one_line(id)
+    );
+    failure(-32002, &message, json!({ "sessionId": id }))
+}
+
+fn busy(id: &str) -> Failure {
+    let message =
+        format!("session `{id}` is busy with a turn; wait for its answer or send session/cancel");
+    failure(-32600, &message, json!({ "sessionId": id }))
 }

@@ -6,12 +6,12 @@ mod limits;
 mod options;
 mod permissions;
 mod serving;
+pub mod shared;
 mod timeouts;
 
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
-use crate::core::profile::Profile;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
@@ -21,6 +21,7 @@ use limits::{LimitArgs, MaxTime};
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
 use serving::ServingArgs;
+use shared::{ChunkProfile, PlaceArgs};
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -244,14 +245,6 @@ pub struct StoreArgs {
     pub reinject: usize,
 }
 
-/// Where sessions are kept.
-#[derive(Debug, Args)]
-pub struct PlaceArgs {
-    /// Where sessions are kept [default: acpipe in the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR", global = true)]
-    pub state_dir: Option<PathBuf>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Persist {
     /// Keep them: they come back after a restart
@@ -312,26 +305,6 @@ impl From<Kind> for Protocol {
         match kind {
             Kind::Acp => Self::Acp,
             Kind::Claude => Self::Claude,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChunkProfile {
-    #[value(name = "7")]
-    V7,
-    #[value(name = "6")]
-    V6,
-    #[value(name = "5")]
-    V5,
-}
-
-impl From<ChunkProfile> for Profile {
-    fn from(p: ChunkProfile) -> Self {
-        match p {
-            ChunkProfile::V7 => Self::V7,
-            ChunkProfile::V6 => Self::V6,
-            ChunkProfile::V5 => Self::V5,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `acpipe processes`: what acpipe started and what killed ones left. No agent is started.
 
-use super::args::PlaceArgs;
+use super::args::shared::PlaceArgs;
 use super::screen::Content;
 use super::sessions::{Cut, Look, aligned, to_stdout};
 use super::{complain, state_dir};

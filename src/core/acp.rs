@@ -2,6 +2,7 @@
 
 mod answers;
 mod auth;
+mod decode;
 mod elicitation;
 mod failures;
 mod gone;
@@ -156,7 +157,7 @@ impl Acp {
     fn agent_error(&self, pending: &Pending, e: &RpcError<'_>) -> Error {
         let signing = matches!(pending, Pending::Authenticate(_));
         if !signing && auth::wants_sign_in(e) {
-            let said = answers::error_text(e);
+            let said = decode::error_text(e);
             let login = known::login(&self.launch.command, &self.launch.args);
             let error = Error::auth_required(&said, &self.info.auth_methods, login);
             // Another code stands for more than that: a key may be wrong that is there.
@@ -166,16 +167,16 @@ impl Acp {
             };
         }
         let kind = match pending {
-            Pending::Authenticate(_) if !answers::is_network(e) => ErrorKind::AuthRequired,
+            Pending::Authenticate(_) if !decode::is_network(e) => ErrorKind::AuthRequired,
             Pending::Initialize => ErrorKind::Initialize,
             Pending::Prompt(_) if gone::is_session_gone(e) => ErrorKind::SessionNotFound,
-            _ if answers::is_network(e) => ErrorKind::Network,
+            _ if decode::is_network(e) => ErrorKind::Network,
             _ => ErrorKind::Session,
         };
         let message = format!(
             "the agent answered {} with an error: {} ({})",
             pending.method(),
-            clip(&answers::error_text(e)),
+            clip(&decode::error_text(e)),
             e.code
         );
         Error::new(kind, message).with("raw", e.raw.get())

@@ -1,5 +1,6 @@
 //! What the client is asked: requests that go from acpipe to its client.
 
+pub use super::client_answer::{ClientAnswer, Refusal};
 use super::host::Forwarded;
 use crate::proto::wire;
 
@@ -28,14 +29,4 @@ impl ClientRequest {
             Self::Host(forwarded) => forwarded.method(),
         }
     }
-}
-
-/// What came back: the result as JSON, or an error.
-pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, Refusal>;
-
-/// The error with which a client answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    pub code: i64,
-    pub message: String,
 }

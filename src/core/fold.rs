@@ -3,7 +3,7 @@
 //! It follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a message that
 //! is stored equals the one a client built while it watched. Works on chunks as JSON, of every profile.
 
-use super::turn::ChunkSink;
+use super::chunk_sink::ChunkSink;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{merge, partial, to_raw, value};
 use serde_json::{Map, Value, json};

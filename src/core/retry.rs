@@ -2,8 +2,8 @@
 
 use super::error::{Error, ErrorKind, clip};
 use super::event::{StopReason, TurnEnd};
-use super::summary::Ending;
 use super::turn::Turn;
+use super::turn_ending::Ending;
 use crate::proto::json::value;
 use crate::proto::wire::Recovery;
 use serde_json::{Value, json};

@@ -4,43 +4,11 @@ use super::error::{Error, ErrorKind};
 use super::event::{StopReason, TurnEnd};
 use super::session::Running;
 use super::turn::{self, Turn};
+pub use super::turn_ending::Ending;
 use crate::proto::json::value;
 use crate::proto::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-
-/// How a turn ended.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a turn has one")]
-pub enum Ending {
-    /// The agent answered.
-    Answered(TurnEnd),
-    /// It did not, or with an error.
-    Failed(Error),
-}
-
-impl Ending {
-    /// Why the turn failed, if it did.
-    #[must_use]
-    pub fn error(&self) -> Option<&Error> {
-        match self {
-            Self::Answered(end) => end.error.as_ref(),
-            Self::Failed(error) => Some(error),
-        }
-    }
-
-    /// The same end, but for this reason.
-    #[must_use]
-    pub fn with_error(self, error: Error) -> Self {
-        match self {
-            Self::Answered(end) => Self::Answered(TurnEnd {
-                error: Some(error),
-                ..end
-            }),
-            Self::Failed(_) => Self::Failed(error),
-        }
-    }
-}
 
 /// What the clock says of a turn.
 #[derive(Debug, Clone, Copy)]

@@ -13,6 +13,7 @@ mod terminals;
 mod told;
 mod tools;
 
+pub use super::chunk_sink::ChunkSink;
 use super::event::{Failing, MessagePiece, Original, TurnEnd, Update};
 use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{Members, Raw, to_raw, value};
@@ -32,12 +33,6 @@ use tools::{Settle, Tools};
 
 /// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
 const SUMMED_UP: usize = 4 << 20;
-
-/// Where chunks go, in order.
-pub trait ChunkSink {
-    /// Takes the next chunk.
-    fn chunk(&mut self, chunk: &Chunk<'_>);
-}
 
 /// The state of one turn's message.
 #[derive(Debug)]

@@ -1,241 +1,465 @@
-//! The protocol's edges: initialize, bad lines, bad parameters, ids, the end of input.
+//! The demo agent as its client sees it.
 
+use super::{fresh, serve, words};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant, timeout};
 
-use super::harness::{Client, Scratch};
+const MESSAGE: &str = "agent_message_chunk";
+const THOUGHT: &str = "agent_thought_chunk";
 
-#[tokio::test]
-async fn initialize_answers_version_1_and_says_what_the_agent_can() {
-    let mut client = Client::start(None);
-    for version in [1, 2, 99] {
-        let answer = client
-            .call("initialize", json!({ "protocolVersion": version }))
-            .await;
-        let result = &answer["result"];
-        assert_eq!(result["protocolVersion"], 1);
-        assert_eq!(result["authMethods"], json!([]));
-        let version = env!("CARGO_PKG_VERSION");
-        let info =
-            json!({ "name": "acpipe-demo", "title": "acpipe demo agent", "version": version });
-        assert_eq!(result["agentInfo"], info);
-        let can = &result["agentCapabilities"];
-        assert_eq!(can["loadSession"], true);
-        assert_eq!(can["promptCapabilities"]["image"], true);
-        assert_eq!(can["promptCapabilities"]["embeddedContext"], true);
-        for method in ["list", "resume", "close"] {
-            assert_eq!(can["sessionCapabilities"][method], json!({}));
+/// A directory that is removed at the end of a test.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        let path = std::env::temp_dir().join(fresh("acpipe-demo-test"));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// A client of an agent that runs in the test. Updates are kept until the test takes them.
+struct TestClient {
+    lines: mpsc::Sender<Vec<u8>>,
+    out: mpsc::Receiver<String>,
+    agent: JoinHandle<()>,
+    updates: Vec<Value>,
+    count: u64,
+}
+
+impl TestClient {
+    fn start() -> Self {
+        let (lines, read) = mpsc::channel(1);
+        let (written, out) = mpsc::channel(1);
+        Self {
+            lines,
+            out,
+            agent: tokio::spawn(serve(read, written)),
+            updates: Vec::new(),
+            count: 1000,
         }
     }
-    assert!(client.close().await.is_empty());
-}
 
-#[tokio::test]
-async fn ids_of_any_form_come_back_as_they_were_sent() {
-    let mut client = Client::start(None);
-    for id in [
-        "7",
-        "-3",
-        "1.50",
-        "123456789012345678901234567890",
-        "\"a\\u0062\"",
-        "null",
-        "[1, 2]",
-        "{\"k\":1}",
-    ] {
-        client
-            .send_line(&format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"session/list"}}"#
-            ))
-            .await;
-        let answer = client.read().await.unwrap();
-        assert_eq!(answer["id"], serde_json::from_str::<Value>(id).unwrap());
-        assert!(answer["result"]["sessions"].is_array(), "{answer}");
+    async fn send(&self, message: impl ToString) {
+        self.lines
+            .send(message.to_string().into_bytes())
+            .await
+            .unwrap();
     }
-    assert!(client.close().await.is_empty());
+
+    async fn request(&mut self, method: &str, params: Value) -> Value {
+        self.count += 1;
+        self.send(json!({ "id": self.count, "method": method, "params": params }))
+            .await;
+        json!(self.count)
+    }
+
+    /// The next message; `None` when the agent has ended.
+    async fn read(&mut self) -> Option<Value> {
+        // Under a paused clock this is no wait: a test that hangs fails at once.
+        let line = timeout(Duration::from_secs(60), self.out.recv()).await;
+        Some(serde_json::from_str(&line.expect("the agent sends nothing")?).unwrap())
+    }
+
+    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let mut message = self.read().await.expect("the agent ended");
+            if wanted(&message) {
+                return message;
+            }
+            assert_eq!(message["method"], "session/update", "{message}");
+            self.updates.push(message["params"]["update"].take());
+        }
+    }
+
+    async fn answer_to(&mut self, id: &Value) -> Value {
+        self.until(|message| message["id"] == *id && message.get("method").is_none())
+            .await
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params).await;
+        self.answer_to(&id).await
+    }
+
+    async fn session(&mut self, cwd: &Scratch) -> String {
+        let answer = self
+            .call("session/new", json!({ "cwd": cwd.0, "mcpServers": [] }))
+            .await;
+        answer["result"]["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    async fn prompt(&mut self, session: &str, text: &str) -> Value {
+        let prompt = json!([{ "type": "text", "text": text }]);
+        self.request(
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        )
+        .await
+    }
+
+    /// The stop reason of a turn, and the updates since the last one.
+    async fn end(&mut self, prompt: &Value) -> (Value, Vec<Value>) {
+        let answer = self.answer_to(prompt).await;
+        (
+            answer["result"]["stopReason"].clone(),
+            std::mem::take(&mut self.updates),
+        )
+    }
+
+    /// Answers the next permission request.
+    async fn decide(&mut self, outcome: Value) -> Value {
+        let asked = self
+            .until(|message| message["method"] == "session/request_permission")
+            .await;
+        self.send(json!({ "id": asked["id"], "result": { "outcome": outcome } }))
+            .await;
+        asked
+    }
+
+    async fn cancel(&self, session: &str) {
+        self.send(json!({ "method": "session/cancel", "params": { "sessionId": session } }))
+            .await;
+    }
+
+    /// Ends the input and returns the agent's last messages.
+    async fn close(mut self) -> Vec<Value> {
+        drop(std::mem::replace(&mut self.lines, mpsc::channel(1).0));
+        let mut rest = Vec::new();
+        while let Some(message) = self.read().await {
+            rest.push(message);
+        }
+        self.agent.await.unwrap();
+        rest
+    }
+}
+
+fn selected(option: &str) -> Value {
+    json!({ "outcome": "selected", "optionId": option })
+}
+
+/// The kinds of updates in order, runs of one kind taken together.
+fn kinds(updates: &[Value]) -> Vec<&str> {
+    let mut kinds: Vec<_> = updates
+        .iter()
+        .filter_map(|update| update["sessionUpdate"].as_str())
+        .collect();
+    kinds.dedup();
+    kinds
+}
+
+fn of_kind<'a>(updates: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == kind)
+        .collect()
+}
+
+fn text(updates: &[Value], kind: &str) -> String {
+    of_kind(updates, kind)
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str())
+        .collect()
 }
 
 #[tokio::test]
-async fn a_bad_line_is_answered_and_the_next_one_is_read() {
-    let mut client = Client::start(None);
+async fn bad_messages_are_answered_with_errors_and_the_next_is_read() {
+    let mut client = TestClient::start();
+    let scratch = Scratch::new();
+    let session = client.session(&scratch).await;
+    let request = |method: &str, params: Value| {
+        json!({ "id": 1, "method": method, "params": params }).to_string()
+    };
+    let resume = |id: &str| request("session/resume", json!({ "sessionId": id, "cwd": "/" }));
     let cases = [
-        ("hello", -32700, json!(null)),
-        ("{\"id\":1,", -32700, json!(null)),
-        ("[]", -32600, json!(null)),
-        ("[{\"id\":1}]", -32600, json!(null)),
-        ("42", -32600, json!(null)),
-        (r#"{"id":1,"id":2,"method":"x"}"#, -32600, json!(null)),
-        (r#"{"id":1,"method":5}"#, -32600, json!(1)),
-        (r#"{"id":1}"#, -32600, json!(1)),
+        ("hello".to_owned(), -32700),
+        ("[]".to_owned(), -32600),
+        ("42".to_owned(), -32600),
+        (r#"{"id":1,"method":5}"#.to_owned(), -32600),
+        (request("no/such", json!({})), -32601),
+        (request("session/new", json!([1])), -32602),
+        (request("session/new", json!({ "cwd": "here" })), -32602),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#,
-            -32601,
-            json!(1),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":[1]}"#,
+            request("session/prompt", json!({ "sessionId": session })),
             -32602,
-            json!(1),
         ),
+        (
+            request(
+                "session/prompt",
+                json!({ "sessionId": "demo-0", "prompt": [] }),
+            ),
+            -32002,
+        ),
+        (
+            request("session/close", json!({ "sessionId": "demo-0" })),
+            -32002,
+        ),
+        (resume("another-1"), -32002),
+        (resume("demo-../x"), -32002),
     ];
-    for (line, code, id) in cases {
-        client.send_line(line).await;
+    for (line, code) in cases {
+        client.send(&line).await;
         let answer = client.read().await.unwrap();
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+    }
+    // Neither blank lines nor notifications nor unexpected responses are answered.
+    for line in [
+        "",
+        "  \r",
+        r#"{"method":"no/such"}"#,
+        r#"{"id":77,"result":{}}"#,
+        r#"{"id":"x","error":{}}"#,
+    ] {
+        client.send(line).await;
+    }
+    client.cancel("demo-0").await;
+    let answer = client
+        .call("initialize", json!({ "protocolVersion": 99 }))
+        .await;
+    assert_eq!(answer["result"]["protocolVersion"], 1);
+    assert_eq!(answer["result"]["agentInfo"]["name"], "acpipe-demo");
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn greeting_is_quick_and_streamed() {
+    let mut client = TestClient::start();
+    let session = client.session(&Scratch::new()).await;
+    let start = Instant::now();
+    let prompt = client.prompt(&session, "hello").await;
+    let (reason, updates) = client.end(&prompt).await;
+    assert!(
+        start.elapsed() < Duration::from_millis(300),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(reason, "end_turn");
+    assert_eq!(
+        kinds(&updates),
+        [THOUGHT, MESSAGE, "usage_update", "session_info_update"]
+    );
+    assert_eq!(text(&updates, MESSAGE), words::greeting("hello", 0));
+    for kind in [THOUGHT, MESSAGE] {
+        let mut ids: Vec<_> = of_kind(&updates, kind)
+            .iter()
+            .map(|update| &update["messageId"])
+            .collect();
+        assert!(ids.len() > 1);
+        ids.dedup();
+        assert!(ids.len() == 1 && ids[0].is_string());
+    }
+    let all = text(&updates, MESSAGE) + &text(&updates, THOUGHT) + "hello";
+    assert_eq!(
+        updates[updates.len() - 2]["used"],
+        all.chars().count().div_ceil(4)
+    );
+    assert_eq!(updates[updates.len() - 1]["title"], "hello");
+
+    // Neither a second prompt nor a resumed session gets a title again.
+    let params = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
+    for _ in 0..2 {
+        let prompt = client.prompt(&session, "hello").await;
         assert_eq!(
-            (&answer["error"]["code"], &answer["id"]),
-            (&json!(code), &id),
-            "{line}"
+            kinds(&client.end(&prompt).await.1),
+            [THOUGHT, MESSAGE, "usage_update"]
+        );
+        assert_eq!(
+            client.call("session/resume", params.clone()).await["result"],
+            json!({})
         );
     }
     assert!(client.close().await.is_empty());
 }
 
-#[tokio::test]
-async fn what_asks_for_no_answer_gets_none() {
-    let mut client = Client::start(None);
-    client.send_line("").await;
-    client.send_line("  \r").await;
-    client.notify("no/such", json!({})).await;
-    client.notify("session/prompt", json!({})).await;
-    client
-        .notify("session/cancel", json!({ "sessionId": "demo-none" }))
-        .await;
-    client.notify("session/cancel", json!({})).await;
-    client
-        .send_line(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#)
-        .await;
-    client
-        .send_line(r#"{"jsonrpc":"2.0","id":"x","error":null,"result":null}"#)
-        .await;
-    client
-        .send_line(r#"{"jsonrpc":"2.0","id":77,"error":{"code":1,"message":"m"}}"#)
-        .await;
-    assert!(client.close().await.is_empty());
-}
-
-#[tokio::test]
-async fn a_bad_parameter_is_named() {
-    let mut client = Client::start(None);
+#[tokio::test(start_paused = true)]
+async fn tool_asks_for_permission_and_lists_the_directory() {
     let scratch = Scratch::new();
-    let cwd = scratch.path();
-    let session = client.session(cwd).await;
-    let audio = json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]);
-    let cases = [
-        ("initialize", json!({}), "protocolVersion"),
-        (
-            "initialize",
-            json!({ "protocolVersion": "1" }),
-            "protocolVersion",
-        ),
-        ("session/new", json!({ "mcpServers": [] }), "cwd"),
-        ("session/new", json!({ "cwd": 5, "mcpServers": [] }), "cwd"),
-        (
-            "session/new",
-            json!({ "cwd": "here", "mcpServers": [] }),
-            "cwd",
-        ),
-        ("session/new", json!({ "cwd": cwd }), "mcpServers"),
-        (
-            "session/new",
-            json!({ "cwd": cwd, "mcpServers": null }),
-            "mcpServers",
-        ),
-        ("session/list", json!({ "cwd": 1 }), "cwd"),
-        ("session/list", json!({ "cursor": "x" }), "cursor"),
-        (
-            "session/load",
-            json!({ "sessionId": session, "cwd": cwd }),
-            "mcpServers",
-        ),
-        ("session/resume", json!({ "cwd": cwd }), "sessionId"),
-        ("session/close", json!({ "sessionId": null }), "sessionId"),
-        ("session/prompt", json!({ "prompt": [] }), "sessionId"),
-        ("session/prompt", json!({ "sessionId": session }), "prompt"),
-        (
-            "session/prompt",
-            json!({ "sessionId": session, "prompt": "hello" }),
-            "prompt",
-        ),
-        (
-            "session/prompt",
-            json!({ "sessionId": session, "prompt": [{ "type": "dance" }] }),
-            "prompt[0]",
-        ),
-        (
-            "session/prompt",
-            json!({ "sessionId": session, "prompt": audio }),
-            "prompt[0]",
-        ),
-    ];
-    for (method, params, field) in cases {
-        let answer = client.call(method, params.clone()).await;
-        assert_eq!(answer["error"]["code"], -32602, "{method} {params}");
-        assert_eq!(answer["error"]["data"]["field"], field, "{method} {params}");
-        let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains(field), "{message}");
-    }
-    assert!(client.close().await.is_empty());
-}
-
-#[tokio::test]
-async fn the_last_line_needs_no_newline() {
-    use tokio::io::AsyncWriteExt;
-    let (ours, theirs) = tokio::io::duplex(4096);
-    let (reader, writer) = tokio::io::split(theirs);
-    let agent = tokio::spawn(super::serve(
-        reader,
-        writer,
-        super::Store::new(None, |_| {}),
-    ));
-    let (mut output, mut input) = tokio::io::split(ours);
-    input
-        .write_all(
-            br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
-        )
-        .await
-        .unwrap();
-    input.shutdown().await.unwrap();
-    let mut said = String::new();
-    tokio::io::AsyncReadExt::read_to_string(&mut output, &mut said)
-        .await
-        .unwrap();
-    assert!(
-        said.ends_with("}\n") && said.contains("acpipe-demo"),
-        "{said}"
+    std::fs::write(scratch.0.join("b.txt"), "").unwrap();
+    std::fs::create_dir(scratch.0.join("a")).unwrap();
+    let mut client = TestClient::start();
+    let session = client.session(&scratch).await;
+    let prompt = client.prompt(&session, "make a plan to list files").await;
+    let asked = client.decide(selected("allow_always")).await;
+    let options = asked["params"]["options"].as_array().unwrap();
+    let offered: Vec<_> = options.iter().map(|option| &option["kind"]).collect();
+    assert_eq!(offered, ["allow_once", "allow_always", "reject_once"]);
+    let (reason, updates) = client.end(&prompt).await;
+    assert_eq!(reason, "end_turn");
+    assert!(text(&updates, MESSAGE).ends_with(":\n\n- a/\n- b.txt"));
+    let call = of_kind(&updates, "tool_call")[0];
+    assert_eq!(
+        call["toolCallId"],
+        asked["params"]["toolCall"]["toolCallId"]
     );
-    agent.await.unwrap().unwrap();
+    assert_eq!(call["rawInput"]["path"], json!(scratch.0));
+    let ends = of_kind(&updates, "tool_call_update");
+    assert_eq!(
+        (&ends[0]["status"], &ends[1]["status"]),
+        (&json!("in_progress"), &json!("completed"))
+    );
+    assert_eq!(
+        ends[1]["rawOutput"],
+        json!({ "names": ["a/", "b.txt"], "total": 2 })
+    );
+    let plans = of_kind(&updates, "plan");
+    let statuses = |plan: &Value| {
+        plan["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["status"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        statuses(plans[0]),
+        ["completed", "in_progress", "pending", "pending"]
+    );
+    assert_eq!(statuses(plans[1]), ["completed"; 4]);
+
+    // It was allowed for the session; a directory that cannot be listed fails the call and not the turn.
+    drop(scratch);
+    let prompt = client.prompt(&session, "list").await;
+    let (reason, updates) = client.end(&prompt).await;
+    let failed = of_kind(&updates, "tool_call_update")[1];
+    assert_eq!(
+        (reason, &failed["status"]),
+        (json!("end_turn"), &json!("failed"))
+    );
+    assert!(failed["rawOutput"]["error"].is_string());
+    assert!(client.close().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_input_ends_a_running_turn() {
-    let mut client = Client::start(None);
+async fn refused_or_cancelled_tool_call_fails() {
     let scratch = Scratch::new();
-    let session = client.session(scratch.path()).await;
+    let mut client = TestClient::start();
+    let session = client.session(&scratch).await;
+    let outcomes = [
+        (selected("reject_once"), "end_turn"),
+        (selected("unknown"), "end_turn"),
+        (json!(null), "end_turn"),
+        (json!({ "outcome": "cancelled" }), "cancelled"),
+    ];
+    for (outcome, want) in outcomes {
+        let prompt = client.prompt(&session, "use a tool").await;
+        client.decide(outcome).await;
+        let (reason, updates) = client.end(&prompt).await;
+        assert_eq!(reason, want);
+        let ends = of_kind(&updates, "tool_call_update");
+        assert_eq!((ends.len(), &ends[0]["status"]), (1, &json!("failed")));
+        assert_eq!(
+            text(&updates, MESSAGE).ends_with(words::REFUSED),
+            want == "end_turn"
+        );
+    }
+    // A cancel withdraws the permission request.
+    let prompt = client.prompt(&session, "list").await;
+    let asked = client
+        .until(|message| message["method"] == "session/request_permission")
+        .await;
+    client.cancel(&session).await;
+    let (reason, updates) = client.end(&prompt).await;
+    assert_eq!(
+        (reason, &of_kind(&updates, "tool_call_update")[0]["status"]),
+        (json!("cancelled"), &json!("failed"))
+    );
+    client
+        .send(json!({ "id": asked["id"], "result": { "outcome": selected("allow_once") } }))
+        .await;
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_interleave_and_a_busy_one_refuses() {
+    let scratch = Scratch::new();
+    let mut client = TestClient::start();
+    let (slow, quick) = (
+        client.session(&scratch).await,
+        client.session(&scratch).await,
+    );
+    let start = Instant::now();
+    let slow_prompt = client.prompt(&slow, "count slowly").await;
+    client
+        .until(|message| message["params"]["update"]["content"]["text"] == "1 ")
+        .await;
+    let quick_prompt = client.prompt(&quick, "hello").await;
+    let busy = client.prompt(&slow, "and this?").await;
+    assert_eq!(client.answer_to(&busy).await["error"]["code"], -32600);
+    let resumed = client
+        .call("session/resume", json!({ "sessionId": slow, "cwd": "/" }))
+        .await;
+    assert_eq!(resumed["error"]["code"], -32600);
+    assert_eq!(client.end(&quick_prompt).await.0, "end_turn");
+    let (reason, updates) = client.end(&slow_prompt).await;
+    assert_eq!(reason, "end_turn");
+    assert_eq!(start.elapsed().as_secs(), 10);
+    assert!(text(&updates, MESSAGE).ends_with("99 100\n"));
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_end_with_a_cancel_a_close_and_the_end_of_input() {
+    let scratch = Scratch::new();
+    let mut client = TestClient::start();
+    let session = client.session(&scratch).await;
+    for _ in 0..2 {
+        let prompt = client.prompt(&session, "slow").await;
+        client
+            .until(|message| message["params"]["update"]["content"]["text"] == "5 ")
+            .await;
+        let start = Instant::now();
+        client.cancel(&session).await;
+        assert_eq!(client.end(&prompt).await.0, "cancelled");
+        assert!(
+            start.elapsed() < Duration::from_millis(10),
+            "{:?}",
+            start.elapsed()
+        );
+        client.cancel(&session).await;
+    }
+    let prompt = client.prompt(&session, "slow").await;
+    let close = client
+        .request("session/close", json!({ "sessionId": session }))
+        .await;
+    assert_eq!(client.end(&prompt).await.0, "cancelled");
+    assert_eq!(client.answer_to(&close).await["result"], json!({}));
+    let answer = client
+        .call("session/close", json!({ "sessionId": session }))
+        .await;
+    assert_eq!(answer["error"]["code"], -32002);
+
+    let session = client.session(&scratch).await;
     let prompt = client.prompt(&session, "slow").await;
     client
-        .until(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .until(|message| message["method"] == "session/update")
         .await;
     let rest = client.close().await;
     let answer = rest.last().unwrap();
-    assert_eq!(answer["id"], prompt);
-    assert_eq!(answer["result"]["stopReason"], "cancelled");
+    assert_eq!(
+        (&answer["id"], &answer["result"]["stopReason"]),
+        (&prompt, &json!("cancelled"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_stops_reading_does_not_keep_the_agent_alive() {
-    let (ours, theirs) = tokio::io::duplex(16);
-    let (reader, writer) = tokio::io::split(theirs);
-    let agent = tokio::spawn(super::serve(
-        reader,
-        writer,
-        super::Store::new(None, |_| {}),
-    ));
-    let (output, mut input) = tokio::io::split(ours);
-    tokio::io::AsyncWriteExt::write_all(&mut input, b"x\nx\nx\n")
-        .await
-        .unwrap();
-    tokio::io::AsyncWriteExt::shutdown(&mut input)
-        .await
-        .unwrap();
-    agent.await.unwrap().unwrap();
-    drop(output);
+async fn agent_ends_with_its_client() {
+    let client = TestClient::start();
+    for _ in 0..3 {
+        client.send("x").await;
+    }
+    let TestClient {
+        lines, out, agent, ..
+    } = client;
+    drop(lines);
+    drop(out);
+    agent.await.unwrap();
 }

@@ -1,219 +1,302 @@
-//! What one turn does, from top to bottom: a thought, perhaps a plan and a tool call, and the answer's text.
-//!
-//! A turn is a task of its own, so that sessions interleave. It owns nothing but its prompt and tells the
-//! loop what happens; the loop ends a cancelled turn by ending the task, so nothing here looks out for that.
+//! One turn, from top to bottom: a thought, perhaps a plan and a tool call, and the text of the answer.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use super::client::Client;
+use super::words::{self, Asked};
+use super::{Session, fresh};
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Notify;
+use tokio::time::{Duration, sleep};
 
-use agent_client_protocol_schema::v1::{
-    ContentChunk, MessageId, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
-    StopReason, ToolCall, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind,
-};
-use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
-
-use super::place::fresh;
-use super::tool;
-use super::words::{self, Wish};
-
-/// The pause before each piece of text: long enough that a terminal shows the stream, short enough to be no wait.
+/// The pause after each piece of text: long enough that a terminal shows the stream, short enough to be no wait.
 const PACE: Duration = Duration::from_millis(8);
 
-/// The same for the slow turn.
+/// The pause in the slow turn.
 const SLOW_PACE: Duration = Duration::from_millis(100);
 
-/// What a turn tells the loop.
-pub enum Event {
-    /// Something for the client and the session's file.
-    Update(SessionUpdate),
-    /// May this tool call run?
-    Ask(ToolCallUpdate, oneshot::Sender<Permission>),
-    /// The turn is over.
-    End(StopReason),
-}
+/// The size of context that is reported. Without a model there is no limit, but clients draw a bar with it.
+const NOMINAL_CONTEXT: usize = 200_000;
 
-/// The answer to [`Event::Ask`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Permission {
-    /// Yes.
-    Granted,
-    /// No; the turn goes on without the tool.
-    Refused,
-    /// Neither: the client ends the turn.
-    Cancelled,
-}
+/// How many names of a directory are shown.
+const SHOWN: usize = 20;
 
-/// One prompt on its way to its end.
+/// How many names are read, so that an enormous directory cannot hold the turn up.
+const READ: usize = 10_000;
+
+/// One prompt on its way to its answer.
 pub struct Turn {
-    /// The loop's number for it.
-    pub number: u64,
-    /// The session's working directory.
-    pub cwd: PathBuf,
-    /// The prompt's text.
-    pub prompt: String,
-    /// How many parts of the prompt were not text.
-    pub attachments: usize,
-    /// The way to the loop. It is short: a turn waits when the client reads slowly.
-    pub events: mpsc::Sender<(u64, Event)>,
+    client: Client,
+    session: Arc<Session>,
+    prompt: String,
+    /// How many parts of the prompt are not text.
+    attachments: usize,
+    /// The id of the tool call, and whether the client waits for its end.
+    call: String,
+    is_calling: AtomicBool,
 }
 
 impl Turn {
-    /// Plays the turn.
-    pub async fn play(self) {
-        let reason = self.script().await;
-        self.tell(Event::End(reason)).await;
+    pub fn new(client: Client, session: Arc<Session>, prompt: String, attachments: usize) -> Self {
+        Self {
+            client,
+            session,
+            prompt,
+            attachments,
+            call: fresh("call"),
+            is_calling: AtomicBool::new(false),
+        }
     }
 
-    async fn script(&self) -> StopReason {
-        let wish = Wish::of(&self.prompt);
-        let thought = fresh("thought");
-        for delta in words::deltas(words::THOUGHT) {
-            self.tell(Event::Update(SessionUpdate::AgentThoughtChunk(chunk(
-                &thought, delta,
-            ))))
-            .await;
-            sleep(PACE).await;
+    /// Plays the turn to its end or its cancellation, and answers its prompt.
+    pub async fn play(self, request: Value, cancel: Arc<Notify>) {
+        self.count(&self.prompt);
+        let reason = tokio::select! {
+            reason = self.script() => reason,
+            () = cancel.notified() => "cancelled",
+        };
+        if self.is_calling.load(Ordering::SeqCst) {
+            self.end_call("failed", json!({})).await;
         }
-        if wish.plan {
-            self.plan(&wish, PlanEntryStatus::InProgress, PlanEntryStatus::Pending)
+        // No model counted anything: four characters to a token is the usual estimate.
+        let used = self.session.chars.load(Ordering::SeqCst).div_ceil(4);
+        let size = NOMINAL_CONTEXT.max(used);
+        self.update(json!({ "sessionUpdate": "usage_update", "used": used, "size": size }))
+            .await;
+        if !self.session.titled.swap(true, Ordering::SeqCst) {
+            let title = words::title(&self.prompt);
+            self.update(json!({ "sessionUpdate": "session_info_update", "title": title }))
                 .await;
         }
-        if wish.tool {
-            self.say(words::BEFORE_TOOL, PACE).await;
+        self.session.busy.store(false, Ordering::SeqCst);
+        self.client
+            .answer(&request, Ok(json!({ "stopReason": reason })))
+            .await;
+    }
+
+    /// Returns the stop reason.
+    async fn script(&self) -> &'static str {
+        let asked = Asked::of(&self.prompt);
+        self.stream("agent_thought_chunk", words::deltas(words::THOUGHT), PACE)
+            .await;
+        if asked.plan {
+            self.plan(asked.tool, ["in_progress", "pending"]).await;
+        }
+        if asked.tool {
+            self.say(words::BEFORE_TOOL).await;
             match self.call_tool().await {
-                Some(text) => self.say(&text, PACE).await,
-                None => return StopReason::Cancelled,
+                Some(text) => self.say(&text).await,
+                None => return "cancelled",
             }
         }
-        if wish.slow {
-            self.say(words::SLOWLY, PACE).await;
-            self.count().await;
-        } else if !wish.tool {
-            self.say(&words::greeting(&self.prompt, self.attachments), PACE)
+        if asked.slow {
+            self.say(words::SLOWLY).await;
+            let end = |number| if number % 20 == 0 { '\n' } else { ' ' };
+            let numbers = (1..=100).map(|number| format!("{number}{}", end(number)));
+            self.stream("agent_message_chunk", numbers.collect(), SLOW_PACE)
+                .await;
+        } else if !asked.tool {
+            self.say(&words::greeting(&self.prompt, self.attachments))
                 .await;
         }
-        if wish.plan {
-            self.plan(
-                &wish,
-                PlanEntryStatus::Completed,
-                PlanEntryStatus::Completed,
-            )
-            .await;
+        if asked.plan {
+            self.plan(asked.tool, ["completed"; 2]).await;
         }
-        StopReason::EndTurn
+        "end_turn"
+    }
+
+    async fn say(&self, text: &str) {
+        self.stream("agent_message_chunk", words::deltas(text), PACE)
+            .await;
     }
 
     /// Streams a message of its own.
-    async fn say(&self, text: &str, pace: Duration) {
-        self.stream(words::deltas(text), pace).await;
-    }
-
-    /// Streams 100 pieces in about ten seconds.
-    async fn count(&self) {
-        let end = |number| if number % 20 == 0 { '\n' } else { ' ' };
-        let numbers = (1..=100).map(|number| format!("{number}{}", end(number)));
-        self.stream(numbers.collect(), SLOW_PACE).await;
-    }
-
-    async fn stream(&self, deltas: Vec<String>, pace: Duration) {
+    async fn stream(&self, kind: &str, deltas: Vec<String>, pace: Duration) {
         let message = fresh("message");
         for delta in deltas {
-            self.tell(Event::Update(SessionUpdate::AgentMessageChunk(chunk(
-                &message, delta,
-            ))))
-            .await;
+            self.count(&delta);
+            let content = json!({ "type": "text", "text": delta });
+            self.update(json!({ "sessionUpdate": kind, "messageId": message, "content": content }))
+                .await;
             sleep(pace).await;
         }
     }
 
-    /// Sends the plan; each plan replaces the one before it.
-    async fn plan(&self, wish: &Wish, now: PlanEntryStatus, later: PlanEntryStatus) {
-        let entry = |text: &str, status| PlanEntry::new(text, PlanEntryPriority::Medium, status);
-        let mut entries = vec![entry("Read the prompt", PlanEntryStatus::Completed)];
-        if wish.tool {
-            entries.push(entry("List the working directory", now.clone()));
+    fn count(&self, text: &str) {
+        self.session
+            .chars
+            .fetch_add(text.chars().count(), Ordering::SeqCst);
+    }
+
+    /// Sends the plan, with the status of what is done now and of the rest; each plan replaces the one before it.
+    async fn plan(&self, has_tool: bool, [now, later]: [&str; 2]) {
+        let entry = |text: &str, status: &str| json!({ "content": text, "priority": "medium", "status": status });
+        let mut entries = vec![entry("Read the prompt", "completed")];
+        if has_tool {
+            entries.push(entry("List the working directory", now));
         }
-        let answer = if wish.tool { later.clone() } else { now };
-        entries.push(entry("Answer without a model", answer));
+        entries.push(entry(
+            "Answer without a model",
+            if has_tool { later } else { now },
+        ));
         entries.push(entry("Show how a plan is completed", later));
-        self.tell(Event::Update(SessionUpdate::Plan(Plan::new(entries))))
+        self.update(json!({ "sessionUpdate": "plan", "entries": entries }))
             .await;
     }
 
-    /// The life of a tool call: announced, permitted, running, done. Returns what to say about it,
-    /// or `None` when the client cancelled instead of deciding.
+    /// Announces the tool call, asks for permission, and runs it. Returns the text about it, or `None` where the client
+    /// cancelled instead of deciding.
     async fn call_tool(&self) -> Option<String> {
-        let id = fresh("call");
-        let call = ToolCall::new(id.clone(), format!("List files in {}", self.cwd.display()))
-            .kind(ToolKind::Read)
-            .status(ToolCallStatus::Pending)
-            .locations(vec![ToolCallLocation::new(&self.cwd)])
-            .raw_input(json!({ "path": self.cwd, "limit": tool::SHOWN }));
-        self.tell(Event::Update(SessionUpdate::ToolCall(call.clone())))
-            .await;
-
-        let (reply, permission) = oneshot::channel();
-        self.tell(Event::Ask(call.into(), reply)).await;
-        match permission.await.unwrap_or(Permission::Cancelled) {
-            Permission::Granted => {}
-            Permission::Refused => {
-                let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Failed);
-                self.update_tool(&id, fields.content(vec!["permission refused".into()]))
-                    .await;
+        let cwd = &self.session.cwd;
+        let call = json!({
+            "toolCallId": self.call,
+            "title": format!("List files in {cwd}"),
+            "kind": "read",
+            "status": "pending",
+            "locations": [{ "path": cwd }],
+            "rawInput": { "path": cwd, "limit": SHOWN },
+        });
+        let mut announced = call.clone();
+        announced["sessionUpdate"] = "tool_call".into();
+        self.update(announced).await;
+        self.is_calling.store(true, Ordering::SeqCst);
+        match self.permission(call).await {
+            Some(true) => {}
+            Some(false) => {
+                self.end_call("failed", content("permission refused")).await;
                 return Some(words::REFUSED.to_owned());
             }
-            Permission::Cancelled => return None,
+            None => return None,
         }
-
-        self.update_tool(
-            &id,
-            ToolCallUpdateFields::new().status(ToolCallStatus::InProgress),
-        )
-        .await;
-        let (status, content, output, text) = match tool::list(self.cwd.clone()).await {
+        self.update_call("in_progress", json!({})).await;
+        match list(Path::new(cwd)) {
             Ok(listing) => {
-                let text = words::found(&self.cwd, &listing);
-                (
-                    ToolCallStatus::Completed,
-                    listing.text(),
-                    listing.json(),
-                    text,
-                )
+                let mut fields = content(&listing.text());
+                fields["rawOutput"] = json!({ "names": listing.names, "total": listing.total });
+                self.end_call("completed", fields).await;
+                Some(words::found(cwd, listing.total, &listing.text()))
             }
             Err(error) => {
                 let error = error.to_string();
-                let text = words::failed(&self.cwd, &error);
-                (
-                    ToolCallStatus::Failed,
-                    error.clone(),
-                    json!({ "error": error }),
-                    text,
-                )
+                let mut fields = content(&error);
+                fields["rawOutput"] = json!({ "error": error });
+                self.end_call("failed", fields).await;
+                Some(words::failed(cwd, &error))
             }
-        };
-        let fields = ToolCallUpdateFields::new()
-            .status(status)
-            .raw_output(output);
-        self.update_tool(&id, fields.content(vec![content.into()]))
-            .await;
-        Some(text)
+        }
     }
 
-    async fn update_tool(&self, id: &str, fields: ToolCallUpdateFields) {
-        let update = ToolCallUpdate::new(id.to_owned(), fields);
-        self.tell(Event::Update(SessionUpdate::ToolCallUpdate(update)))
+    /// Whether the tool may run; `None` where the client cancels the turn.
+    async fn permission(&self, call: Value) -> Option<bool> {
+        if self.session.always.load(Ordering::SeqCst) {
+            return Some(true);
+        }
+        let option = |id: &str, name: &str| json!({ "optionId": id, "kind": id, "name": name });
+        let options = [
+            option("allow_once", "Allow once"),
+            option("allow_always", "Allow for this session"),
+            option("reject_once", "Reject"),
+        ];
+        let params = json!({ "sessionId": self.session.id, "toolCall": call, "options": options });
+        let answer = self
+            .client
+            .request("session/request_permission", &params)
             .await;
+        let outcome = &answer["outcome"];
+        match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
+            (Some("cancelled"), _) => None,
+            (Some("selected"), Some("allow_once")) => Some(true),
+            (Some("selected"), Some("allow_always")) => {
+                self.session.always.store(true, Ordering::SeqCst);
+                Some(true)
+            }
+            // When in doubt, no.
+            _ => Some(false),
+        }
     }
 
-    /// Reports to the loop. It outlives every turn; if it did not, there would be nobody to tell.
-    async fn tell(&self, event: Event) {
-        self.events.send((self.number, event)).await.ok();
+    /// Sends the last update of the tool call.
+    async fn end_call(&self, status: &str, fields: Value) {
+        self.update_call(status, fields).await;
+        self.is_calling.store(false, Ordering::SeqCst);
+    }
+
+    async fn update_call(&self, status: &str, mut fields: Value) {
+        fields["sessionUpdate"] = "tool_call_update".into();
+        fields["toolCallId"] = self.call.as_str().into();
+        fields["status"] = status.into();
+        self.update(fields).await;
+    }
+
+    async fn update(&self, update: Value) {
+        let mut params = json!({ "sessionId": self.session.id });
+        params["update"] = update;
+        self.client.notify("session/update", &params).await;
     }
 }
 
-fn chunk(message: &str, delta: String) -> ContentChunk {
-    ContentChunk::new(delta.into()).message_id(MessageId::new(message))
+/// The content of a tool call that is one text.
+fn content(text: &str) -> Value {
+    json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }] })
+}
+
+/// What a directory holds.
+#[derive(Debug)]
+struct Listing {
+    /// The first names in alphabetical order; those of directories end in a slash.
+    names: Vec<String>,
+    /// How many there are.
+    total: usize,
+}
+
+impl Listing {
+    /// A name a line.
+    fn text(&self) -> String {
+        let mut lines: Vec<String> = self.names.iter().map(|name| format!("- {name}")).collect();
+        let more = self.total - self.names.len();
+        if more > 0 {
+            lines.push(format!("- … and {more} more"));
+        }
+        lines.join("\n")
+    }
+}
+
+fn list(dir: &Path) -> io::Result<Listing> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir)?.take(READ) {
+        let entry = entry?;
+        let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
+        // A file name may hold anything, a terminal's control sequences too.
+        let name = entry
+            .file_name()
+            .to_string_lossy()
+            .replace(char::is_control, "?");
+        names.push(name + slash);
+    }
+    names.sort();
+    let total = names.len();
+    names.truncate(SHOWN);
+    Ok(Listing { names, total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::tests::Scratch;
+
+    #[test]
+    fn listed_names_are_sorted_limited_and_counted() {
+        let scratch = Scratch::new();
+        for number in 0..23 {
+            std::fs::write(scratch.0.join(format!("f{number:02}")), "").unwrap();
+        }
+        std::fs::create_dir(scratch.0.join("a")).unwrap();
+        let listing = list(&scratch.0).unwrap();
+        assert_eq!((listing.total, listing.names.len()), (24, SHOWN));
+        assert_eq!(listing.names[..2], ["a/", "f00"]);
+        assert!(listing.text().ends_with("- f18\n- … and 4 more"));
+        assert!(list(&scratch.0.join("none")).is_err());
+    }
 }

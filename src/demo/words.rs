@@ -1,10 +1,8 @@
-//! What the demo says, and what it takes a prompt to ask for. Plain text that also reads well as Markdown.
+//! The texts of the demo, and what it takes a prompt to ask for. Plain text that also reads well as Markdown.
 
-use std::path::Path;
-
-use agent_client_protocol_schema::v1::ContentBlock;
-
-use super::tool::Listing;
+use super::client::Failure;
+use super::invalid;
+use serde_json::Value;
 
 /// The thought that opens every turn.
 pub const THOUGHT: &str = "No model here: I look for words I know and play the part that fits.";
@@ -26,7 +24,7 @@ const ECHO: usize = 60;
 
 /// What a prompt asks for. It may ask for several things.
 #[derive(Debug, Default, PartialEq)]
-pub struct Wish {
+pub struct Asked {
     /// A tool call.
     pub tool: bool,
     /// A plan.
@@ -35,31 +33,49 @@ pub struct Wish {
     pub slow: bool,
 }
 
-impl Wish {
+impl Asked {
     /// Looks for the known words; whole ones, since "listen" and "planet" ask for nothing.
     pub fn of(prompt: &str) -> Self {
-        let mut wish = Self::default();
+        let mut asked = Self::default();
         for word in prompt.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
             match word {
-                "file" | "files" | "list" | "ls" | "tool" | "tools" => wish.tool = true,
-                "plan" | "plans" => wish.plan = true,
-                "slow" | "slowly" => wish.slow = true,
+                "file" | "files" | "list" | "ls" | "tool" | "tools" => asked.tool = true,
+                "plan" | "plans" => asked.plan = true,
+                "slow" | "slowly" => asked.slow = true,
                 _ => {}
             }
         }
-        wish
+        asked
     }
 }
 
 /// The text of a prompt, and how many blocks of it are not text.
-pub fn text_of(blocks: &[ContentBlock]) -> (String, usize) {
+pub fn text_of(prompt: &Value) -> Result<(String, usize), Failure> {
+    let Value::Array(blocks) = prompt else {
+        return Err(invalid("prompt", "must be a list of content blocks"));
+    };
     let mut texts = Vec::new();
-    for block in blocks {
-        if let ContentBlock::Text(text) = block {
-            texts.push(text.text.as_str());
+    for (index, block) in blocks.iter().enumerate() {
+        match (block["type"].as_str(), block["text"].as_str()) {
+            (Some("text"), Some(text)) => texts.push(text),
+            (Some("image" | "resource" | "resource_link"), _) => {}
+            _ => {
+                let field = format!("prompt[{index}]");
+                return Err(invalid(&field, "is not content that this agent takes"));
+            }
         }
     }
-    (texts.join("\n"), blocks.len() - texts.len())
+    Ok((texts.join("\n"), blocks.len() - texts.len()))
+}
+
+/// The title of a session that begins with this prompt.
+pub fn title(prompt: &str) -> String {
+    let title = one_line(prompt);
+    if title.is_empty() {
+        "Untitled".to_owned()
+    } else {
+        title
+    }
 }
 
 /// A prompt as one short line without control characters, which could redraw the reader's terminal.
@@ -95,23 +111,18 @@ const REAL_AGENTS: &str =
     "    acpipe run \"hello\" -- claude-agent-acp\n    acpipe run \"hello\" -- gemini --acp";
 
 /// What is said when the tool found something.
-pub fn found(dir: &Path, listing: &Listing) -> String {
-    let entries = match listing.total {
-        0 => "nothing".to_owned(),
-        1 => "one entry".to_owned(),
-        many => format!("{many} entries"),
+pub fn found(dir: &str, total: usize, listing: &str) -> String {
+    let (entries, colon) = match total {
+        0 => ("nothing".to_owned(), "."),
+        1 => ("one entry".to_owned(), ":\n\n"),
+        many => (format!("{many} entries"), ":\n\n"),
     };
-    let colon = if listing.total == 0 { "." } else { ":\n\n" };
-    format!(
-        "I found {entries} in {}{colon}{}",
-        dir.display(),
-        listing.text()
-    )
+    format!("I found {entries} in {dir}{colon}{listing}")
 }
 
 /// What is said when the tool failed.
-pub fn failed(dir: &Path, error: &str) -> String {
-    format!("I could not list {}: {error}", dir.display())
+pub fn failed(dir: &str, error: &str) -> String {
+    format!("I could not list {dir}: {error}")
 }
 
 /// Cuts a text into the pieces it is streamed in: a few words each, together exactly the text.
@@ -134,20 +145,20 @@ pub fn deltas(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn a_wish_is_made_of_whole_words() {
-        let wish = |tool, plan, slow| Wish { tool, plan, slow };
-        assert_eq!(Wish::of("hello"), wish(false, false, false));
+    fn whole_words_of_a_prompt_ask_for_things() {
+        let asked = |tool, plan, slow| Asked { tool, plan, slow };
+        assert_eq!(Asked::of("hello"), asked(false, false, false));
+        let others = "Listen: explain the planet's profile, slower";
+        assert_eq!(Asked::of(others), asked(false, false, false));
         assert_eq!(
-            Wish::of("Listen: explain the planet's profile, slower"),
-            wish(false, false, false)
+            Asked::of("LIST the files, please"),
+            asked(true, false, false)
         );
-        assert_eq!(Wish::of("LIST the files, please"), wish(true, false, false));
-        assert_eq!(
-            Wish::of("make a plan, then use a tool. slowly!"),
-            wish(true, true, true)
-        );
+        let all = "make a plan, then use a tool. slowly!";
+        assert_eq!(Asked::of(all), asked(true, true, true));
     }
 
     #[test]
@@ -164,39 +175,42 @@ mod tests {
             assert!(deltas.iter().all(|delta| !delta.is_empty()));
         }
         assert!(deltas(&greeting("hello", 0)).len() > 5);
-        let thoughts = deltas(THOUGHT).len();
-        assert!((2..=3).contains(&thoughts), "{thoughts}");
     }
 
     #[test]
-    fn the_echo_is_one_short_harmless_line() {
-        assert_eq!(one_line(" a\n\tb\x1b[2J\u{9b}c  "), "a b [2J c");
-        let long = one_line(&"ü".repeat(200));
+    fn titles_are_one_short_line_without_control_characters() {
+        assert_eq!(title(" a\n\tb\x1b[2J\u{9b}c  "), "a b [2J c");
+        let long = title(&"ü".repeat(200));
         assert_eq!(long.chars().count(), ECHO + 1);
         assert!(long.ends_with('…'));
+        assert_eq!(title(" "), "Untitled");
     }
 
     #[test]
-    fn the_greeting_is_honest_short_and_repeats_the_prompt() {
+    fn greeting_repeats_the_prompt_and_names_real_agents() {
         let text = greeting("hello", 0);
         assert!(
             text.contains("no model")
                 && text.contains("\"hello\"")
                 && text.contains("claude-agent-acp")
         );
-        assert!(text.lines().filter(|line| !line.is_empty()).count() <= 5);
         assert!(greeting("", 0).contains("empty"));
         assert!(greeting("look", 1).contains("one thing"));
     }
 
     #[test]
-    fn text_of_a_prompt_leaves_out_what_is_not_text() {
-        let link: ContentBlock =
-            serde_json::from_str(r#"{"type":"resource_link","name":"n","uri":"file:///n"}"#)
-                .unwrap();
-        assert_eq!(
-            text_of(&["a".into(), link, "b".into()]),
-            ("a\nb".to_owned(), 1)
-        );
+    fn blocks_that_are_not_text_are_counted_or_refused() {
+        let link = json!({"type": "resource_link", "name": "n", "uri": "file:///n"});
+        let text = |text| json!({"type": "text", "text": text});
+        let prompt = json!([text("a"), link, text("b")]);
+        assert_eq!(text_of(&prompt).unwrap(), ("a\nb".to_owned(), 1));
+        for wrong in [
+            json!("hello"),
+            json!([{"type": "audio"}]),
+            json!([5]),
+            json!([{"type": "text"}]),
+        ] {
+            assert_eq!(text_of(&wrong).unwrap_err()["code"], -32602, "{wrong}");
+        }
     }
 }

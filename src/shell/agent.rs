@@ -3,6 +3,7 @@
 use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
 use super::frames::log_frames;
+use super::keeper::orders::{self, OrderReceiver, OrderSender};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
 use super::kept::Kept;
@@ -47,14 +48,33 @@ pub struct Agent {
     input: Option<mpsc::Sender<Vec<u8>>>,
     /// Gone with the input: while its program is looked for, nobody reads that.
     needed: Option<oneshot::Sender<()>>,
-    wanted: mpsc::Sender<Wanted>,
+    orders: OrderSender,
+    measure: mpsc::Sender<()>,
 }
 
-/// What the loop wants of the task that owns a process.
+/// A request to the task that owns a process.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+enum Request {
     Order(Order),
     Measure,
+}
+
+/// The requests of an [`Agent`], as the task that owns its process receives them.
+struct Requests {
+    orders: OrderReceiver,
+    measure: mpsc::Receiver<()>,
+}
+
+impl Requests {
+    /// Receives the next request; `None` once the [`Agent`] is gone. Cancel safe.
+    async fn next(&mut self) -> Option<Request> {
+        tokio::select! {
+            biased;
+            Some(order) = self.orders.recv() => Some(Request::Order(order)),
+            Some(()) = self.measure.recv() => Some(Request::Measure),
+            else => None,
+        }
+    }
 }
 
 /// What holds for every agent.
@@ -80,17 +100,22 @@ pub fn start(
 ) -> Agent {
     let (input, lines) = mpsc::channel(INPUT_QUEUE);
     let (needed, unneeded) = oneshot::channel();
-    let (wants, mut wanted) = mpsc::channel(4);
+    let (orders, ordered) = orders::channel();
+    let (measure, measured) = mpsc::channel(1);
+    let mut requests = Requests {
+        orders: ordered,
+        measure: measured,
+    };
     tokio::spawn(async move {
         let found = tokio::select! {
             found = discover::program(&spec, &login, terms.clone()) => found,
-            () = until_unneeded(unneeded, &mut wanted) => {
+            () = until_unneeded(unneeded, &mut requests) => {
                 let message = "the agent was stopped before its program was found";
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
         };
         match found {
-            Ok(found) => live(id, *spec, found, terms, events, lines, wanted).await,
+            Ok(found) => live(id, *spec, found, terms, events, lines, requests).await,
             Err(error) => {
                 // The loop is gone only when nobody cares any more.
                 let _ = events.send((id, AgentInput::StartFailed(error))).await;
@@ -100,7 +125,8 @@ pub fn start(
     Agent {
         input: Some(input),
         needed: Some(needed),
-        wanted: wants,
+        orders,
+        measure,
     }
 }
 
@@ -123,21 +149,21 @@ impl Agent {
         self.needed = None;
     }
 
-    /// Has its keeper end it, in one way or the other.
+    /// Orders its supervisor to end it. The order is never dropped while the process runs.
     pub fn order(&self, order: Order) {
-        // A full queue means that orders wait already; a closed one that there is nobody to end.
-        let _ = self.wanted.try_send(Wanted::Order(order));
+        self.orders.send(order);
     }
 
-    /// Has it measured, which is told.
+    /// Requests a measurement, which arrives as an event.
     pub fn measure(&self) {
-        let _ = self.wanted.try_send(Wanted::Measure);
+        // A full queue holds a measurement that has not begun and serves this request too.
+        let _ = self.measure.try_send(());
     }
 }
 
 /// Waits until an agent that has not begun is to end.
-async fn until_unneeded(unneeded: oneshot::Receiver<()>, wanted: &mut mpsc::Receiver<Wanted>) {
-    let ordered = async { while let Some(Wanted::Measure) = wanted.recv().await {} };
+async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests) {
+    let ordered = async { while let Some(Request::Measure) = requests.next().await {} };
     tokio::select! {
         _ = unneeded => {}
         () = ordered => {}
@@ -152,7 +178,7 @@ async fn live(
     terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     lines: mpsc::Receiver<Vec<u8>>,
-    mut wanted: mpsc::Receiver<Wanted>,
+    mut requests: Requests,
 ) {
     if let Some(path) = found.path {
         spec.env.0.insert("PATH".to_owned(), Some(path));
@@ -178,9 +204,12 @@ async fn live(
         events: events.clone(),
         hangs: None,
     };
-    if process.begin(&found.file, found.program, &mut wanted).await {
+    if process
+        .begin(&found.file, found.program, &mut requests)
+        .await
+    {
         tokio::spawn(write(id, pipes.stdin, lines, vitals, events));
-        process.watch(wanted).await;
+        process.watch(requests).await;
     }
 }
 
@@ -222,12 +251,7 @@ struct Process {
 
 impl Process {
     /// Waits until the agent runs; false when it does not, which is told.
-    async fn begin(
-        &mut self,
-        file: &Path,
-        program: Program,
-        wanted: &mut mpsc::Receiver<Wanted>,
-    ) -> bool {
+    async fn begin(&mut self, file: &Path, program: Program, requests: &mut Requests) -> bool {
         let failed = loop {
             let hangs = self.hangs;
             tokio::select! {
@@ -249,7 +273,7 @@ impl Process {
                         break Error::new(ErrorKind::AgentStart, message);
                     }
                 },
-                Some(wanted) = wanted.recv() => self.do_it(wanted),
+                Some(request) = requests.next() => self.perform(request),
                 () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
                     self.hangs = None;
                     self.kept.give_up();
@@ -260,7 +284,7 @@ impl Process {
         false
     }
 
-    async fn watch(mut self, mut wanted: mpsc::Receiver<Wanted>) {
+    async fn watch(mut self, mut requests: Requests) {
         let mut queue: Option<AgentInput> = None;
         let mut ended: Option<ExitStatus> = None;
         let mut gone = false;
@@ -278,8 +302,10 @@ impl Process {
             }
             let hangs = self.hangs.filter(|_| !gone);
             tokio::select! {
-                // In this order: what the agent said comes before any conclusion from its silence.
+                // Requests first: an agent that writes without pause must not delay its own end. Then what it wrote,
+                // before any conclusion from its silence.
                 biased;
+                Some(request) = requests.next() => self.perform(request),
                 permit = events.reserve(), if queue.is_some() => match permit {
                     Ok(permit) => {
                         if let Some(input) = queue.take() {
@@ -312,7 +338,6 @@ impl Process {
                         in_grace = true;
                     }
                 },
-                Some(wanted) = wanted.recv() => self.do_it(wanted),
                 () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
                     self.hangs = None;
                     self.kept.give_up();
@@ -338,16 +363,16 @@ impl Process {
         self.tell(AgentInput::Exited(exit)).await;
     }
 
-    fn do_it(&mut self, wanted: Wanted) {
-        match wanted {
-            Wanted::Order(order) => {
+    fn perform(&mut self, request: Request) {
+        match request {
+            Request::Order(order) => {
                 self.kept.order(order);
                 if order == Order::Kill {
                     let limit = KILL_LIMIT + KEEPERS_GRACE;
                     self.hangs.get_or_insert_with(|| Instant::now() + limit);
                 }
             }
-            Wanted::Measure => {
+            Request::Measure => {
                 let keeper = self.kept.pid();
                 let (id, events) = (self.id, self.events.clone());
                 // Where there are many processes it takes a moment: nobody waits for it but who asked.

@@ -6,6 +6,7 @@
 //! agent is left. When acpipe is gone, however it ended, the socket between them ends; when the agent is gone, its
 //! tools may not be. Either way everything below gets SIGTERM, a grace, and SIGKILL until nothing is left.
 
+pub mod orders;
 pub mod tree;
 pub mod words;
 

@@ -2,6 +2,7 @@
 //! ends it.
 
 use super::agent::Terms;
+use super::keeper::orders::{self, OrderSender};
 use super::keeper::words::{News, Order, send_pipes};
 use super::keeper::{SUPERVISOR, tree};
 use super::launches::{self, Launch};
@@ -19,6 +20,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tracing::warn;
@@ -26,7 +28,8 @@ use tracing::warn;
 /// A process of an agent and its keeper.
 pub struct Kept {
     keeper: Child,
-    socket: Option<UnixStream>,
+    socket: Option<OwnedReadHalf>,
+    orders: OrderSender,
     heard: BytesMut,
     agent: Option<tree::Member>,
     /// The mark in the environment of the agent and of all that it starts.
@@ -121,9 +124,13 @@ impl Kept {
         drop(command);
         send_pipes(&ours, streams)?;
         ours.set_nonblocking(true)?;
+        let (socket, to_supervisor) = UnixStream::from_std(ours)?.into_split();
+        let (orders, issued) = orders::channel();
+        tokio::spawn(orders::deliver(issued, to_supervisor));
         Ok(Self {
             keeper,
-            socket: Some(UnixStream::from_std(ours)?),
+            socket: Some(socket),
+            orders,
             heard: BytesMut::new(),
             agent: None,
             mark,
@@ -156,14 +163,9 @@ impl Kept {
         }
     }
 
-    /// Has the keeper do something; when it is gone there is nobody to do it to.
+    /// Sends an order to the supervisor. It is delivered even if [`Kept`] is dropped, unless the supervisor has ended.
     pub fn order(&self, order: Order) {
-        if let Some(socket) = &self.socket
-            && let Err(error) = socket.try_write(&[order.byte()])
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
-            warn!(%error, ?order, "the agent's keeper could not be asked");
-        }
+        self.orders.send(order);
     }
 
     /// Ends a keeper that does not do its work, and whatever can be found of its agent.

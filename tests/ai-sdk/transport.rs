@@ -128,7 +128,6 @@ fn surround(command: &mut Command) {
     let dir = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     command
         .current_dir(place())
-        .env("ACPIPE_DEMO_DIR", dir("transport-sessions"))
         .env("ACPIPE_STATE_DIR", dir("transport-state"))
         .env_remove("PERSIST_MESSAGES")
         .env_remove("ACPIPE_AGENT")

@@ -1,5 +1,7 @@
 //! Rules of the house, held over the sources.
 
+mod imports;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

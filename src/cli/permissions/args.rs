@@ -1,6 +1,6 @@
 //! The command line of `acpipe permissions`.
 
-use crate::cli::args::PlaceArgs;
+use crate::cli::args::shared::PlaceArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

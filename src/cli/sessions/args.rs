@@ -1,7 +1,7 @@
 //! The command line of `acpipe sessions`.
 
 use super::age::age;
-use crate::cli::args::{ChunkProfile, PlaceArgs};
+use crate::cli::args::shared::{ChunkProfile, PlaceArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

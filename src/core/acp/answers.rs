@@ -1,31 +1,19 @@
 //! What an agent's answers mean.
 
 use super::auth;
+use super::decode::{owned, read};
 use crate::core::dialect::Launch;
-use crate::core::error::{Error, ErrorKind, clip, is_connection_failure};
+use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
-use crate::core::printable::printable;
 use crate::proto::acp::{
     Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
     TokenCounts, VERSION,
 };
 use crate::proto::json::{Members, non_null, text};
-use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AgentCapabilities, TokenUsage};
-use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
-
-pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|r| serde_json::from_str(r.get()).ok())
-        .unwrap_or_default()
-}
-
-pub(super) fn owned(raw: Option<&RawValue>) -> Option<String> {
-    text(raw).map(Cow::into_owned)
-}
 
 /// The answer to `initialize`: only version 1 can be spoken.
 pub fn initialize(result: &RawValue, launch: &Launch) -> Result<AgentInfo, Error> {
@@ -274,39 +262,6 @@ pub fn option(raw: &RawValue) -> Option<PermissionOption> {
         },
         id,
     })
-}
-
-/// The message of an agent's error with what `data` says of it, where the reason often hides.
-pub fn error_text(e: &RpcError<'_>) -> String {
-    crate::proto::json::raw_object! {
-        struct Data {
-            error = "error", message = "message", details = "details", detail = "detail", reason = "reason",
-        }
-    }
-    let data: Data<'_> = read(e.data);
-    let nested: Data<'_> = read(data.error);
-    let texts = [
-        data.error,
-        nested.message,
-        data.message,
-        data.details,
-        data.detail,
-        data.reason,
-    ];
-    let texts = texts.into_iter().map(text).chain([text(e.data)]);
-    let mut said = printable(&e.message).into_owned();
-    for more in texts.flatten() {
-        let more = printable(more.trim());
-        if !more.is_empty() && !said.contains(more.as_ref()) {
-            said = format!("{said}: {more}");
-        }
-    }
-    said
-}
-
-/// Whether the error is one of not reaching the model.
-pub fn is_network(e: &RpcError<'_>) -> bool {
-    is_connection_failure(e.raw.get())
 }
 
 #[cfg(test)]

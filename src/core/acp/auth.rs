@@ -1,6 +1,6 @@
 //! Signing in: the ways that an agent has, and errors that stand for a login that is missing or expired.
 
-use super::answers::{error_text, owned, read};
+use super::decode::{error_text, owned, read};
 use crate::core::dialect::Launch;
 use crate::proto::acp::{AUTH_REQUIRED, AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
 use crate::proto::rpc::RpcError;

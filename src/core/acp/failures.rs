@@ -1,8 +1,8 @@
 //! Failures of turns that agents report beside the protocol: in `_meta` of session updates, and as text.
 
 use super::Acp;
-use super::answers::is_network;
 use super::auth;
+use super::decode::is_network;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, Failing, Update, Voice};
 use crate::core::known;

@@ -1,7 +1,7 @@
 //! Requests to the host that a client serves in acpipe's place: as it is asked, and what its answers mean.
 
 use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
-use crate::core::ask::Refusal;
+use crate::core::client_answer::Refusal;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::unknown_fields;
 use crate::proto::acp;

@@ -12,11 +12,10 @@ mod reading;
 mod tests;
 
 pub use common::is_language;
-use dialect::{BASH, dialects};
+use dialect::{BASH, dialects, may_have_documents};
 pub use nested::Candidate;
 use nested::candidates;
 pub use reading::Reading;
-use reading::may_have_documents;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// The longest line that is read, in bytes; also the most of all lines of one call.

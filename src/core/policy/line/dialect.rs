@@ -1,7 +1,5 @@
 //! Where shells read the same text in different ways.
 
-use super::reading::may_have_documents;
-
 /// One way to read a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
@@ -45,6 +43,11 @@ pub const BASH: Dialect = Dialect {
 
 /// A text in which shells differ, and the other way to read it.
 type Turn = (bool, fn(Dialect) -> Dialect);
+
+/// Whether a text may have a here-document; a line end behind `\` may part the sign.
+pub fn may_have_documents(text: &str) -> bool {
+    text.contains("<<") || text.contains("<\\\n")
+}
 
 /// The dialects that may read this text in different ways, that of bash first.
 #[must_use]

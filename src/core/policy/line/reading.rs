@@ -6,7 +6,6 @@
 mod documents;
 
 use super::dialect::{Braces, Dialect};
-pub use documents::may_have_documents;
 
 /// What was found in a line.
 #[derive(Debug, Default)]

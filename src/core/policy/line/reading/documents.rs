@@ -7,11 +7,6 @@ use crate::proto::json::prefix;
 /// How far behind a line a command of it is read, in bytes: many lines may open a group that nothing ends.
 const BEYOND: usize = 1 << 10;
 
-/// Whether a text may have a here-document; a line end behind `\` may part the sign.
-pub fn may_have_documents(text: &str) -> bool {
-    text.contains("<<") || text.contains("<\\\n")
-}
-
 impl Reading {
     /// Reads each line as if it began a command, a quoted text or a here-document: shells differ in where a here-document
     /// ends, and quotes in it are not quotes of the line. Stops behind `most` bytes; returns also how many were read.

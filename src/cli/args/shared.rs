@@ -1,0 +1,33 @@
+//! Arguments that several commands have.
+
+use crate::core::profile::Profile;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Where sessions are kept.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// Where sessions are kept [default: acpipe in the platform's state directory]
+    #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChunkProfile {
+    #[value(name = "7")]
+    V7,
+    #[value(name = "6")]
+    V6,
+    #[value(name = "5")]
+    V5,
+}
+
+impl From<ChunkProfile> for Profile {
+    fn from(p: ChunkProfile) -> Self {
+        match p {
+            ChunkProfile::V7 => Self::V7,
+            ChunkProfile::V6 => Self::V6,
+            ChunkProfile::V5 => Self::V5,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Reading the members of an agent's answers and the texts of its errors.
+
+use crate::core::error::is_connection_failure;
+use crate::core::printable::printable;
+use crate::proto::json::text;
+use crate::proto::rpc::RpcError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Reads a value of an agent; one that cannot be read is as if it were absent.
+pub fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.and_then(|r| serde_json::from_str(r.get()).ok())
+        .unwrap_or_default()
+}
+
+/// The text that a value is, if it is one.
+pub fn owned(raw: Option<&RawValue>) -> Option<String> {
+    text(raw).map(Cow::into_owned)
+}
+
+/// The message of an agent's error with what `data` says of it, where the reason often hides.
+pub fn error_text(e: &RpcError<'_>) -> String {
+    crate::proto::json::raw_object! {
+        struct Data {
+            error = "error", message = "message", details = "details", detail = "detail", reason = "reason",
+        }
+    }
+    let data: Data<'_> = read(e.data);
+    let nested: Data<'_> = read(data.error);
+    let texts = [
+        data.error,
+        nested.message,
+        data.message,
+        data.details,
+        data.detail,
+        data.reason,
+    ];
+    let texts = texts.into_iter().map(text).chain([text(e.data)]);
+    let mut said = printable(&e.message).into_owned();
+    for more in texts.flatten() {
+        let more = printable(more.trim());
+        if !more.is_empty() && !said.contains(more.as_ref()) {
+            said = format!("{said}: {more}");
+        }
+    }
+    said
+}
+
+/// Whether the error is one of not reaching the model.
+pub fn is_network(e: &RpcError<'_>) -> bool {
+    is_connection_failure(e.raw.get())
+}
