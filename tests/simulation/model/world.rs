@@ -10,19 +10,16 @@ use super::disk::Disk;
 use super::host::Host;
 use super::{files, logs};
 use acpipe::core::ask::{AskId, Refusal};
-use acpipe::core::bridge::{
-    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Measure, OnLost, Settings,
-};
+use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, Measure, OnLost};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::host::Offer;
-use acpipe::core::limits::Limits;
 use acpipe::core::policy::Mode;
-use acpipe::core::profile::Profile;
 use acpipe::core::running_clock::RunningClock;
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::frame::{Batch, Overlong, lines};
-use acpipe::proto::wire::{AgentSource, FoundBy, Program, Protocol, SessionOptions, Variables};
+use acpipe::proto::wire::{FoundBy, Program, Protocol, Variables};
+use acpipe::testing::SettingsBuilder;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -149,34 +146,20 @@ impl World {
         let mut inherited = Variables::default();
         let home = Some("/home".to_owned());
         inherited.0.insert("HOME".to_owned(), home);
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-                protocol,
-                child_per_session: dice.percent(20),
-                options: SessionOptions::default(),
-            },
-            policy: dice
-                .pick(&[Mode::Approve, Mode::Ask, Mode::Reads, Mode::Deny])
-                .into(),
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: "x".into(),
-            limits: Limits::default(),
-            idle_after: dice.percent(60).then_some(Duration::from_secs(60)),
-            max_sessions: dice.pick(&[None, None, None, Some(1), Some(2), Some(3)]),
-            clock: (now, 0),
-            inherited,
-            mcp_servers: Vec::new(),
-            on_lost: OnLost {
+        // The order of these calls is the order of the dice: recorded seeds depend on it.
+        let settings = SettingsBuilder::new(now)
+            .protocol(protocol)
+            .child_per_session(dice.percent(20))
+            .policy(dice.pick(&[Mode::Approve, Mode::Ask, Mode::Reads, Mode::Deny]))
+            .id_prefix("x")
+            .idle_after(dice.percent(60).then_some(Duration::from_secs(60)))
+            .max_sessions(dice.pick(&[None, None, None, Some(1), Some(2), Some(3)]))
+            .inherited(inherited)
+            .on_lost(OnLost {
                 clear: dice.percent(20),
                 reinject: dice.below(3) * 50,
-            },
-        };
+            })
+            .build();
         let max_sessions = settings.max_sessions;
         let served = Offer {
             read_files: dice.percent(50),
