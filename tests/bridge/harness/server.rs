@@ -148,6 +148,23 @@ impl Server {
         server
     }
 
+    /// A session `default` with one turn, whose agent was disconnected and connected again: the agent follows
+    /// `first` before that and `second` after it.
+    pub fn reconnected(args: &[&str], first: &Value, second: &Value) -> Self {
+        let mut server = Self::initialized(args);
+        let script = server.world.script(first);
+        let agent = json!({"command": FAKE_AGENT, "args": [script]});
+        server.call("agent/connect", &agent);
+        server.agent_states(&["starting", "ready"]);
+        server.ensure("default");
+        assert_eq!(server.prompt("one").summary["text"], "answer");
+        server.call("agent/disconnect", &json!({}));
+        std::fs::write(script, second.to_string()).unwrap();
+        server.call("agent/connect", &agent);
+        server.agent_states(&["stopping", "disconnected", "starting", "ready"]);
+        server
+    }
+
     /// Initialized, without an agent.
     pub fn initialized(args: &[&str]) -> Self {
         let mut server = Self::start(args);
