@@ -78,6 +78,7 @@ fn the_output_of_a_terminal_is_the_result_of_a_tool_that_reports_no_other() {
             "{steps:?}"
         );
         let outputs = turn.of("tool-output-available");
+        assert!(is_error || !outputs.is_empty(), "{steps:?}");
         if let Some(last) = outputs.last().filter(|_| !is_error) {
             let shown = &last["output"]["terminalOutput"];
             assert_eq!(*shown == "a\nb", result == "a\nb", "{last}");
