@@ -111,6 +111,8 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
     await_blocked_writer(agent);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
+    // It got the cancel while it could not write.
+    await_blocked_writer(agent);
     s.read_on(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);

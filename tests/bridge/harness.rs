@@ -190,19 +190,24 @@ pub fn signal(pid: i32, signal: rustix::process::Signal) {
     }
 }
 
-/// Waits until a process can write no more: one of its threads waits for room in a pipe, and nothing was written
-/// since the last look.
+/// Waits until a process can write no more: one of its threads waits for room in a pipe, as `/proc` tells, and five
+/// looks in a row find nothing written.
 #[track_caller]
 pub fn await_blocked_writer(pid: i32) {
     let since = Instant::now();
-    let mut before = None;
-    loop {
+    let (mut before, mut same) = (None, 0);
+    while same < 5 {
         let written = written_by_blocked(pid);
-        if written.is_some() && written == before {
-            return;
-        }
+        same = if written.is_some() && written == before {
+            same + 1
+        } else {
+            0
+        };
         before = written;
-        assert!(since.elapsed() < LIMIT, "{pid} never waits for its reader");
+        assert!(
+            since.elapsed() < LIMIT,
+            "/proc/{pid}/task/*/wchan: {pid} never waits for its reader"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
