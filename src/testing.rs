@@ -129,6 +129,8 @@ pub struct RecordedChunk {
 /// withdrawn that is not open.
 #[derive(Debug, Default)]
 pub struct RecordingClient {
+    /// Whether agents have to wait until the client reads.
+    pub full: bool,
     /// Whether the client is behind with reading.
     pub behind: bool,
     pub replies: Vec<(Token, Result<Reply, Error>)>,
@@ -148,6 +150,13 @@ impl RecordingClient {
     /// Removes and returns the replies.
     pub fn take_replies(&mut self) -> Vec<(Token, Result<Reply, Error>)> {
         std::mem::take(&mut self.replies)
+    }
+
+    /// Removes and returns the reply to one command, as JSON.
+    pub fn take_answer(&mut self, token: Token) -> Option<Result<Value, Error>> {
+        let at = self.replies.iter().position(|(of, _)| *of == token)?;
+        let (_, answer) = self.replies.remove(at);
+        Some(answer.map(|reply| serde_json::to_value(reply).expect("a reply must be JSON")))
     }
 
     /// Removes and returns the chunks: from now on they cannot be retracted.
@@ -173,6 +182,10 @@ impl Outlet for RecordingClient {
             "{token:?} was answered twice"
         );
         self.replies.push((token, answer));
+    }
+
+    fn is_full(&self) -> bool {
+        self.full
     }
 
     fn is_behind(&self) -> bool {

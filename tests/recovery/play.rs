@@ -3,7 +3,7 @@
 use super::agent::Agent;
 use super::store::Shared;
 use acpipe::core::bridge::{AgentId, Bridge, Effect, OnLost};
-use acpipe::core::client::{Command, History, Reply, Token};
+use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
@@ -14,6 +14,15 @@ use std::time::{Duration, Instant};
 pub struct Failure {
     pub message: String,
     pub data: Value,
+}
+
+impl Failure {
+    fn of(error: Error) -> Self {
+        Self {
+            data: error.data(),
+            message: error.message,
+        }
+    }
 }
 
 /// What the client received.
@@ -35,16 +44,6 @@ impl Heard {
             self.seq = given.seq;
             self.chunks.push(given.chunk);
         }
-    }
-}
-
-fn answer(reply: Result<Reply, Error>) -> Result<Value, Failure> {
-    match reply {
-        Ok(reply) => Ok(serde_json::to_value(reply).unwrap()),
-        Err(error) => Err(Failure {
-            data: error.data(),
-            message: error.message,
-        }),
     }
 }
 
@@ -129,11 +128,11 @@ impl Play {
             .command(token, command, self.now, &mut self.client);
         loop {
             self.settle();
-            let replies = self.client.take_replies();
-            if let Some((answered, reply)) = replies.into_iter().next() {
-                assert_eq!(answered, token, "there is no other call");
-                return answer(reply);
+            if let Some(answer) = self.client.take_answer(token) {
+                return answer.map_err(Failure::of);
             }
+            let replies = &self.client.replies;
+            assert!(replies.is_empty(), "there is no other call: {replies:?}");
             if self.agent.late.is_empty() {
                 let (at, _) = self.bridge.deadline().expect("it waits for something");
                 self.now = at;
