@@ -266,3 +266,51 @@ pub fn messages(messages: &[Value]) -> AgentInput {
     }
     AgentInput::Batch(Batch::Lines(lines.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn give(client: &mut RecordingClient, session: &str, seq: u64) {
+        let (turn, chunk) = (Some("t"), Chunk::FinishStep);
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        client.chunk(Place { session, turn, seq }, &chunk, &json);
+    }
+
+    #[test]
+    #[should_panic(expected = "was answered twice")]
+    fn second_answer_to_a_command_panics_even_if_the_first_was_taken() {
+        let mut client = RecordingClient::default();
+        client.reply(Token(1), Ok(Reply::Done(crate::proto::wire::Done {})));
+        assert!(client.take_answer(Token(1)).is_some());
+        client.reply(Token(1), Ok(Reply::Done(crate::proto::wire::Done {})));
+    }
+
+    #[test]
+    #[should_panic(expected = "came as")]
+    fn chunk_that_differs_from_its_json_panics() {
+        let (session, turn, seq) = ("s", None, 1);
+        let place = Place { session, turn, seq };
+        RecordingClient::default().chunk(place, &Chunk::FinishStep, b"{}");
+    }
+
+    #[test]
+    fn retraction_removes_later_chunks_of_its_session_alone() {
+        let mut client = RecordingClient::default();
+        give(&mut client, "a", 1);
+        let taken = client.take_chunks();
+        for (session, seq) in [("a", 2), ("a", 3), ("b", 3)] {
+            give(&mut client, session, seq);
+        }
+        client.retract("a", 2);
+        let left: Vec<(&str, u64)> = client
+            .chunks
+            .iter()
+            .map(|given| (&*given.session, given.seq))
+            .collect();
+        assert_eq!(left, [("a", 2), ("b", 3)]);
+        assert_eq!(taken.len(), 1);
+        assert_eq!(client.retracted, [("a".to_owned(), 2)]);
+    }
+}
