@@ -1,14 +1,13 @@
 //! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
-use acpipe::core::limits::Limits;
-use acpipe::core::policy::Policy;
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{self, AgentSource, Variables};
+use acpipe::proto::wire;
+use acpipe::testing::SettingsBuilder;
 use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -43,29 +42,9 @@ impl Outlet for Lines {
 
 /// A bridge in the middle of a turn.
 fn in_a_turn() -> (Bridge, AgentId, Lines) {
-    let settings = Settings {
-        default_agent: AgentSpec {
-            command: "agent".into(),
-            args: Vec::new(),
-            cwd: "/".into(),
-            env: Variables::default(),
-            source: AgentSource::CommandLine,
-            protocol: wire::Protocol::Acp,
-            child_per_session: false,
-            options: wire::SessionOptions::default(),
-        },
-        policy: Policy::default(),
-        profile: acpipe::core::profile::Profile::V7,
-        cwd: "/".into(),
-        id_prefix: "bench".into(),
-        clock: (Instant::now(), 0),
-        idle_after: None,
-        max_sessions: None,
-        inherited: Variables::default(),
-        limits: Limits::default(),
-        mcp_servers: Vec::new(),
-        on_lost: OnLost::default(),
-    };
+    let settings = SettingsBuilder::new(Instant::now())
+        .id_prefix("bench")
+        .build();
     let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());
     let mut agent = AgentId(0);
     let commands = [

@@ -7,3 +7,6 @@ pub mod core;
 pub mod demo;
 pub mod proto;
 pub mod shell;
+#[cfg(any(test, feature = "fake-agent"))]
+#[doc(hidden)]
+pub mod testing;

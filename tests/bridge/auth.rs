@@ -119,6 +119,7 @@ fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
         .collect();
     let first: Vec<&str> = methods.into_iter().filter(|m| order.contains(m)).collect();
     assert_eq!(first, ["authenticate", "session/resume", "authenticate"]);
+    assert!(end.stderr.contains("[hidden]"), "{}", end.stderr);
     assert!(!end.stderr.contains(SECRET), "{}", end.stderr);
 }
 

@@ -55,6 +55,10 @@ fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
         "hi",
     ]);
     let all = run.script(&json!({"start": steps})).go().expect(126);
+    for line in ["one", "error: two"] {
+        let logged = all.stderr.lines().any(|logged| logged.contains(line));
+        assert!(logged, "{}", all.stderr);
+    }
     assert!(!all.stderr.contains("ends with"), "{}", all.stderr);
     // One line is in the message.
     let one = starting(&json!([{"stderr": "fatal: no config"}, {"exit": 3}])).expect(126);

@@ -78,11 +78,13 @@ fn logs(world: &World) -> Vec<(PathBuf, String)> {
     let sessions = fs::read_dir(world.dir.join("state/sessions")).unwrap();
     let files = sessions.flatten().map(|file| file.path());
     let logs = files.filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
-    logs.map(|path| {
+    let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
         (path, text)
-    })
-    .collect()
+    };
+    let logs: Vec<_> = logs.map(read).collect();
+    assert!(!logs.is_empty(), "no session was stored");
+    logs
 }
 
 #[test]

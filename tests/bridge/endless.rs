@@ -1,6 +1,5 @@
 //! An agent that repeats a session's history without end: the opening ends all the same.
 
-use crate::harness::FAKE_AGENT;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
@@ -14,25 +13,15 @@ fn history() -> Value {
 
 /// A server whose session rests, with an agent that loads it in these steps.
 fn serve(args: &[&str], load: &Value) -> Server {
-    let mut script = json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"loadSession": true}}}]],
-        "session/new": [[{"reply": {"sessionId": "old"}}]],
-        "session/load": [load],
-        "session/prompt": [[say("answer"), end("end_turn")]],
-    });
-    let mut s = Server::initialized(args);
-    let agent = json!({"command": FAKE_AGENT, "args": [s.world.script(&script)]});
-    s.call("agent/connect", &agent);
-    s.agent_states(&["starting", "ready"]);
-    s.ensure("default");
-    assert_eq!(s.prompt("one").summary["text"], "answer");
-    s.call("agent/disconnect", &json!({}));
-    script["session/new"][0][0]["reply"]["sessionId"] = json!("fresh");
-    let path = agent["args"][0].as_str().unwrap();
-    std::fs::write(path, script.to_string()).unwrap();
-    s.call("agent/connect", &agent);
-    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
-    s
+    let script = |new: &str| {
+        json!({
+            "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"loadSession": true}}}]],
+            "session/new": [[{"reply": {"sessionId": new}}]],
+            "session/load": [load],
+            "session/prompt": [[say("answer"), end("end_turn")]],
+        })
+    };
+    Server::reconnected(args, &script("old"), &script("fresh"))
 }
 
 /// The agent never answers, or answers and goes on repeating.

@@ -132,7 +132,7 @@ fn provoke(kind: ErrorKind) -> Seen {
             bridge("store", "messages_are_added_changed_listed_and_cleared")
         }
         ErrorKind::ResourceNotFound | ErrorKind::Resource => {
-            bridge("hosting", "errors_say_what_to_do")
+            bridge("hosting/files", "errors_say_what_to_do")
         }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
@@ -153,7 +153,7 @@ fn bridge(file: &str, test: &'static str) -> Seen {
         "cancel" => "tests/bridge/cancel.rs",
         "faults" => "tests/bridge/faults.rs",
         "flood" => "tests/bridge/flood.rs",
-        "hosting" => "tests/bridge/hosting.rs",
+        "hosting/files" => "tests/bridge/hosting/files.rs",
         "store" => "tests/bridge/store.rs",
         other => panic!("tests/bridge/{other}.rs"),
     };

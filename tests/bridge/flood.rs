@@ -2,7 +2,7 @@
 
 use crate::harness::server::{Id, Server, Turn};
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, calls, signal};
+use crate::harness::{FAKE_AGENT, await_blocked_writer, calls, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -20,13 +20,19 @@ fn flooding(updates: u32, mix: &str) -> Server {
     s
 }
 
+fn agent_pid(s: &mut Server) -> i32 {
+    let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
+    i32::try_from(pid).unwrap()
+}
+
 #[test]
 fn a_client_that_reads_late_misses_nothing() {
     let mut s = flooding(50_000, "text");
+    let agent = agent_pid(&mut s);
     s.read_on(false);
     let id = s.send_prompt("default", "go");
     // More than all pipes and buffers hold is under way, so everyone waits for the client.
-    std::thread::sleep(Duration::from_millis(500));
+    await_blocked_writer(agent);
     s.read_on(true);
     let turn = s.turn(&id);
     // Each text has its number: all are there, in order, in however few chunks.
@@ -99,12 +105,14 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
         {"wait": "session/cancel"},
         end("cancelled"),
     ]]}));
+    let agent = agent_pid(&mut s);
     s.read_on(false);
     let id = s.send_prompt("default", "go");
-    s.await_agent_call("session/prompt");
-    std::thread::sleep(Duration::from_millis(300));
+    await_blocked_writer(agent);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
+    // It got the cancel while it could not write.
+    await_blocked_writer(agent);
     s.read_on(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
@@ -120,11 +128,14 @@ fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
         [say("first"), {"wait": "session/cancel"}, {"repeat": {"times": 500, "steps": [say(&big)]}}, end("cancelled")],
         [{"default": true}],
     ]}));
+    let agent = agent_pid(&mut s);
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "first");
     s.read_on(false);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
+    await_blocked_writer(agent);
+    // Longer than the limit of a cancel: no event reports that a limit did not apply.
     std::thread::sleep(Duration::from_millis(5600));
     s.read_on(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
@@ -180,8 +191,7 @@ fn full_pipes_both_ways_do_not_deadlock() {
 #[test]
 fn an_agent_that_does_not_read_is_given_up() {
     let mut s = Server::ready_with(&["--max-sessions", "2000"], &json!({}));
-    let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
-    let pid = i32::try_from(pid).unwrap();
+    let pid = agent_pid(&mut s);
     signal(pid, Signal::STOP);
     let filler = json!([{"name": "x".repeat(100_000), "command": "x"}]);
     let first = s.send(

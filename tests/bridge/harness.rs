@@ -190,6 +190,41 @@ pub fn signal(pid: i32, signal: rustix::process::Signal) {
     }
 }
 
+/// Waits until a process can write no more: one of its threads waits for room in a pipe, as `/proc` tells, and five
+/// looks in a row find nothing written.
+#[track_caller]
+pub fn await_blocked_writer(pid: i32) {
+    let since = Instant::now();
+    let (mut before, mut same) = (None, 0);
+    while same < 5 {
+        let written = written_by_blocked(pid);
+        same = if written.is_some() && written == before {
+            same + 1
+        } else {
+            0
+        };
+        before = written;
+        assert!(
+            since.elapsed() < LIMIT,
+            "/proc/{pid}/task/*/wchan: {pid} never waits for its reader"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How many bytes a process has written, if one of its threads waits for room in a pipe.
+fn written_by_blocked(pid: i32) -> Option<u64> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let tasks = fs::read_dir(proc.join("task")).ok()?.flatten();
+    let mut waits = tasks.filter_map(|task| fs::read_to_string(task.path().join("wchan")).ok());
+    if !waits.any(|place| place.contains("pipe_write")) {
+        return None;
+    }
+    let io = fs::read_to_string(proc.join("io")).ok()?;
+    let written = io.lines().find_map(|line| line.strip_prefix("wchar: "))?;
+    written.parse().ok()
+}
+
 /// The texts that a `repeat` of the fake agent makes of `{i},`, joined.
 pub fn counted(times: u64) -> String {
     (0..times).fold(String::new(), |all, i| all + &i.to_string() + ",")

@@ -143,6 +143,7 @@ fn variables_are_those_of_the_agents_environment() {
     };
     assert_eq!(given(&end.log, "session/new"), [want(SECRET)]);
     assert_eq!(given(&end.log, "session/resume"), [want("another-token")]);
+    assert!(end.stderr.contains("[hidden]"), "{}", end.stderr);
     for secret in [SECRET, "another-token", "inherited-value"] {
         assert!(!end.stderr.contains(secret), "{}", end.stderr);
     }
@@ -185,6 +186,7 @@ fn every_session_gets_the_servers_of_the_file_but_for_names_of_its_own() {
     let mut resumed = given(&end.log, "session/resume");
     resumed.sort_by_key(|servers| servers[0]["name"].to_string());
     assert_eq!(resumed, want);
+    assert!(end.stderr.contains("[hidden]"), "{}", end.stderr);
     assert!(!end.stderr.contains(SECRET), "{}", end.stderr);
 }
 

@@ -6,7 +6,7 @@
 mod structured;
 
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, LIMIT, World};
+use crate::harness::{FAKE_AGENT, LIMIT, World, await_blocked_writer};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -152,10 +152,11 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
     let script = json!({"session/prompt": [steps]});
     let mut client = Client::new(args, &script);
     let idle = client.memory("VmRSS");
+    client.send(5, "agent/status", &json!({}));
+    let status = client.read_to(5, |_| {});
+    let agent = status["result"]["pid"].as_i64().unwrap();
     client.send(3, "session/prompt", &json!({"message": "go"}));
-    client.await_agent_call("session/prompt");
-    // Nobody tells when all pipes are full; if they are not yet, what follows comes all the earlier.
-    std::thread::sleep(Duration::from_millis(500));
+    await_blocked_writer(i32::try_from(agent).unwrap());
     if cancelled {
         client.send(4, "session/cancel", &json!({}));
         client.await_agent_call("session/cancel");

@@ -44,10 +44,16 @@ fn check(major: u32, turn: &Turn) {
     assert_eq!(has("reasoning-file"), major == 7, "{major}");
     assert_eq!(has("file"), major < 7, "{major}");
     assert_eq!(turn.of("data-permission").len(), 2, "{major}");
-    for chunk in turn.chunks.iter().filter(|c| c["toolCallId"].is_string()) {
-        let knows = major > 5;
-        assert!(knows || chunk.get("title").is_none(), "{chunk}");
-        assert!(knows || chunk.get("toolMetadata").is_none(), "{chunk}");
+    let calls = turn.chunks.iter().filter(|c| !c["toolCallId"].is_null());
+    let calls: Vec<&Value> = calls.collect();
+    let ids: Vec<&Value> = calls.iter().map(|c| &c["toolCallId"]).collect();
+    assert!(
+        ids.contains(&&json!("a")) && ids.contains(&&json!("b")),
+        "{major}: {ids:?}"
+    );
+    for field in ["title", "toolMetadata"] {
+        let told = calls.iter().any(|c| c.get(field).is_some());
+        assert_eq!(told, major > 5, "{major}: {field} in {calls:?}");
     }
     // What the fields cannot say, data does.
     let told = turn.chunks.iter().any(|c| {
@@ -108,6 +114,7 @@ fn runs_have_profiles_too() {
         .go()
         .expect(0);
     let chunks = outcome.chunks();
+    assert!(chunks.iter().any(|c| c["toolCallId"] == "a"));
     assert!(chunks.iter().all(|c| c.get("toolMetadata").is_none()));
     assert!(chunks.iter().any(|c| c["type"] == "data-tool-call"));
 }

@@ -1,6 +1,5 @@
 //! Sessions that are brought back: which rung held, what failed before, and what the agent remembers.
 
-use crate::harness::FAKE_AGENT;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
@@ -66,16 +65,7 @@ fn restarted(resume: Does, load: Does, list: Option<Value>) -> Server {
         "session/list": [[{"reply": {"sessions": list.unwrap_or(json!([]))}}]],
         "session/prompt": [[say("answer"), end("end_turn")]],
     });
-    let mut s = Server::initialized(&[]);
-    let agent = json!({"command": FAKE_AGENT, "args": [s.world.script(&script)]});
-    s.call("agent/connect", &agent);
-    s.agent_states(&["starting", "ready"]);
-    s.ensure("default");
-    assert_eq!(s.prompt("one").summary["text"], "answer");
-    s.call("agent/disconnect", &json!({}));
-    s.call("agent/connect", &agent);
-    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
-    s
+    Server::reconnected(&[], &script, &script)
 }
 
 fn kinds(recovery: &Value) -> Vec<String> {

@@ -2,18 +2,11 @@
 
 use super::agent::Agent;
 use super::store::Shared;
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
-use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::bridge::{AgentId, Bridge, Effect, OnLost};
+use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
-use acpipe::core::limits::Limits;
-use acpipe::core::policy::Policy;
-use acpipe::core::profile::Profile;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
-use serde::de::DeserializeOwned;
+use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// An error as the client gets it.
@@ -23,46 +16,40 @@ pub struct Failure {
     pub data: Value,
 }
 
-/// What the client got.
+impl Failure {
+    fn of(error: Error) -> Self {
+        Self {
+            data: error.data(),
+            message: error.message,
+        }
+    }
+}
+
+/// What the client received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    answers: HashMap<Token, Result<Value, Failure>>,
     pub chunks: Vec<Value>,
     /// The number of the last chunk.
     pub seq: u64,
 }
 
-impl Outlet for Heard {
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        let answer = answer.map_err(|error| Failure {
-            data: error.data(),
-            message: error.message,
-        });
-        assert!(
-            self.answers.insert(token, answer).is_none(),
-            "answered twice"
-        );
+impl Heard {
+    fn collect(&mut self, client: &mut RecordingClient) {
+        let retracted = &client.retracted;
+        assert!(retracted.is_empty(), "the store takes everything");
+        for given in client.take_chunks() {
+            assert!(!given.stored, "nobody asked for {}", given.chunk);
+            assert!(given.turn.is_some(), "part of no turn");
+            assert_eq!(given.seq, self.seq + 1, "numbers rise by one");
+            self.seq = given.seq;
+            self.chunks.push(given.chunk);
+        }
     }
-
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
-        assert!(place.turn.is_some(), "part of no turn");
-        assert_eq!(place.seq, self.seq + 1, "numbers rise by one");
-        self.seq = place.seq;
-        self.chunks.push(serde_json::from_slice(json).unwrap());
-    }
-
-    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
-        panic!("nobody asked for {chunk}");
-    }
-    fn retract(&mut self, _: &str, _: u64) {
-        panic!("the store takes everything");
-    }
-    fn notify(&mut self, _: Notice) {}
 }
 
 pub struct Play {
     bridge: Bridge,
+    client: RecordingClient,
     pub heard: Heard,
     pub agent: Agent,
     process: AgentId,
@@ -74,34 +61,17 @@ impl Play {
     /// A bridge on this store, connected to this agent; `seq` is the number of the last chunk before.
     pub fn new(store: Shared, agent: Agent, seq: u64, clear: bool) -> Self {
         let now = Instant::now();
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-                protocol: Protocol::default(),
-                child_per_session: false,
-                options: SessionOptions::default(),
-            },
-            policy: Policy::default(),
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: format!("t{seq}"),
-            clock: (now, 0),
-            idle_after: None,
-            max_sessions: None,
-            inherited: Variables::default(),
-            limits: Limits::default(),
-            mcp_servers: Vec::new(),
-            on_lost: OnLost {
-                clear,
-                reinject: 1000,
-            },
+        let on_lost = OnLost {
+            clear,
+            reinject: 1000,
         };
+        let settings = SettingsBuilder::new(now)
+            .id_prefix(format!("t{seq}"))
+            .on_lost(on_lost)
+            .build();
         let mut play = Self {
             bridge: Bridge::new(settings, Box::new(store)),
+            client: RecordingClient::default(),
             heard: Heard {
                 seq,
                 ..Heard::default()
@@ -155,16 +125,18 @@ impl Play {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.bridge
-            .command(token, command, self.now, &mut self.heard);
+            .command(token, command, self.now, &mut self.client);
         loop {
             self.settle();
-            if let Some(answer) = self.heard.answers.remove(&token) {
-                return answer;
+            if let Some(answer) = self.client.take_answer(token) {
+                return answer.map_err(Failure::of);
             }
+            let replies = &self.client.replies;
+            assert!(replies.is_empty(), "there is no other call: {replies:?}");
             if self.agent.late.is_empty() {
                 let (at, _) = self.bridge.deadline().expect("it waits for something");
                 self.now = at;
-                self.bridge.tick(at, &mut self.heard);
+                self.bridge.tick(at, &mut self.client);
             } else {
                 self.now += Duration::from_millis(100);
                 let piece = self.agent.late.remove(0);
@@ -176,8 +148,9 @@ impl Play {
     /// Lets bridge and agent talk until they have nothing more to say.
     fn settle(&mut self) {
         loop {
-            self.bridge.drained(true, self.now, &mut self.heard);
-            self.bridge.commit(self.now, &mut self.heard);
+            self.bridge.drained(true, self.now, &mut self.client);
+            self.bridge.commit(self.now, &mut self.client);
+            self.heard.collect(&mut self.client);
             let effects = self.bridge.effects(self.now);
             if effects.is_empty() {
                 return;
@@ -198,20 +171,10 @@ impl Play {
     }
 
     fn say(&mut self, lines: &[Value]) {
-        let line = |line: &Value| {
-            let mut line = line.clone();
-            line["jsonrpc"] = "2.0".into();
-            format!("{line}\n")
-        };
-        let batch: String = lines.iter().map(line).collect();
-        let batch = AgentInput::Batch(Batch::Lines(batch.into()));
+        let batch = messages(lines);
         let rest = self
             .bridge
-            .agent(self.process, batch, self.now, &mut self.heard);
+            .agent(self.process, batch, self.now, &mut self.client);
         assert!(rest.is_none(), "the outlet is never full");
     }
-}
-
-fn params<T: DeserializeOwned>(json: Value) -> T {
-    serde_json::from_value(json).expect("parameters as the wire has them")
 }

@@ -1,16 +1,11 @@
 //! Plays one turn of an agent to a bridge.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
-use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
-use acpipe::core::error::Error;
-use acpipe::core::limits::Limits;
-use acpipe::core::policy::Policy;
-use acpipe::core::profile::Profile;
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect};
+use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::store::Volatile;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
-use serde::de::DeserializeOwned;
+use acpipe::proto::wire::Protocol;
+pub use acpipe::testing::params;
+use acpipe::testing::{self, RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -25,27 +20,19 @@ pub struct Played {
     pub summary: Value,
 }
 
-impl Outlet for Played {
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        match answer {
-            Ok(Reply::Turn(summary)) => self.summary = serde_json::to_value(*summary).unwrap(),
-            Ok(_) => {}
-            Err(error) => panic!("call {token:?} failed: {error:?}"),
+impl Played {
+    fn collect(&mut self, client: &mut RecordingClient) {
+        for (token, answer) in client.take_replies() {
+            match answer {
+                Ok(Reply::Turn(summary)) => self.summary = serde_json::to_value(*summary).unwrap(),
+                Ok(_) => {}
+                Err(error) => panic!("call {token:?} failed: {error:?}"),
+            }
         }
+        let chunks = client.take_chunks().into_iter();
+        let of_turns = chunks.filter(|given| given.turn.is_some() && !given.stored);
+        self.chunks.extend(of_turns.map(|given| given.chunk));
     }
-
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
-        if place.turn.is_some() {
-            let mut json = Vec::new();
-            chunk.write(&mut json);
-            let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
-            self.chunks.push(chunk);
-        }
-    }
-
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-    fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
 }
 
 /// One turn: the user's message, the agent's updates, and its answer (`result` or `error`).
@@ -68,13 +55,10 @@ pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
     driver.played
 }
 
-pub fn params<T: DeserializeOwned>(json: Value) -> T {
-    serde_json::from_value(json).expect("parameters as the wire has them")
-}
-
 /// A bridge, its client and its agent.
 pub struct Driver {
     bridge: Bridge,
+    client: RecordingClient,
     pub played: Played,
     /// The process that was started last.
     agent: AgentId,
@@ -84,35 +68,18 @@ pub struct Driver {
 
 impl Driver {
     pub fn new(protocol: Protocol) -> Self {
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/project".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-                protocol,
-                child_per_session: false,
-                options: SessionOptions::default(),
-            },
-            policy: Policy::default(),
-            profile: Profile::V7,
-            cwd: "/project".into(),
-            id_prefix: "t".into(),
-            clock: (Instant::now(), 0),
-            idle_after: None,
-            max_sessions: None,
-            inherited: Variables::default(),
-            limits: Limits::default(),
-            mcp_servers: Vec::new(),
-            on_lost: OnLost::default(),
-        };
+        let now = Instant::now();
+        let settings = SettingsBuilder::new(now)
+            .cwd("/project")
+            .protocol(protocol)
+            .build();
         Self {
             bridge: Bridge::new(settings, Box::new(Volatile)),
+            client: RecordingClient::default(),
             played: Played::default(),
             agent: AgentId(1),
             tokens: 0,
-            now: Instant::now(),
+            now,
         }
     }
 
@@ -121,14 +88,16 @@ impl Driver {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.bridge
-            .command(token, command, self.now, &mut self.played);
+            .command(token, command, self.now, &mut self.client);
+        self.played.collect(&mut self.client);
         self.sent()
     }
 
     /// Lets time pass and returns the call that was made then.
     pub fn wait(&mut self, time: Duration) -> Value {
         self.now += time;
-        self.bridge.tick(self.now, &mut self.played);
+        self.bridge.tick(self.now, &mut self.client);
+        self.played.collect(&mut self.client);
         self.sent()
     }
 
@@ -155,21 +124,19 @@ impl Driver {
     }
 
     fn line(&mut self, line: &Value) {
-        let mut line = line.clone();
-        line["jsonrpc"] = "2.0".into();
-        self.says(&line.to_string());
+        self.hear(testing::messages(std::slice::from_ref(line)));
     }
 
     /// The agent says a line.
     pub fn says(&mut self, line: &str) {
-        self.hear(AgentInput::Batch(Batch::Lines(format!("{line}\n").into())));
+        self.hear(testing::line(line));
     }
 
     pub fn hear(&mut self, input: AgentInput) {
-        let rest = self
-            .bridge
-            .agent(self.agent, input, self.now, &mut self.played);
+        let client = &mut self.client;
+        let rest = self.bridge.agent(self.agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.played);
+        self.bridge.drained(true, self.now, client);
+        self.played.collect(client);
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that the evidence of a verdict in `docs/seeds.md` and `docs/pains.md` is a test.
 //!
-//! Every path in a verdict is evidence: `tests/bridge/queue.rs (some_test)` names one test, `tests/bridge/queue.rs`
-//! stands for all tests of a test file. Production code, helpers and ignored tests are not evidence.
+//! Every path in a verdict is evidence, and names one test: `tests/bridge/queue.rs (some_test)`. A file without a
+//! test's name, production code, helpers and ignored tests are not evidence.
 
 use std::path::Path;
 
@@ -34,34 +34,22 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Fails unless the place is a test, or a file of tests.
+/// Fails unless the place is a test that runs by default.
 pub fn check_place(path: &str, test: Option<&str>) -> Result<(), String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let source = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
-    match test {
-        Some(test) => is_test(&source, test).map_err(|why| format!("{path}: {test} {why}")),
-        None if !is_test_file(path) => Err(format!("{path} is not a test file: name a test")),
-        None if !source.lines().any(|line| line.trim() == "#[test]") => {
-            Err(format!("{path} has no tests"))
-        }
-        None => Ok(()),
-    }
+    let source = source(path)?;
+    let test = test.ok_or_else(|| format!("{path} is a file: name a test in brackets after it"))?;
+    is_test(&source, test).map_err(|why| format!("{path}: {test} {why}"))
 }
 
-/// Whether a file holds nothing but tests.
-fn is_test_file(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    path.starts_with("tests/")
-        || path.contains("/tests/")
-        || name == "tests.rs"
-        || name.starts_with("tests_")
+fn source(path: &str) -> Result<String, String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))
 }
 
 /// The text of a test that runs by default.
 pub fn body(path: &str, test: &str) -> Result<String, String> {
     check_place(path, Some(test))?;
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let source = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
+    let source = source(path)?;
     let function = format!("fn {test}(");
     let begin = source.find(&function).ok_or("is not there")?;
     let line = source[..begin].rfind('\n').map_or(0, |end| end + 1);
@@ -74,9 +62,15 @@ pub fn body(path: &str, test: &str) -> Result<String, String> {
 fn is_test(source: &str, name: &str) -> Result<(), &'static str> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let function = format!("fn {name}(");
+    let is_function = |line: &str| {
+        ["", "pub ", "async ", "pub async "].iter().any(|before| {
+            line.strip_prefix(before)
+                .is_some_and(|l| l.starts_with(&function))
+        })
+    };
     let at = lines
         .iter()
-        .position(|line| line.contains(&function))
+        .position(|line| is_function(line))
         .ok_or("is not there")?;
     let above = lines[..at].iter().rev();
     let attributes: Vec<&str> = above
@@ -84,10 +78,10 @@ fn is_test(source: &str, name: &str) -> Result<(), &'static str> {
         .copied()
         .collect();
     let has = |begin: &str| attributes.iter().any(|line| line.starts_with(begin));
-    if !has("#[test]") && !has("#[tokio::test") {
+    if !has("#[test]") && !has("#[tokio::test]") && !has("#[tokio::test(") {
         return Err("is not a test");
     }
-    if has("#[ignore") {
+    if has("#[ignore") || has("#[cfg_attr") {
         return Err("is ignored");
     }
     Ok(())
@@ -96,9 +90,8 @@ fn is_test(source: &str, name: &str) -> Result<(), &'static str> {
 #[test]
 fn production_code_helpers_and_ignored_tests_are_no_evidence() {
     let cases = [
-        ("tests/seeds/evidence.rs", None, ""),
-        ("tests/bridge/queue.rs", None, ""),
-        ("src/core/bridge/tests_idle.rs", None, ""),
+        ("tests/seeds/evidence.rs", None, "name a test"),
+        ("tests/bridge/queue.rs", None, "name a test"),
         (
             "src/core/claude/launch.rs",
             Some("options_become_the_launch_of_a_session"),
@@ -109,11 +102,9 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
             Some("may_bypass"),
             "is not a test",
         ),
-        ("src/core/claude/launch.rs", None, "is not a test file"),
         ("src/core/claude/launch.rs", Some("no_such"), "is not there"),
-        ("src/core/dialect.rs", None, "is not a test file"),
+        ("src/core/dialect.rs", None, "name a test"),
         ("tests/seeds/cli.rs", Some("prompted"), "is not a test"),
-        ("tests/seeds/cli.rs", None, "has no tests"),
         (
             "tests/bridge/kills.rs",
             Some("acpipe_may_be_killed_anywhere"),
@@ -128,6 +119,28 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
             Err(said) => assert!(!why.is_empty() && said.contains(why), "{path}: {said}"),
         }
     }
+}
+
+#[test]
+fn only_a_function_under_the_attribute_of_a_test_that_runs_is_one() {
+    // (what stands above the function, whether it is a test)
+    let cases = [
+        ("#[test]\n", Ok(())),
+        ("#[tokio::test]\n", Ok(())),
+        ("#[tokio::test(start_paused = true)]\n", Ok(())),
+        ("#[test]\n#[should_panic]\n// why\n", Ok(())),
+        ("", Err("is not a test")),
+        ("// #[test]\n", Err("is not a test")),
+        ("#[test_helper]\n", Err("is not a test")),
+        ("#[test]\nfn other() {}\n", Err("is not a test")),
+        ("#[test]\n#[ignore]\n", Err("is ignored")),
+        ("#[test]\n#[cfg_attr(unix, ignore)]\n", Err("is ignored")),
+    ];
+    for (above, want) in cases {
+        let source = format!("// fn one() is below\n{above}fn one() {{}}\n");
+        assert_eq!(is_test(&source, "one"), want, "{above}");
+    }
+    assert_eq!(is_test("// fn one()\n", "one"), Err("is not there"));
 }
 
 #[test]

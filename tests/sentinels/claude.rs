@@ -14,8 +14,8 @@ use crate::survey::{Field, Found, Group};
 use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::store::Volatile;
-use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::Protocol;
+use acpipe::testing::{self, RecordingClient};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ impl Planter {
 
 struct Cli {
     bridge: Bridge,
-    seen: Seen,
+    client: RecordingClient,
     process: AgentId,
     /// What the bridge called the session and the prompt.
     session: String,
@@ -155,7 +155,7 @@ struct Cli {
 fn play(scene: &Scene) -> (Index, Index, Index) {
     let mut cli = Cli {
         bridge: Bridge::new(settings(true, Protocol::Claude), Box::new(Volatile)),
-        seen: Seen::default(),
+        client: RecordingClient::default(),
         process: AgentId(1),
         session: String::new(),
         prompt: String::new(),
@@ -164,7 +164,7 @@ fn play(scene: &Scene) -> (Index, Index, Index) {
     };
     cli.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
     cli.command(Command::Connect(params(json!({}))));
-    cli.input(AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
+    cli.input(testing::line("2.1.330"));
     let code = Some(0);
     cli.input(AgentInput::Exited(Exit {
         code,
@@ -180,7 +180,7 @@ fn play(scene: &Scene) -> (Index, Index, Index) {
     }
     let plain = json!({ "type": "result", "subtype": "success", "user_message_uuids": ["PROMPT"] });
     cli.line(scene.ends.as_ref().unwrap_or(&plain));
-    let mut seen = cli.seen;
+    let mut seen = Seen::of(&mut cli.client);
     assert!(seen.summary.is_object(), "{}: no end", scene.frame);
     seen.chunks.append(&mut seen.notices);
     seen.session["type"] = "session/ensure".into();
@@ -197,7 +197,7 @@ impl Cli {
     fn command(&mut self, command: Command) {
         self.tokens += 1;
         self.bridge
-            .command(Token(self.tokens), command, self.now, &mut self.seen);
+            .command(Token(self.tokens), command, self.now, &mut self.client);
         self.effects();
     }
 
@@ -224,15 +224,15 @@ impl Cli {
     fn line(&mut self, line: &Value) {
         let line = line.to_string().replace("SESSION", &self.session);
         let line = line.replace("PROMPT", &self.prompt);
-        self.input(AgentInput::Batch(Batch::Lines(format!("{line}\n").into())));
+        self.input(testing::line(&line));
     }
 
     fn input(&mut self, input: AgentInput) {
         let rest = self
             .bridge
-            .agent(self.process, input, self.now, &mut self.seen);
+            .agent(self.process, input, self.now, &mut self.client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.seen);
+        self.bridge.drained(true, self.now, &mut self.client);
         self.effects();
     }
 }

@@ -1,17 +1,13 @@
 //! Feeds an agent's lines to a bridge in a turn, and collects what its client gets.
 
-use acpipe::core::bridge::{AgentId, AgentInput, AgentSpec, Bridge, Effect, OnLost, Settings};
-use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
-use acpipe::core::error::Error;
+use acpipe::core::bridge::{AgentId, Bridge, Effect, Settings};
+use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::fold::Fold;
-use acpipe::core::limits::Limits;
 use acpipe::core::policy::Mode;
-use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
-use serde::de::DeserializeOwned;
+use acpipe::proto::wire::Protocol;
+pub use acpipe::testing::params;
+use acpipe::testing::{RecordingClient, SettingsBuilder, messages};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -39,7 +35,7 @@ pub struct Got {
     pub message: Value,
 }
 
-/// What the client saw.
+/// What the client received, by what is searched for sentinels.
 #[derive(Default)]
 pub struct Seen {
     pub chunks: Vec<Value>,
@@ -51,38 +47,37 @@ pub struct Seen {
     pub summary: Value,
 }
 
-impl Outlet for Seen {
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        match answer {
-            Ok(Reply::Turn(summary)) => {
-                self.summary = serde_json::to_value(*summary).expect("a summary is JSON");
+impl Seen {
+    /// Takes what the client received.
+    pub fn of(client: &mut RecordingClient) -> Self {
+        let mut seen = Self::default();
+        for (token, answer) in client.take_replies() {
+            match answer {
+                Ok(Reply::Turn(summary)) => {
+                    seen.summary = serde_json::to_value(*summary).expect("a summary is JSON");
+                }
+                Ok(Reply::Session(session)) => {
+                    seen.session = serde_json::to_value(*session).expect("an answer is JSON");
+                }
+                Ok(_) => {}
+                Err(error) => panic!("call {token:?} failed: {error:?}"),
             }
-            Ok(Reply::Session(session)) => {
-                self.session = serde_json::to_value(*session).expect("an answer is JSON");
+        }
+        for given in client.take_chunks() {
+            assert!(!given.stored, "nobody asked for {}", given.chunk);
+            if given.turn.is_some() {
+                seen.fold.push(&given.chunk);
             }
-            Ok(_) => {}
-            Err(error) => panic!("call {token:?} failed: {error:?}"),
+            seen.chunks.push(given.chunk);
         }
-    }
-
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
-        let mut json = Vec::new();
-        chunk.write(&mut json);
-        let chunk = serde_json::from_slice(&json).expect("a chunk is JSON");
-        if place.turn.is_some() {
-            self.fold.push(&chunk);
+        for notice in std::mem::take(&mut client.notices) {
+            if let Notice::SessionState(state) = notice {
+                let state = serde_json::to_value(state).expect("a notice is JSON");
+                seen.notices
+                    .push(json!({ "type": "session/state", "state": state["state"] }));
+            }
         }
-        self.chunks.push(chunk);
-    }
-
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-    fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, notice: Notice) {
-        if let Notice::SessionState(state) = notice {
-            let state = serde_json::to_value(state).expect("a notice is JSON");
-            self.notices
-                .push(json!({ "type": "session/state", "state": state["state"] }));
-        }
+        seen
     }
 }
 
@@ -97,7 +92,7 @@ pub fn play(scene: &Scene) -> Got {
     let call = feeder.command(Command::Prompt(params(json!({ "message": "go" }))));
     if scene.late {
         feeder.answer(&call, &scene.answer);
-        feeder.seen = Seen::default();
+        Seen::of(&mut feeder.client);
     }
     for line in &scene.lines {
         feeder.line(line.clone());
@@ -105,56 +100,30 @@ pub fn play(scene: &Scene) -> Got {
     if !scene.late {
         feeder.answer(&call, &scene.answer);
     }
+    let mut seen = Seen::of(&mut feeder.client);
     if scene.late {
-        // Between turns the session's state is told by a notice alone.
-        let notices = std::mem::take(&mut feeder.seen.notices);
-        feeder.seen.chunks.extend(notices);
+        // Between turns only a notice reports the session's state.
+        seen.chunks.append(&mut seen.notices);
     }
     Got {
-        chunks: feeder.seen.chunks,
-        message: feeder.seen.fold.message(),
+        chunks: seen.chunks,
+        message: seen.fold.message(),
     }
 }
 
-/// Parameters of a command.
-pub fn params<T: DeserializeOwned>(json: Value) -> T {
-    serde_json::from_value(json).expect("parameters as the wire has them")
-}
-
-/// What a bridge is told at its start.
+/// Settings of the bridge that a scene is played to.
 pub fn settings(approve: bool, protocol: Protocol) -> Settings {
-    Settings {
-        default_agent: AgentSpec {
-            command: "agent".into(),
-            args: Vec::new(),
-            cwd: "/project".into(),
-            env: Variables::default(),
-            source: AgentSource::CommandLine,
-            protocol,
-            child_per_session: false,
-            options: SessionOptions::default(),
-        },
-        policy: if approve {
-            Mode::Approve.into()
-        } else {
-            Mode::Deny.into()
-        },
-        profile: Profile::V7,
-        cwd: "/project".into(),
-        id_prefix: "t".into(),
-        clock: (Instant::now(), 0),
-        idle_after: None,
-        max_sessions: None,
-        inherited: Variables::default(),
-        limits: Limits::default(),
-        mcp_servers: Vec::new(),
-        on_lost: OnLost::default(),
-    }
+    let mode = if approve { Mode::Approve } else { Mode::Deny };
+    SettingsBuilder::new(Instant::now())
+        .cwd("/project")
+        .protocol(protocol)
+        .policy(mode)
+        .build()
 }
 
 struct Feeder {
     bridge: Bridge,
-    seen: Seen,
+    client: RecordingClient,
     agent: AgentId,
     tokens: u64,
     now: Instant,
@@ -164,7 +133,7 @@ impl Feeder {
     fn new(approve: bool) -> Self {
         Self {
             bridge: Bridge::new(settings(approve, Protocol::Acp), Box::new(Volatile)),
-            seen: Seen::default(),
+            client: RecordingClient::default(),
             agent: AgentId(1),
             tokens: 0,
             now: Instant::now(),
@@ -176,7 +145,7 @@ impl Feeder {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.bridge
-            .command(token, command, self.now, &mut self.seen);
+            .command(token, command, self.now, &mut self.client);
         let mut call = Value::Null;
         for effect in self.bridge.effects(self.now) {
             match effect {
@@ -195,13 +164,11 @@ impl Feeder {
         self.line(json!({ "id": call["id"], "result": result }));
     }
 
-    fn line(&mut self, mut line: Value) {
-        line["jsonrpc"] = "2.0".into();
-        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
-        let rest = self
-            .bridge
-            .agent(self.agent, batch, self.now, &mut self.seen);
+    fn line(&mut self, line: Value) {
+        let client = &mut self.client;
+        let input = messages(&[line]);
+        let rest = self.bridge.agent(self.agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.seen);
+        self.bridge.drained(true, self.now, client);
     }
 }

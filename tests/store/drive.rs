@@ -1,63 +1,35 @@
 //! Drives a bridge as the loop does, with an agent that says whatever the dice tell.
 
 use super::disk::{Dice, Disk};
-use acpipe::core::bridge::{
-    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
-};
-use acpipe::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
+use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
-use acpipe::core::limits::Limits;
-use acpipe::core::policy::Policy;
-use acpipe::core::profile::Profile;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
-use serde::de::DeserializeOwned;
+use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// A chunk that the client got.
-#[derive(Debug, Clone)]
-pub struct Given {
-    pub session: String,
-    pub turn: Option<String>,
-    pub seq: u64,
-    pub chunk: Value,
-}
-
-/// What the client got and is about to get.
+/// What the client received.
 #[derive(Debug, Default)]
 pub struct Client {
-    staged: Vec<Given>,
-    pub given: Vec<Given>,
+    /// Chunks that were handed over, and those that the bridge can still retract.
+    pub given: Vec<RecordedChunk>,
+    staged: RecordingClient,
     pub replies: BTreeMap<u64, Result<Value, Error>>,
 }
 
-impl Outlet for Client {
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        let twice = self.replies.insert(token.0, answer);
-        assert!(twice.is_none(), "{token:?} was answered twice");
+impl Client {
+    fn take_replies(&mut self) {
+        for (token, answer) in self.staged.take_replies() {
+            let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+            self.replies.insert(token.0, answer);
+        }
     }
 
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
-        self.staged.push(Given {
-            session: place.session.to_owned(),
-            turn: place.turn.map(str::to_owned),
-            seq: place.seq,
-            chunk: serde_json::from_slice(json).unwrap(),
-        });
+    fn take_chunks(&mut self) {
+        let chunks = self.staged.take_chunks().into_iter();
+        self.given.extend(chunks.filter(|chunk| !chunk.stored));
     }
-
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
-
-    fn retract(&mut self, session: &str, after: u64) {
-        self.staged
-            .retain(|g| g.session != session || g.seq <= after);
-    }
-
-    fn notify(&mut self, _: Notice) {}
 }
 
 /// A prompt and what became of it.
@@ -88,36 +60,10 @@ pub struct World {
     last_tool: u64,
 }
 
-fn params<T: DeserializeOwned>(json: Value) -> T {
-    serde_json::from_value(json).unwrap()
-}
-
 impl World {
     pub fn new(disk: Disk, prefix: &'static str) -> Self {
         let now = Instant::now();
-        let settings = Settings {
-            default_agent: AgentSpec {
-                command: "agent".into(),
-                args: Vec::new(),
-                cwd: "/".into(),
-                env: Variables::default(),
-                source: AgentSource::CommandLine,
-                protocol: Protocol::default(),
-                child_per_session: false,
-                options: SessionOptions::default(),
-            },
-            policy: Policy::default(),
-            profile: Profile::V7,
-            cwd: "/".into(),
-            id_prefix: prefix.into(),
-            clock: (now, 0),
-            idle_after: None,
-            max_sessions: None,
-            inherited: Variables::default(),
-            limits: Limits::default(),
-            mcp_servers: Vec::new(),
-            on_lost: OnLost::default(),
-        };
+        let settings = SettingsBuilder::new(now).id_prefix(prefix).build();
         let mut world = Self {
             bridge: Bridge::new(settings, Box::new(disk.clone())),
             disk,
@@ -143,7 +89,8 @@ impl World {
         self.last_token += 1;
         let token = Token(self.last_token);
         self.bridge
-            .command(token, command, self.now, &mut self.client);
+            .command(token, command, self.now, &mut self.client.staged);
+        self.client.take_replies();
         self.last_token
     }
 
@@ -205,8 +152,9 @@ impl World {
     }
 
     fn hand_over(&mut self) {
-        self.bridge.commit(self.now, &mut self.client);
-        self.client.given.append(&mut self.client.staged);
+        self.bridge.commit(self.now, &mut self.client.staged);
+        self.client.take_replies();
+        self.client.take_chunks();
     }
 
     /// The agent gets a message: its answers.
@@ -268,18 +216,13 @@ impl World {
         let Some(agent) = self.agent.filter(|_| !lines.is_empty()) else {
             return;
         };
-        let mut text = String::new();
-        for line in lines {
-            let mut line = line.clone();
-            line["jsonrpc"] = "2.0".into();
-            text += &line.to_string();
-            text.push('\n');
-        }
-        let input = AgentInput::Batch(Batch::Lines(text.into()));
-        let rest = self.bridge.agent(agent, input, self.now, &mut self.client);
+        let input = messages(lines);
+        let rest = self
+            .bridge
+            .agent(agent, input, self.now, &mut self.client.staged);
         assert!(rest.is_none());
         self.hand_over();
-        self.bridge.drained(true, self.now, &mut self.client);
+        self.bridge.drained(true, self.now, &mut self.client.staged);
         self.hand_over();
     }
 
@@ -367,7 +310,9 @@ impl World {
     fn ends(&mut self, id: AgentId) {
         self.open.clear();
         let exit = AgentInput::Exited(Exit::default());
-        let rest = self.bridge.agent(id, exit, self.now, &mut self.client);
+        let rest = self
+            .bridge
+            .agent(id, exit, self.now, &mut self.client.staged);
         assert!(rest.is_none());
     }
 
@@ -376,7 +321,7 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.bridge.stored(event, self.now, &mut self.client);
+        self.bridge.stored(event, self.now, &mut self.client.staged);
         self.settle();
         true
     }
@@ -384,7 +329,7 @@ impl World {
     /// It is later: what nobody asked for ends.
     pub fn later(&mut self) {
         self.now += Duration::from_secs(11);
-        self.bridge.tick(self.now, &mut self.client);
+        self.bridge.tick(self.now, &mut self.client.staged);
         self.settle();
     }
 }

@@ -11,8 +11,9 @@ mod drive;
 mod proportion;
 
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::testing::RecordedChunk;
 use disk::{Dice, Disk, Kept};
-use drive::{Given, World};
+use drive::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +78,7 @@ fn tells_failure(chunk: &Value) -> bool {
 
 /// Whether a chunk is the one that was given. The news that storing failed may be lost with acpipe: then
 /// another error ends the message in its place.
-fn is_same(given: &Given, chunk: &Value) -> bool {
+fn is_same(given: &RecordedChunk, chunk: &Value) -> bool {
     given.chunk == *chunk || (tells_failure(&given.chunk) && chunk["type"] == "error")
 }
 
@@ -87,7 +88,7 @@ fn of_storage(summary: &Value) -> bool {
     errors.iter().any(|e| e["kind"] == "storage")
 }
 
-fn of<'a>(given: &'a [Given], session: &str) -> impl Iterator<Item = &'a Given> {
+fn of<'a>(given: &'a [RecordedChunk], session: &str) -> impl Iterator<Item = &'a RecordedChunk> {
     given.iter().filter(move |g| g.session == session)
 }
 
@@ -108,7 +109,7 @@ fn check_given(world: &World) {
         let Some(Ok(summary)) = world.client.replies.get(&prompt.token) else {
             continue;
         };
-        let own: Vec<&Given> = of(&world.client.given, &prompt.session)
+        let own: Vec<&RecordedChunk> = of(&world.client.given, &prompt.session)
             .filter(|g| g.turn.as_ref() == Some(&prompt.turn))
             .collect();
         let last = own.last().unwrap();

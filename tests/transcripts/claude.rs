@@ -10,16 +10,16 @@ use acpipe::core::client::{Command, Token};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
-use acpipe::proto::frame::Batch;
 use acpipe::proto::json::to_raw;
 use acpipe::proto::wire::Protocol;
+use acpipe::testing::{line, params};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Instant;
 
 /// What the CLI says of its version.
-const VERSION: &str = "2.1.330 (Claude Code)\n";
+const VERSION: &str = "2.1.330 (Claude Code)";
 
 struct Cli {
     bridge: Bridge,
@@ -144,15 +144,16 @@ impl Cli {
     fn command<T: DeserializeOwned>(
         &mut self,
         name: &'static str,
-        params: Value,
+        given: Value,
         command: fn(T) -> Command,
     ) {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.seen.asked(token, name);
-        let params = serde_json::from_value(params).expect("parameters as the wire has them");
-        self.bridge
-            .command(token, command(params), self.now, &mut self.seen);
+        let command = command(params(given));
+        let client = &mut self.seen.client;
+        self.bridge.command(token, command, self.now, client);
+        self.seen.collect();
         self.settle();
     }
 
@@ -178,8 +179,7 @@ impl Cli {
         };
         match effect {
             Effect::Spawn(id, spec) if spec.args == ["--version"] => {
-                let version = AgentInput::Batch(Batch::Lines(VERSION.into()));
-                self.next.push_back((id, version));
+                self.next.push_back((id, line(VERSION)));
                 self.next.push_back((id, exited(Some(0))));
             }
             Effect::Spawn(id, spec) => {
@@ -230,8 +230,7 @@ impl Cli {
             None if what == "initialize" => {
                 let response = json!({ "subtype": "success", "request_id": id, "response": {} });
                 let answer = json!({ "type": "control_response", "response": response });
-                let answer = AgentInput::Batch(Batch::Lines(format!("{answer}\n").into()));
-                self.next.push_back((process, answer));
+                self.next.push_back((process, line(&answer.to_string())));
             }
             None => {}
         }
@@ -272,38 +271,41 @@ impl Cli {
         self.said.retain(|(what, _)| what == "initialize");
     }
 
-    fn cli_sent(&mut self, line: &str) {
-        let mut line = line.to_owned();
-        if line.contains(r#""type":"control_response""#) {
+    fn cli_sent(&mut self, frame: &str) {
+        let mut frame = frame.to_owned();
+        if frame.contains(r#""type":"control_response""#) {
             // An answer to something the bridge does not ask is left out: it could be taken for another's.
             let id = |(recorded, ours): &(String, String)| {
                 let [recorded, ours] = [recorded, ours].map(|id| format!(r#""request_id":"{id}""#));
-                line.contains(&recorded)
-                    .then(|| line.replace(&recorded, &ours))
+                frame
+                    .contains(&recorded)
+                    .then(|| frame.replace(&recorded, &ours))
             };
             let Some(ours) = self.ids.iter().find_map(id) else {
                 return;
             };
-            line = ours;
+            frame = ours;
         }
         for (recorded, ours) in self.ids.iter().filter(|(_, ours)| ours.len() == 36) {
-            line = line.replace(recorded, ours);
+            frame = frame.replace(recorded, ours);
         }
-        line.push('\n');
         if let Some(process) = self.process {
-            self.input(process, AgentInput::Batch(Batch::Lines(line.into())));
+            self.input(process, line(&frame));
             for (ask, answer) in self.seen.answers() {
                 let answer = Ok(to_raw(&answer));
-                self.bridge
-                    .client_answered(ask, &answer, self.now, &mut self.seen);
+                let client = &mut self.seen.client;
+                self.bridge.client_answered(ask, &answer, self.now, client);
             }
+            self.seen.collect();
             self.settle();
         }
     }
 
     fn input(&mut self, process: AgentId, input: AgentInput) {
-        let rest = self.bridge.agent(process, input, self.now, &mut self.seen);
+        let client = &mut self.seen.client;
+        let rest = self.bridge.agent(process, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.seen);
+        self.bridge.drained(true, self.now, client);
+        self.seen.collect();
     }
 }

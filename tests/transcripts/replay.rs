@@ -1,22 +1,15 @@
 //! Feeds a recording to a bridge and collects what its client gets.
 
 use acpipe::core::ask::{AskId, ClientRequest};
-use acpipe::core::bridge::{
-    AgentId, AgentInput, AgentSpec, Bridge, Effect, Exit, OnLost, Settings,
-};
-use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit, Settings};
+use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::error::Error;
-use acpipe::core::limits::Limits;
-use acpipe::core::permit::By;
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
 use acpipe::proto::json::to_raw;
-use acpipe::proto::wire::{
-    self, AgentSource, OfferedKind, OfferedOption, Protocol, SessionOptions, Variables,
-};
+use acpipe::proto::wire::{self, OfferedKind};
+use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -52,26 +45,25 @@ pub struct Entry<'a> {
     raw: Option<String>,
 }
 
-/// What the client sees.
+/// Client of a recording.
 #[derive(Default)]
 pub struct Seen {
     profile: Profile,
+    /// What it received since the last [`Seen::collect`], and its open requests.
+    pub client: RecordingClient,
     got: Replayed,
     last_seq: HashMap<String, u64>,
-    /// What is not answered yet.
+    /// Calls without an answer.
     asked: HashMap<Token, &'static str>,
-    /// Whether the client is behind with reading, and how much waits for that.
-    behind: bool,
-    unsent: usize,
-    /// After how many more lines of the agent it answers what it is asked, and with which kinds of option, the first
-    /// that there is; `None` where it does not declare that it answers.
+    /// After how many more agent lines it answers a request, and with which kinds of option, the first that is
+    /// offered; `None` if it does not declare that it answers.
     answers: Option<(usize, &'static [OfferedKind])>,
-    /// What it is asked: the options, and how many lines came since.
-    asks: BTreeMap<AskId, (Vec<OfferedOption>, usize)>,
+    /// Agent lines since each open request.
+    waited: BTreeMap<AskId, usize>,
 }
 
 impl Seen {
-    /// A client of that profile.
+    /// Client with this profile.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -79,15 +71,14 @@ impl Seen {
         }
     }
 
-    /// The same of one that is always behind.
+    /// Client that is always behind with reading.
     pub fn slow(profile: Profile) -> Self {
-        Self {
-            behind: true,
-            ..Self::new(profile)
-        }
+        let mut seen = Self::new(profile);
+        seen.client.behind = true;
+        seen
     }
 
-    /// A client that answers questions, so many lines of the agent later, with the first of these kinds.
+    /// Client that answers requests `after` more agent lines, with the first of these kinds.
     pub fn answering(profile: Profile, after: usize, kinds: &'static [OfferedKind]) -> Self {
         Self {
             answers: Some((after, kinds)),
@@ -95,28 +86,41 @@ impl Seen {
         }
     }
 
-    /// The profile of its chunks.
+    /// Profile of its chunks.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// Whether it declares that it answers questions.
+    /// Whether it declares that it answers requests.
     pub fn is_answering(&self) -> bool {
         self.answers.is_some()
     }
 
-    /// The answers that it gives now, a line of the agent later.
+    /// Answers that are due, one agent line later.
     pub fn answers(&mut self) -> Vec<(AskId, Value)> {
+        let asks = &mut self.client.asks;
+        self.waited.retain(|id, _| asks.contains_key(id));
+        for (id, request) in asks.iter() {
+            assert!(
+                matches!(request, ClientRequest::Permission(_)),
+                "{request:?} was never declared"
+            );
+            self.waited.entry(*id).or_default();
+        }
         let Some((after, kinds)) = self.answers else {
+            assert!(asks.is_empty(), "{asks:?} were never declared");
             return Vec::new();
         };
         let mut answers = Vec::new();
-        self.asks.retain(|id, (options, lines)| {
+        self.waited.retain(|id, lines| {
             *lines += 1;
             if *lines <= after {
                 return true;
             }
-            let of = |kind: &OfferedKind| options.iter().find(|option| option.kind == *kind);
+            let Some(ClientRequest::Permission(asked)) = asks.remove(id) else {
+                return false;
+            };
+            let of = |kind: &OfferedKind| asked.options.iter().find(|o| o.kind == *kind);
             let outcome = match kinds.iter().find_map(of) {
                 Some(option) => json!({ "outcome": "selected", "optionId": option.option_id }),
                 None => json!({ "outcome": "cancelled" }),
@@ -127,20 +131,34 @@ impl Seen {
         answers
     }
 
-    /// The client asks.
+    /// Records a call of the client.
     pub fn asked(&mut self, token: Token, name: &'static str) {
         self.asked.insert(token, name);
     }
 
-    /// All that it got.
-    pub fn finish(self) -> Replayed {
+    /// Sorts what the client received into turns.
+    pub fn collect(&mut self) {
+        assert!(
+            self.client.retracted.is_empty(),
+            "{:?}",
+            self.client.retracted
+        );
+        for chunk in self.client.take_chunks() {
+            self.chunk(chunk);
+        }
+        for (token, answer) in self.client.take_replies() {
+            self.reply(token, answer);
+        }
+    }
+
+    /// Returns all that it received.
+    pub fn finish(mut self) -> Replayed {
+        self.collect();
         let open: Vec<_> = self.asked.into_values().collect();
         assert!(open.is_empty(), "never answered: {open:?}");
         self.got
     }
-}
 
-impl Outlet for Seen {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let asked = self.asked.remove(&token).expect("one answer a call");
         let end = match answer {
@@ -165,62 +183,28 @@ impl Outlet for Seen {
         turn.expect("a summary without chunks").end = json!({ "summary": end });
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
-        let mut json = Vec::new();
-        chunk.write(&mut json);
-        self.json_chunk(place, &json);
-    }
-
-    fn is_behind(&self) -> bool {
-        self.behind
-    }
-
-    fn unsent(&self) -> usize {
-        self.unsent
-    }
-
-    fn set_unsent(&mut self, bytes: usize) {
-        self.unsent = bytes;
-    }
-
-    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
-        let last = self.last_seq.entry(place.session.to_owned()).or_default();
+    fn chunk(&mut self, given: RecordedChunk) {
+        let last = self.last_seq.entry(given.session).or_default();
         // Older profiles have no chunk or two for one.
         let next = if self.profile == Profile::V7 {
             *last + 1..=*last + 1
         } else {
             *last..=u64::MAX
         };
-        assert!(next.contains(&place.seq), "numbers rise by one");
-        *last = place.seq;
-        let chunk = serde_json::from_slice(json).expect("a chunk is JSON");
-        let Some(id) = place.turn else {
-            self.got.outside.push(chunk);
+        assert!(next.contains(&given.seq), "numbers rise by one");
+        *last = given.seq;
+        let Some(id) = given.turn else {
+            self.got.outside.push(given.chunk);
             return;
         };
         match self.got.turns.iter_mut().find(|t| t.id == id) {
-            Some(turn) => turn.chunks.push(chunk),
+            Some(turn) => turn.chunks.push(given.chunk),
             None => self.got.turns.push(Turn {
-                id: id.to_owned(),
-                chunks: vec![chunk],
+                id,
+                chunks: vec![given.chunk],
                 end: Value::Null,
             }),
         }
-    }
-
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
-    fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
-
-    fn ask(&mut self, ask: AskId, request: ClientRequest) {
-        let ClientRequest::Permission(asked) = request else {
-            panic!("{request:?} was never declared");
-        };
-        self.asks.insert(ask, (asked.options, 0));
-    }
-
-    fn withdraw(&mut self, ask: AskId, _: &By) {
-        assert!(self.asks.remove(&ask).is_some(), "{ask:?} is not open");
     }
 }
 
@@ -247,31 +231,13 @@ struct Opening {
     recorded: Option<String>,
 }
 
-/// What a bridge is told at its start.
+/// Settings of the bridge that a recording is fed to.
 pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Settings {
-    Settings {
-        default_agent: AgentSpec {
-            command: "agent".into(),
-            args: Vec::new(),
-            cwd: "/home/user/project".into(),
-            env: Variables::default(),
-            source: AgentSource::CommandLine,
-            protocol: Protocol::default(),
-            child_per_session: false,
-            options: SessionOptions::default(),
-        },
-        policy: policy.into(),
-        profile,
-        cwd: "/home/user/project".into(),
-        id_prefix: "t".into(),
-        clock: (now, 0),
-        idle_after: None,
-        max_sessions: None,
-        inherited: Variables::default(),
-        limits: Limits::default(),
-        mcp_servers: Vec::new(),
-        on_lost: OnLost::default(),
-    }
+    SettingsBuilder::new(now)
+        .cwd("/home/user/project")
+        .policy(policy)
+        .profile(profile)
+        .build()
 }
 
 /// What a client of that profile gets of a recording.
@@ -311,7 +277,7 @@ pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Repl
         match (entry.dir, entry.frame, entry.raw) {
             ("out", Some(frame), _) => replay.client_sent(frame),
             ("in", Some(frame), _) => replay.agent_sent(frame),
-            ("in", None, Some(raw)) => replay.line(raw),
+            ("in", None, Some(raw)) => replay.line(&raw),
             // What the bridge does not write: lines that are no JSON.
             _ => {}
         }
@@ -328,7 +294,8 @@ impl Replay {
         let token = Token(self.tokens);
         self.seen.asked(token, name);
         self.bridge
-            .command(token, command, self.now, &mut self.seen);
+            .command(token, command, self.now, &mut self.seen.client);
+        self.seen.collect();
         self.calls()
     }
 
@@ -423,7 +390,7 @@ impl Replay {
         let mut frame: Value = serde_json::from_str(raw.get()).unwrap();
         // Batches and errors without id answer nothing either.
         if frame.get("method").is_some() || frame["id"].is_null() {
-            self.line(raw.get().to_owned());
+            self.line(raw.get());
             return;
         }
         let recorded = frame["id"].to_string();
@@ -437,7 +404,7 @@ impl Replay {
         {
             self.opened(opening, result);
         }
-        self.line(frame.to_string());
+        self.line(&frame.to_string());
     }
 
     /// The agent opened a session; in answers to loads it does not say which.
@@ -455,20 +422,21 @@ impl Replay {
 
     fn agent_input(&mut self, input: AgentInput) {
         let Some(agent) = self.agent else { return };
-        let rest = self.bridge.agent(agent, input, self.now, &mut self.seen);
+        let client = &mut self.seen.client;
+        let rest = self.bridge.agent(agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.seen);
+        self.bridge.drained(true, self.now, client);
+        self.seen.collect();
     }
 
-    fn line(&mut self, mut line: String) {
-        line.push('\n');
-        let batch = AgentInput::Batch(Batch::Lines(line.into()));
-        self.agent_input(batch);
+    fn line(&mut self, line: &str) {
+        self.agent_input(testing::line(line));
         for (ask, answer) in self.seen.answers() {
             let answer = Ok(to_raw(&answer));
-            self.bridge
-                .client_answered(ask, &answer, self.now, &mut self.seen);
+            let client = &mut self.seen.client;
+            self.bridge.client_answered(ask, &answer, self.now, client);
         }
+        self.seen.collect();
         self.calls();
     }
 }

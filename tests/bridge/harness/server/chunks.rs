@@ -1,0 +1,190 @@
+//! Chunks of sessions, and the turns that they make.
+
+use super::turn::Turn;
+use super::{Id, Server};
+use crate::harness::stream;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[derive(Default)]
+pub(super) struct Stream {
+    pub(super) seq: u64,
+    pub(super) gap_allowed: bool,
+    pub(super) chunks: VecDeque<Given>,
+    /// Turns whose answer is there: nothing may follow.
+    pub(super) closed: BTreeSet<String>,
+}
+
+pub(super) struct Given {
+    pub(super) seq: u64,
+    pub(super) turn: Option<String>,
+    pub(super) chunk: Value,
+}
+
+impl Server {
+    /// The numbers of this session's chunks may leap, since the test switches them off, and repeat, since
+    /// older profiles have two chunks for one.
+    pub fn allow_gaps(&mut self, session: &str) {
+        self.stream(session).gap_allowed = true;
+    }
+
+    /// The session's chunks come once more from the first.
+    pub fn rewind(&mut self, session: &str) {
+        self.stream(session).seq = 0;
+    }
+
+    /// The first chunk outside of any turn.
+    pub fn stray(&mut self, session: &str) -> Value {
+        self.until(&format!("a chunk outside of turns of {session}"), |s| {
+            let chunks = &mut s.stream(session).chunks;
+            let at = chunks.iter().position(|c| c.turn.is_none())?;
+            chunks.remove(at).map(|c| c.chunk)
+        })
+    }
+
+    /// The first message that nobody asked for, once it has ended, checked.
+    pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
+        let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
+            let stream = s.stream(session);
+            let about =
+                |c: &Given, dialect| c.chunk["messageMetadata"][dialect]["unprompted"] == true;
+            let unasked = |c: &&Given| about(c, "acp") || about(c, "claude");
+            let turn = stream.chunks.iter().find(unasked)?.turn.clone();
+            let over = |c: &Given| {
+                c.turn == turn
+                    && ["finish", "error", "abort"].contains(&c.chunk["type"].as_str().unwrap())
+            };
+            if !stream.chunks.iter().any(over) {
+                return None;
+            }
+            stream.closed.extend(turn.clone());
+            let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut stream.chunks)
+                .into_iter()
+                .partition(|c| c.turn == turn);
+            stream.chunks = rest.into();
+            Some(own.into_iter().map(|c| c.chunk).collect::<Vec<_>>())
+        });
+        if let Err(wrong) = stream::check(&chunks) {
+            self.fail(&wrong);
+        }
+        chunks
+    }
+
+    /// All chunks of a session that were not claimed, unchecked.
+    pub fn take_chunks(&mut self, session: &str) -> Vec<Value> {
+        let chunks = std::mem::take(&mut self.stream(session).chunks);
+        chunks.into_iter().map(|c| c.chunk).collect()
+    }
+
+    /// All chunks of a session that were not claimed, by their numbers.
+    pub fn numbered(&mut self, session: &str) -> BTreeMap<u64, Value> {
+        let chunks = std::mem::take(&mut self.stream(session).chunks);
+        chunks.into_iter().map(|c| (c.seq, c.chunk)).collect()
+    }
+
+    /// Waits until a chunk of this session is there that `is` it; claims nothing.
+    pub fn await_chunk(&mut self, session: &str, is: impl Fn(&Value) -> bool) {
+        self.until(&format!("a certain chunk of {session}"), |s| {
+            s.stream(session)
+                .chunks
+                .iter()
+                .any(|c| is(&c.chunk))
+                .then_some(())
+        });
+    }
+
+    /// Waits until these turns of a session, and no others, are told to wait.
+    pub fn await_queue(&mut self, session: &str, turns: &[&str]) {
+        let turns: Vec<Value> = turns.iter().map(|id| json!({ "turnId": id })).collect();
+        let told = json!(turns);
+        self.until(&format!("the queue {told} of {session}"), |s| {
+            let queue = s.queues.get(session).cloned();
+            (queue.unwrap_or_else(|| json!([])) == told).then_some(())
+        });
+    }
+
+    /// Sends a prompt to a session.
+    pub fn send_prompt(&mut self, session: &str, text: &str) -> Id {
+        self.send(
+            "session/prompt",
+            &json!({"sessionId": session, "message": text}),
+        )
+    }
+
+    /// One turn of the session `default`.
+    pub fn prompt(&mut self, text: &str) -> Turn {
+        let id = self.send_prompt("default", text);
+        self.turn(&id)
+    }
+
+    /// The answer to a prompt with all chunks of the turn, checked.
+    pub fn turn(&mut self, id: &Id) -> Turn {
+        let summary = self.result(id);
+        self.claim_turn(&summary)
+    }
+
+    /// The same when the summary came another way.
+    pub fn claim_turn(&mut self, summary: &Value) -> Turn {
+        let turn_id = summary["turnId"].as_str().unwrap().to_owned();
+        let session = summary["sessionId"].as_str().unwrap().to_owned();
+        let stream = self.stream(&session);
+        stream.closed.insert(turn_id.clone());
+        let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut stream.chunks)
+            .into_iter()
+            .partition(|c| c.turn.as_deref() == Some(&*turn_id));
+        stream.chunks = rest.into();
+        let quiet = stream.gap_allowed && own.is_empty();
+        let chunks: Vec<Value> = own.into_iter().map(|c| c.chunk).collect();
+        if !quiet && let Err(wrong) = stream::check_with_summary(&chunks, summary) {
+            self.fail(&wrong);
+        }
+        let mut activity = Vec::new();
+        self.notifications.retain(|(method, params)| {
+            let own = method == "session/activity" && params["sessionId"] == *session;
+            if own {
+                activity.push(params["activity"].clone());
+            }
+            !own
+        });
+        for pair in activity.windows(2) {
+            assert_ne!(pair[0], pair[1], "activity that is no change");
+        }
+        assert!(
+            activity.last().is_none_or(Value::is_null),
+            "activity after the turn: {activity:?}"
+        );
+        Turn {
+            summary: summary.clone(),
+            chunks,
+            activity,
+        }
+    }
+
+    pub(super) fn stream(&mut self, session: &str) -> &mut Stream {
+        self.streams.entry(session.to_owned()).or_default()
+    }
+
+    pub(super) fn chunk(&mut self, params: &Value) {
+        let (Some(session), Some(seq)) = (params["sessionId"].as_str(), params["seq"].as_u64())
+        else {
+            self.fail(&format!("a chunk without session or number: {params}"));
+        };
+        let turn = params["turnId"].as_str().map(str::to_owned);
+        let stream = self.stream(session);
+        let next = stream.seq + 1;
+        let fits = seq == next || (stream.gap_allowed && seq >= stream.seq);
+        let late = turn.as_ref().is_some_and(|t| stream.closed.contains(t));
+        stream.seq = seq;
+        stream.chunks.push_back(Given {
+            seq,
+            turn,
+            chunk: params["chunk"].clone(),
+        });
+        if !fits {
+            self.fail(&format!("chunk {seq} where {next} was due: {params}"));
+        }
+        if late {
+            self.fail(&format!("a chunk after its turn's answer: {params}"));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! End of a server, and its audit.
+
+use super::Server;
+use super::chunks::Given;
+use crate::harness::{LIMIT, World, signal};
+use serde_json::Value;
+use std::thread;
+use std::time::Instant;
+
+/// What is left when a server has ended.
+pub struct End {
+    /// Every line that agents got.
+    pub log: Vec<Value>,
+    pub stderr: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.world.kill_all();
+            let _ = self.child.wait();
+        } else if !self.audited {
+            self.end();
+        }
+    }
+}
+
+impl Server {
+    /// Ends the client's side, awaits the end of acpipe and audits.
+    pub fn finish(mut self) -> End {
+        self.end()
+    }
+
+    /// Ends acpipe, audits, and starts it again in the same world: its sessions' chunks go on being numbered.
+    pub fn restart(self, args: &[&str]) -> Self {
+        self.restart_in(args, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn restart_in(mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
+        self.end();
+        self.succeed(args, env)
+    }
+
+    /// Kills acpipe, and what it leaves behind, and starts it again; what was said before need not be claimed.
+    pub fn crash(mut self, args: &[&str]) -> Self {
+        self.kill();
+        self.world.kill_all();
+        self.succeed(args, &[])
+    }
+
+    /// Kills acpipe; what it had written is still read.
+    pub fn kill(&mut self) {
+        signal(self.pid(), rustix::process::Signal::KILL);
+        self.ended();
+    }
+
+    /// Awaits the end of acpipe, which something else brings about; nothing more is asked of it.
+    pub fn ended(&mut self) {
+        self.killed = true;
+        self.audited = true;
+        self.read_on(true);
+        self.drain();
+        self.child.wait().unwrap();
+        self.stdin = None;
+    }
+
+    /// acpipe once more, in the same world.
+    pub fn next(mut self, args: &[&str]) -> Self {
+        self.succeed(args, &[])
+    }
+
+    fn succeed(&mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let world = std::mem::replace(&mut self.world, World::new());
+        let mut next = Self::launch(world, args, self.framing, env);
+        for (session, stream) in &self.streams {
+            next.stream(session).seq = stream.seq;
+        }
+        next
+    }
+
+    /// The same when stdin may stay open: something else made it end.
+    pub fn await_end(mut self) -> End {
+        self.drain();
+        self.end()
+    }
+
+    /// Closes stdin; answers may still be claimed.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    fn drain(&mut self) {
+        let since = Instant::now();
+        while !self.over {
+            if since.elapsed() > LIMIT {
+                self.fail("acpipe does not end");
+            }
+            self.take_input();
+        }
+    }
+
+    fn end(&mut self) -> End {
+        self.audited = true;
+        self.stdin = None;
+        self.read_on(true);
+        self.drain();
+        let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        let status = self.child.wait().unwrap();
+        let leaving = |state: &Value| state == "stopping" || state == "disconnected";
+        self.notifications.retain(|(method, params)| {
+            !(method == "agent/state" && leaving(&params["state"]) && params["reason"].is_null())
+        });
+        let mut wrong = Vec::new();
+        if status.code() != Some(0) {
+            wrong.push(format!("acpipe ended with {status}"));
+        }
+        if stderr.contains("panicked") {
+            wrong.push("acpipe panicked".to_owned());
+        }
+        if !self.unanswered.is_empty() {
+            wrong.push(format!("never answered: {:?}", self.unanswered));
+        }
+        let unclaimed: Vec<&Value> = self
+            .answers
+            .values()
+            .chain(&self.nulls)
+            .chain(self.batches.iter().flatten())
+            .collect();
+        if !unclaimed.is_empty() {
+            wrong.push(format!("unclaimed answers: {unclaimed:?}"));
+        }
+        if !self.requests.is_empty() {
+            wrong.push(format!("unclaimed requests: {:?}", self.requests));
+        }
+        if !self.notifications.is_empty() {
+            wrong.push(format!("unclaimed: {:?}", self.notifications));
+        }
+        for (session, stream) in &self.streams {
+            // What passes between turns is nobody's.
+            let passes = |chunk: &&Given| chunk.turn.is_none() && chunk.chunk["transient"] == true;
+            if let Some(chunk) = stream.chunks.iter().find(|chunk| !passes(chunk)) {
+                let (n, first) = (stream.chunks.len(), &chunk.chunk);
+                wrong.push(format!(
+                    "unclaimed chunks of {session}: {n}, first {first} of turn {:?}",
+                    chunk.turn
+                ));
+            }
+        }
+        wrong.extend(self.world.leak());
+        if !wrong.is_empty() {
+            let wrong = wrong.join("\n");
+            self.fail(&format!("{wrong}\nstderr: {stderr}"));
+        }
+        End {
+            log: self.world.log(),
+            stderr,
+        }
+    }
+}

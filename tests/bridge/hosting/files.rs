@@ -1,0 +1,98 @@
+//! Files that acpipe serves.
+
+use super::{Place, want};
+use serde_json::{Value, json};
+
+#[test]
+fn files_are_written_and_read() {
+    let place = Place::new();
+    let path = place.path("new/a.txt");
+    let read = |window: Value| {
+        let mut params = json!({"path": path});
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(window.as_object().unwrap().clone());
+        want("fs/read_text_file", &params)
+    };
+    let text = "one\r\ntwo\nthree";
+    let steps = [
+        want(
+            "fs/write_text_file",
+            &json!({"path": path, "content": text}),
+        ),
+        read(json!({})),
+        read(json!({"line": 2, "limit": 1})),
+        read(json!({"line": 9})),
+    ];
+    let content = |text: &str| json!({"content": text});
+    let (answers, turn) = place.answers(&[], &steps);
+    assert_eq!(
+        answers,
+        [json!({}), content(text), content("two\n"), content("")]
+    );
+    // What is allowed by the policy is not asked about, and the agent shows its own tools.
+    assert_eq!(turn.of("tool-input-available").len(), 0);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let place = Place::new();
+    let read = |path: &str| want("fs/read_text_file", &json!({"path": path}));
+    let steps = [
+        read(&place.path("none")),
+        read(&place.path("../secret")),
+        read("relative"),
+        want("fs/read_text_file", &json!({"line": 1})),
+        want(
+            "terminal/create",
+            &json!({"command": "no-such-program-anywhere"}),
+        ),
+        want("terminal/create", &json!({"command": "ls", "cwd": "/"})),
+        want("terminal/output", &json!({"terminalId": "terminal-9"})),
+        want(
+            "fs/read_text_file",
+            &json!({"sessionId": "nobody's", "path": "/x"}),
+        ),
+    ];
+    let mut server = place.serve(&["--serve", "fs,terminal"], &json!({}), &steps);
+    server.prompt("go");
+    let log = server.finish().log;
+    let errors: Vec<&Value> = log.iter().filter_map(|m| m.get("error")).collect();
+    let said: Vec<(i64, &str, &str)> = errors
+        .iter()
+        .map(|e| {
+            let text = |value: &'static str| e.pointer(value).and_then(Value::as_str).unwrap_or("");
+            (
+                e["code"].as_i64().unwrap(),
+                text("/data/kind"),
+                text("/message"),
+            )
+        })
+        .collect();
+    let want = [
+        (-32002, "resourceNotFound", "no such file"),
+        (
+            -32602,
+            "invalidParams",
+            "leads out of the session's directories",
+        ),
+        (-32602, "invalidParams", "not absolute"),
+        (-32602, "", "path"),
+        (-32603, "resource", "no-such-program-anywhere was not found"),
+        (
+            -32602,
+            "invalidParams",
+            "lies in none of the session's directories",
+        ),
+        (-32002, "resourceNotFound", "terminal-9"),
+        (-32602, "invalidParams", "nobody's"),
+    ];
+    assert_eq!(said.len(), want.len(), "{said:?}");
+    for (said, want) in said.iter().zip(want) {
+        assert!(
+            said.0 == want.0 && said.1 == want.1 && said.2.contains(want.2),
+            "{said:?}"
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Policy for files and terminals: what is allowed, denied, asked, shown and stored.
+
+use super::{Place, answers, ledger, run, want};
+use crate::harness::server::Server;
+use crate::harness::steps::tool;
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn what_the_policy_denies_is_not_done() {
+    let place = Place::new();
+    let (path, beside) = (place.path("x"), place.path("ran"));
+    let steps = [
+        want("fs/write_text_file", &json!({"path": path, "content": "x"})),
+        run(&format!("touch {beside}")),
+    ];
+    let args = ["--serve", "fs,terminal", "--permissions", "deny"];
+    let mut server = place.serve(&args, &json!({}), &steps);
+    let turn = server.prompt("go");
+    assert_eq!(turn.of("tool-output-denied").len(), 2);
+    let entries = ledger(&server);
+    let told: Vec<_> = entries
+        .iter()
+        .map(|e| (e["what"].as_str().unwrap(), &e["approved"]))
+        .collect();
+    assert_eq!(
+        told,
+        [("writeFile", &json!(false)), ("terminal", &json!(false))]
+    );
+    let end = server.finish();
+    assert_eq!(answers(&end.log), [json!(-32603), json!(-32603)]);
+    assert!(!fs::exists(path).unwrap() && !fs::exists(beside).unwrap());
+}
+
+#[test]
+fn lists_of_a_session_hold_for_what_is_served() {
+    let place = Place::new();
+    let (cwd, path) = (place.project.clone(), place.path("x"));
+    let mut server = place.serve(&["--serve", "terminal"], &json!({}), &[run("touch x")]);
+    let options = json!({"disallowedTools": ["Bash"]});
+    let own = json!({"sessionId": "own", "cwd": cwd, "options": options});
+    server.call("session/ensure", &own);
+    let id = server.send_prompt("own", "go");
+    let turn = server.turn(&id);
+    assert_eq!(turn.of("tool-output-denied").len(), 1);
+    let told = turn.of("data-permission");
+    assert_eq!(
+        told.last().unwrap()["data"]["rule"],
+        "disallowedTools \"Bash\""
+    );
+    server.finish();
+    assert!(!fs::exists(path).unwrap());
+}
+
+#[test]
+fn the_client_is_asked_whether_it_may_be() {
+    for (choice, approved) in [("allow", true), ("reject", false)] {
+        let place = Place::new();
+        let path = place.path("x");
+        let write = want(
+            "fs/write_text_file",
+            &json!({"path": path, "content": "new"}),
+        );
+        let args = ["--serve", "fs", "--permissions", "ask"];
+        let mut server = place.serve(&args, &json!({"permissions": true}), &[write]);
+        let prompt = server.send_prompt("default", "go");
+        let (id, asked) = server.asked("permission/request");
+        assert_eq!(asked["toolCall"]["title"], format!("Write {path}"));
+        assert_eq!(asked["toolCall"]["kind"], "edit");
+        assert_eq!(asked["toolCall"]["input"]["content"], "new");
+        assert!(!fs::exists(&path).unwrap());
+        server.reply(
+            &id,
+            &json!({"outcome": {"outcome": "selected", "optionId": choice}}),
+        );
+        let turn = server.turn(&prompt);
+        assert_eq!(turn.one("tool-approval-response")["approved"], approved);
+        assert_eq!(
+            turn.of("tool-output-available").len(),
+            usize::from(approved)
+        );
+        assert_eq!(fs::exists(&path).unwrap(), approved);
+        let entry = &ledger(&server)[0];
+        assert_eq!(
+            (&entry["what"], &entry["by"]),
+            (&json!("writeFile"), &json!("client"))
+        );
+        let answer = &answers(&server.finish().log)[0];
+        assert_eq!(*answer == json!({}), approved, "{answer}");
+    }
+}
+
+#[test]
+fn what_is_allowed_is_taken_down() {
+    let place = Place::new();
+    let path = place.path("x");
+    let steps = [
+        want("fs/write_text_file", &json!({"path": path, "content": "x"})),
+        run("echo a  b"),
+    ];
+    let mut server = place.serve(&["--serve", "fs,terminal"], &json!({}), &steps);
+    server.prompt("go");
+    let entries = ledger(&server);
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    for (entry, title) in entries
+        .iter()
+        .zip([format!("Write {path}"), "echo a  b".to_owned()])
+    {
+        assert_eq!(entry["title"], title);
+        assert_eq!(
+            (&entry["by"], &entry["approved"]),
+            (&json!("policy"), &json!(true))
+        );
+        assert_eq!(entry["rule"], "permissions \"approve\"");
+    }
+    server.finish();
+}
+
+#[test]
+fn an_answer_under_the_same_id_allows_nothing_else() {
+    let place = Place::new();
+    let path = place.path("x");
+    let session = "{session}";
+    let write = json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/write_text_file",
+        "params": {"sessionId": session, "path": path, "content": "x"}}});
+    // To read is allowed by the policy: it is not what the client is asked.
+    let read = json!({"ask": {"id": "w", "method": "session/request_permission", "params": {
+        "sessionId": session, "toolCall": {"toolCallId": "t", "kind": "read", "title": "Read"},
+        "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]}}});
+    let args = ["--serve", "fs", "--permissions", "reads"];
+    let steps = [write, read, json!({"wait": "session/cancel"})];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let decided = |server: &Server, count| {
+        while ledger(server).len() < count {
+            std::thread::yield_now();
+        }
+    };
+    decided(&server, 1);
+    server.reply(
+        &id,
+        &json!({"outcome": {"outcome": "selected", "optionId": "reject"}}),
+    );
+    decided(&server, 2);
+    server.call("session/cancel", &json!({}));
+    server.turn(&prompt);
+    assert!(!fs::exists(path).unwrap());
+    server.finish();
+}
+
+#[test]
+fn lists_of_tools_hold_for_what_is_served() {
+    for in_session in [true, false] {
+        let place = Place::new();
+        let (path, beside) = (place.path("x"), place.path("ran"));
+        let steps = [
+            want("fs/write_text_file", &json!({"path": path, "content": "x"})),
+            run(&format!("touch {beside}")),
+        ];
+        let config = place.world.dir.join("config.toml");
+        let lists = "[permissions]\ndisallowed_tools = [\"Bash(touch:*)\", \"Write\"]\n";
+        fs::write(&config, if in_session { "" } else { lists }).unwrap();
+        let args = [
+            "--serve",
+            "fs,terminal",
+            "--config",
+            config.to_str().unwrap(),
+        ];
+        let mut server = place.serve(&args, &json!({}), &steps);
+        if in_session {
+            let options = json!({"disallowedTools": ["Bash(touch:*)", "Write"]});
+            let project = server.world.dir.join("project");
+            server.call("session/close", &json!({}));
+            server.call(
+                "session/ensure",
+                &json!({"sessionId": "default", "cwd": project, "options": options}),
+            );
+        }
+        server.prompt("go");
+        assert!(!fs::exists(path).unwrap() && !fs::exists(beside).unwrap());
+        server.finish();
+    }
+}
+
+#[test]
+fn what_is_set_for_a_command_is_judged_and_shown() {
+    let create = json!({"command": "git", "args": ["status"], "env": [{"name": "PATH", "value": "/tmp/e vil"}]});
+    let place = Place::new();
+    let config = place.world.dir.join("config.toml");
+    let rule = "[permissions]\ndefault = \"ask\"\nallowed_tools = [\"Bash(git:*)\"]\n";
+    fs::write(&config, rule).unwrap();
+    let args = ["--serve", "terminal", "--config", config.to_str().unwrap()];
+    let steps = [want("terminal/create", &create)];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, asked) = server.asked("permission/request");
+    assert_eq!(
+        asked["toolCall"]["input"]["command"],
+        "PATH='/tmp/e vil' git status"
+    );
+    server.reply(&id, &json!({"outcome": {"outcome": "cancelled"}}));
+    server.turn(&prompt);
+    server.finish();
+}
+
+#[test]
+fn what_an_agent_announced_before_is_not_shown_as_what_is_asked() {
+    let place = Place::new();
+    let path = place.path("x");
+    let lie = json!({"title": "Harmless", "kind": "read", "rawInput": {"path": "/w/other"},
+        "content": [{"type": "diff", "path": "/w/other", "oldText": "a", "newText": "b"}]});
+    let steps = [
+        tool("host-1", &lie),
+        want(
+            "fs/write_text_file",
+            &json!({"path": path, "content": "true words"}),
+        ),
+    ];
+    let args = ["--serve", "fs", "--permissions", "ask"];
+    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
+    let prompt = server.send_prompt("default", "go");
+    let (id, asked) = server.asked("permission/request");
+    assert_eq!(asked["toolCall"]["title"], format!("Write {path}"));
+    assert_eq!(asked["toolCall"]["input"]["content"], "true words");
+    assert_eq!(asked["toolCall"]["content"], Value::Null);
+    server.reply(&id, &json!({"outcome": {"outcome": "cancelled"}}));
+    server.turn(&prompt);
+    server.finish();
+}

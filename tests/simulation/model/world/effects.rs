@@ -1,0 +1,159 @@
+//! Effects of the bridge, performed in order.
+
+use super::super::acp::Acp;
+use super::super::agent::Ledger;
+use super::super::claude::Claude;
+use super::super::files;
+use super::process::{Agent, Process, Said};
+use super::{ENOUGH, World};
+use acpipe::core::bridge::{AgentInput, AgentSpec, Effect, Exit, Measure};
+use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::vitals::Vitals;
+use acpipe::proto::wire::{FoundBy, Program, Protocol};
+
+impl World {
+    /// Does everything that follows from what happened.
+    pub fn settle(&mut self) {
+        self.hear_backlog();
+        self.bridge.retell(&mut self.client);
+        while self.bridge.is_reading() {
+            self.bridge.read_on(self.now, &mut self.client);
+        }
+        for _ in 0..ENOUGH {
+            let effects = self.bridge.effects(self.now);
+            if effects.is_empty() {
+                self.hand_over();
+                let processes = self.processes.values_mut();
+                processes
+                    .filter_map(|p| p.agent.ledger())
+                    .for_each(Ledger::settle);
+                self.client.settle();
+                self.bridge.rest(self.now);
+                return;
+            }
+            for effect in effects {
+                self.perform(effect);
+            }
+        }
+        panic!("effects without end");
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.tell(|| match &effect {
+            Effect::Send(id, lines) => format!("{id:?} gets {}", lines.escape_ascii()),
+            other => format!("{other:?}"),
+        });
+        let over = self.finished && effect != Effect::Finished;
+        assert!(!over, "{effect:?} after the end");
+        match effect {
+            Effect::Spawn(id, spec) => self.spawn(id.0, &spec),
+            Effect::ReadFile(id, _) => {
+                let said = if self.history.is_empty() {
+                    files::history(&mut self.dice)
+                } else {
+                    self.history.iter().map(files::again).collect()
+                };
+                self.plain(id.0, said);
+            }
+            Effect::ListFiles(id, _) => {
+                let said = files::list(&mut self.dice);
+                self.plain(id.0, said);
+            }
+            Effect::ResolvePath(id, path) => self.plain(id.0, files::path(&path)),
+            Effect::Send(id, lines) => self.send(id.0, &lines),
+            Effect::CloseInput(id) => self.told_to_end(id.0, 0),
+            Effect::Terminate(id) => self.told_to_end(id.0, 1),
+            Effect::Kill(id) => self.told_to_end(id.0, 2),
+            Effect::Measure(id) => {
+                if let Some(process) = self.processes.get_mut(&id.0) {
+                    let measured = AgentInput::Measured(Measure::default());
+                    process.said.push_back(Said::Event(measured));
+                }
+            }
+            Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
+            Effect::Watch(_) => {}
+            Effect::Finished => {
+                assert!(self.bridge.is_ending(), "it ended though nobody wished it");
+                self.finished = true;
+            }
+        }
+    }
+
+    fn spawn(&mut self, id: u64, spec: &AgentSpec) {
+        self.spawned += 1;
+        let dice = &mut self.dice;
+        if dice.percent(3) {
+            let error = Error::new(ErrorKind::AgentNotFound, "there is no such program");
+            self.plain(id, vec![AgentInput::StartFailed(error)]);
+            return;
+        }
+        let started = AgentInput::Started {
+            pid: 7,
+            program: Box::new(Program {
+                file: "/agent".into(),
+                real_file: "/agent".into(),
+                found_by: FoundBy::GivenPath,
+                passed_over: Vec::new(),
+                added_path: Vec::new(),
+            }),
+            vitals: Vitals::default(),
+        };
+        if spec.args.iter().any(|arg| arg == "--version") {
+            let word = dice.pick(&["2.1.330 (Claude Code)\n", "2.0.1\n", "3\n"]);
+            let word = if dice.percent(5) { "nonsense\n" } else { word };
+            let mut said = vec![started];
+            said.extend(files::lines(word.as_bytes().to_vec()));
+            self.plain(id, said);
+            return;
+        }
+        let agent = match spec.protocol {
+            Protocol::Acp => Agent::Acp(Box::new(Acp::new(id, dice))),
+            Protocol::Claude => Agent::Claude(Box::new(Claude::new(&spec.args))),
+        };
+        self.add(id, agent, vec![started]);
+    }
+
+    fn plain(&mut self, id: u64, said: Vec<AgentInput>) {
+        self.add(id, Agent::Plain, said);
+    }
+
+    fn add(&mut self, id: u64, agent: Agent, said: Vec<AgentInput>) {
+        let process = Process {
+            lives: !matches!(agent, Agent::Plain),
+            agent,
+            said: said.into_iter().map(Said::Event).collect(),
+            leaves: false,
+            obeys: self.dice.pick(&[0, 0, 0, 1, 2]),
+        };
+        let before = self.processes.insert(id, process);
+        assert!(before.is_none(), "the number {id} was given twice");
+    }
+
+    fn send(&mut self, id: u64, lines: &[u8]) {
+        // One that has ended reads nothing; the bridge will hear of it.
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        assert!(lines.ends_with(b"\n"), "a torn line");
+        for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            let message = serde_json::from_slice(line)
+                .unwrap_or_else(|e| panic!("{e}: {:?}", String::from_utf8_lossy(line)));
+            match &mut process.agent {
+                Agent::Acp(acp) => acp.hear(&message, &self.client),
+                Agent::Claude(claude) => claude.hear(&message, &self.client),
+                Agent::Plain => {}
+            }
+        }
+    }
+
+    fn told_to_end(&mut self, id: u64, how: usize) {
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.leaves = true;
+            if process.lives && how >= process.obeys {
+                process.lives = false;
+                let exit = AgentInput::Exited(Exit::default());
+                process.said.push_back(Said::Event(exit));
+            }
+        }
+    }
+}

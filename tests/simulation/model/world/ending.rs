@@ -1,0 +1,98 @@
+//! End of a world: everything is answered, then everything ends.
+
+use super::super::logs;
+use super::{ENOUGH, World};
+use acpipe::core::client::Command;
+use serde_json::value::RawValue;
+
+impl World {
+    /// Everything that is wrong stops to be, and all that waits is answered.
+    pub fn calm_down(&mut self) {
+        self.disk.fail(0);
+        self.client.disk_fails = false;
+        self.client.room = None;
+        for _ in 0..ENOUGH {
+            self.deliver_all();
+            let mut quiet = true;
+            for process in self.processes.values_mut() {
+                quiet &= !process.answer_all(&mut self.dice, true);
+            }
+            self.deliver_all();
+            while self.sync() {
+                quiet = false;
+            }
+            self.host_ends();
+            while let Some(ask) = self.client.asks.pop_first() {
+                self.client.decided.push(ask);
+                let answer = Ok(RawValue::NULL.to_owned());
+                self.bridge
+                    .client_answered(ask, &answer, self.now, &mut self.client);
+                self.settle();
+                quiet = false;
+            }
+            self.settle();
+            // What can be answered is answered in time.
+            if !quiet || self.talker().is_some() {
+                continue;
+            }
+            let Some((at, _)) = self.bridge.deadline() else {
+                break;
+            };
+            self.now = at.max(self.now);
+            self.tick();
+        }
+        let waiting = &self.client.waiting;
+        assert!(waiting.is_empty(), "nobody answers {waiting:?}");
+        self.ask("status", Command::Status);
+        let list = serde_json::from_str("{}").unwrap();
+        let list = acpipe::core::client::History::ListSessions(list);
+        self.ask("session/list", Command::History(list));
+        while self.sync() {}
+        self.settle();
+        let all = self.client.list.take().expect("a list");
+        let opening = |s: &&serde_json::Value| s["state"] == "opening";
+        let sessions = all["sessions"].as_array().unwrap();
+        assert_eq!(sessions.iter().find(opening), None, "it is left so");
+        let live = sessions.iter().filter(|s| s["state"] == "live").count();
+        assert!(live <= self.max_sessions.unwrap_or(live), "{live} are live");
+    }
+
+    /// The client leaves, and all comes to its end.
+    pub fn finish(&mut self) {
+        self.client.room = None;
+        self.settle();
+        self.bridge.client_gone(self.now, &mut self.client);
+        for _ in 0..ENOUGH {
+            self.deliver_all();
+            while self.sync() {}
+            self.host_ends();
+            self.settle();
+            if self.finished {
+                break;
+            }
+            if let Some((at, _)) = self.bridge.deadline() {
+                self.now = at.max(self.now);
+                self.tick();
+            }
+        }
+        assert!(self.finished, "it does not end");
+        let waiting = &self.client.waiting;
+        assert!(waiting.is_empty(), "nobody answered {waiting:?}");
+        assert_eq!(self.bridge.deadline(), None);
+        let lives = self.processes.values().any(|process| process.lives);
+        assert!(!lives, "a process is left");
+        assert_eq!(
+            self.client.asks.first(),
+            None,
+            "nobody waits for the answer"
+        );
+        let failed = self.disk.failures() > 0;
+        let open = self.client.open_turns().next();
+        assert_eq!(open, None, "it did not end");
+        for (id, kept) in self.disk.logs() {
+            if let Err(why) = logs::check(&kept.bytes, !failed) {
+                panic!("the log of {id}: {why}");
+            }
+        }
+    }
+}

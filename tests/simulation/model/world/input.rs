@@ -1,0 +1,179 @@
+//! Input from agents, in the pieces and at the time in which the loop would read it.
+
+use super::super::agent::Mark;
+use super::process::{Agent, Backlog, Said};
+use super::{ENOUGH, World};
+use acpipe::core::bridge::{AgentId, AgentInput, Exit};
+use acpipe::proto::frame::{Batch, Overlong, lines};
+
+impl World {
+    /// A process that has something to say.
+    pub(super) fn talker(&mut self) -> Option<u64> {
+        let talks = self.processes.iter().filter(|(_, p)| !p.said.is_empty());
+        let ids: Vec<u64> = talks.map(|(id, _)| *id).collect();
+        (!ids.is_empty()).then(|| self.dice.pick(&ids))
+    }
+
+    pub(super) fn agent_acts(&mut self) {
+        let Some(id) = self.any_process() else { return };
+        let dice = &mut self.dice;
+        let Some(process) = self.processes.get_mut(&id).filter(|p| p.lives) else {
+            return;
+        };
+        let lines = match &mut process.agent {
+            Agent::Acp(acp) => acp.act(dice),
+            Agent::Claude(claude) => claude.act(dice),
+            Agent::Plain => Vec::new(),
+        };
+        process.said.extend(lines.into_iter().map(Said::Line));
+    }
+
+    pub(super) fn process_fails(&mut self) {
+        let Some(id) = self.any_process() else { return };
+        let how = self.dice.below(8);
+        let code = Some(i32::try_from(self.dice.below(3)).unwrap());
+        let Some(process) = self.processes.get_mut(&id).filter(|p| p.lives) else {
+            return;
+        };
+        if matches!(process.agent, Agent::Plain) && how != 0 {
+            return;
+        }
+        let input = match how {
+            0..=3 => {
+                process.lives = false;
+                let exit = Exit {
+                    code,
+                    ..Exit::default()
+                };
+                AgentInput::Exited(exit)
+            }
+            4 => AgentInput::OutputClosed,
+            5 => AgentInput::InputClosed,
+            6 => AgentInput::InputStuck,
+            _ => {
+                let head: &[u8] = self.dice.pick(&[
+                    b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",".as_slice(),
+                    b"{\"type\":\"control_request\",\"request_id\":\"long\",",
+                    b"{\"type\":\"assistant\",",
+                    b"xxxxxx",
+                ]);
+                AgentInput::Batch(Batch::TooLong(Overlong {
+                    len: 1 << 30,
+                    head: head.to_vec().into(),
+                    tail: b"xxx}".as_slice().into(),
+                }))
+            }
+        };
+        process.leaves |= !matches!(input, AgentInput::Batch(_));
+        process.said.push_back(Said::Event(input));
+    }
+
+    /// Whether the loop listens to agents.
+    pub(super) fn is_deaf(&self) -> bool {
+        acpipe::core::client::Outlet::is_full(&self.client) || self.backlog.is_some()
+    }
+
+    /// The bridge hears of a process: one thing, or a batch of at most so many lines.
+    pub(super) fn deliver(&mut self, id: u64, many: usize) {
+        if self.is_deaf() {
+            return;
+        }
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        let mut text = Vec::new();
+        let mut marks = Vec::new();
+        while marks.len() < many && matches!(process.said.front(), Some(Said::Line(_))) {
+            let Some(Said::Line(line)) = process.said.pop_front() else {
+                break;
+            };
+            text.extend(line.text);
+            text.push(b'\n');
+            if let Some(ledger) = process.agent.ledger() {
+                ledger.given(&line.mark);
+            }
+            marks.push(line.mark);
+        }
+        let input = if marks.is_empty() {
+            match process.said.pop_front() {
+                Some(Said::Event(input)) => input,
+                _ => return,
+            }
+        } else {
+            AgentInput::Batch(Batch::Lines(text.into()))
+        };
+        self.hear(id, input, marks);
+    }
+
+    pub(super) fn hear(&mut self, from: u64, input: AgentInput, marks: Vec<Mark>) {
+        let over = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
+        self.tell(|| format!("process {from} says {input:?}"));
+        self.bridge.wake(self.now);
+        let rest = self
+            .bridge
+            .agent(AgentId(from), input, self.now, &mut self.client);
+        if over {
+            assert!(rest.is_none(), "an end was not taken");
+            self.processes.remove(&from);
+        }
+        let left = match &rest {
+            Some(AgentInput::Batch(Batch::Lines(left))) => lines(left).count(),
+            Some(other) => panic!("{other:?} was not taken"),
+            None => 0,
+        };
+        let mut marks = marks;
+        let unread = marks.split_off(marks.len().saturating_sub(left));
+        if let Some(process) = self.processes.get_mut(&from)
+            && let Some(ledger) = process.agent.ledger()
+        {
+            for mark in &marks {
+                ledger.read(mark);
+            }
+        }
+        if let Some(rest) = rest {
+            assert!(
+                self.is_deaf(),
+                "something was not taken though there is room"
+            );
+            let marks = unread;
+            self.backlog = Some(Backlog { from, rest, marks });
+        }
+        self.hand_over();
+    }
+
+    /// The client reads again, as far as it has room.
+    pub(super) fn hear_backlog(&mut self) {
+        if acpipe::core::client::Outlet::is_full(&self.client) {
+            self.deaf_since.get_or_insert(self.now);
+            return;
+        }
+        if let Some(since) = self.deaf_since.take() {
+            self.bridge.postpone(self.now - since);
+        }
+        if let Some(Backlog { from, rest, marks }) = self.backlog.take() {
+            self.hear(from, rest, marks);
+            self.drain();
+        }
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.bridge
+            .drained(self.backlog.is_none(), self.now, &mut self.client);
+        self.hand_over();
+    }
+
+    pub(super) fn hand_over(&mut self) {
+        self.bridge.commit(self.now, &mut self.client);
+        self.client.hand_over();
+    }
+
+    pub(super) fn deliver_all(&mut self) {
+        for _ in 0..ENOUGH {
+            self.settle();
+            let Some(id) = self.talker() else { return };
+            self.deliver(id, usize::MAX);
+            self.drain();
+        }
+        panic!("agents talk without end");
+    }
+}

@@ -1,0 +1,74 @@
+//! Processes of agents, and what they said that the bridge has not read.
+
+use super::super::acp::Acp;
+use super::super::agent::{Ledger, Line, Mark};
+use super::super::claude::Claude;
+use super::super::dice::Dice;
+use acpipe::core::bridge::AgentInput;
+use std::collections::VecDeque;
+
+/// What a process is.
+pub(super) enum Agent {
+    Acp(Box<Acp>),
+    Claude(Box<Claude>),
+    /// Something that says what it says, and ends.
+    Plain,
+}
+
+impl Agent {
+    pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
+        match self {
+            Self::Acp(acp) => Some(&mut acp.ledger),
+            Self::Claude(claude) => Some(&mut claude.ledger),
+            Self::Plain => None,
+        }
+    }
+}
+
+/// What a process said, on its way to the bridge.
+pub(super) enum Said {
+    Line(Line),
+    Event(AgentInput),
+}
+
+pub(super) struct Process {
+    pub(super) agent: Agent,
+    pub(super) said: VecDeque<Said>,
+    pub(super) lives: bool,
+    /// Whether it was told to end, or its pipes are closed: questions of it need no answer.
+    pub(super) leaves: bool,
+    /// Whether it ends when it is told to: at which step.
+    pub(super) obeys: usize,
+}
+
+impl Process {
+    pub(super) fn is_prompted(&self) -> bool {
+        match &self.agent {
+            Agent::Acp(acp) => acp.is_prompted(),
+            Agent::Claude(claude) => claude.is_prompted(),
+            Agent::Plain => false,
+        }
+    }
+
+    /// Answers what is left, well, prompts too if it `ends_turns`; false where nothing is.
+    pub(super) fn answer_all(&mut self, dice: &mut Dice, ends_turns: bool) -> bool {
+        if !self.lives || (self.is_prompted() && !ends_turns) {
+            return false;
+        }
+        let lines = match &mut self.agent {
+            Agent::Acp(acp) => acp.answer_all(dice),
+            Agent::Claude(claude) => claude.answer_all(),
+            Agent::Plain => Vec::new(),
+        };
+        let some = !lines.is_empty();
+        self.said.extend(lines.into_iter().map(Said::Line));
+        some
+    }
+}
+
+/// What the bridge did not take because the client has to read first.
+pub(super) struct Backlog {
+    pub(super) from: u64,
+    pub(super) rest: AgentInput,
+    pub(super) marks: Vec<Mark>,
+}
