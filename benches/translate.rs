@@ -1,8 +1,8 @@
 //! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
 
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::Volatile;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
@@ -40,12 +40,12 @@ impl Outlet for Lines {
     fn notify(&mut self, _: Notice) {}
 }
 
-/// A bridge in the middle of a turn.
-fn in_a_turn() -> (Bridge, AgentId, Lines) {
+/// A hub in the middle of a turn.
+fn in_a_turn() -> (Hub, AgentId, Lines) {
     let settings = SettingsBuilder::new(Instant::now())
         .id_prefix("bench")
         .build();
-    let (mut bridge, mut lines) = (Bridge::new(settings, Box::new(Volatile)), Lines::default());
+    let (mut hub, mut lines) = (Hub::new(settings, Box::new(Volatile)), Lines::default());
     let mut agent = AgentId(0);
     let commands = [
         Command::Initialize(wire::InitializeParams {
@@ -75,8 +75,8 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         r#"{"sessionId":"sess-00000001"}"#,
     ];
     for (n, command) in commands.into_iter().enumerate() {
-        bridge.command(Token(n as u64), command, Instant::now(), &mut lines);
-        for effect in bridge.effects(Instant::now()) {
+        hub.command(Token(n as u64), command, Instant::now(), &mut lines);
+        for effect in hub.effects(Instant::now()) {
             if let Effect::Spawn(id, _) = effect {
                 agent = id;
             }
@@ -84,11 +84,11 @@ fn in_a_turn() -> (Bridge, AgentId, Lines) {
         if let Some(result) = n.checked_sub(1).and_then(|n| answers.get(n)) {
             let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{result}}}\n");
             let input = AgentInput::Batch(Batch::Lines(answer.into()));
-            let rest = bridge.agent(agent, input, Instant::now(), &mut lines);
+            let rest = hub.agent(agent, input, Instant::now(), &mut lines);
             assert!(rest.is_none());
         }
     }
-    (bridge, agent, lines)
+    (hub, agent, lines)
 }
 
 fn frames(update: impl Fn(usize) -> String) -> Bytes {
@@ -131,9 +131,9 @@ fn run(bencher: Bencher<'_, '_>, frames: &Bytes) {
     bencher
         .counter(ItemsCount::new(UPDATES))
         .with_inputs(in_a_turn)
-        .bench_local_refs(|(bridge, agent, lines)| {
+        .bench_local_refs(|(hub, agent, lines)| {
             let input = AgentInput::Batch(Batch::Lines(frames.clone()));
-            let rest = bridge.agent(*agent, input, Instant::now(), lines);
+            let rest = hub.agent(*agent, input, Instant::now(), lines);
             assert!(rest.is_none());
             lines.0.clear();
         });

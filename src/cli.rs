@@ -14,9 +14,9 @@ mod serve;
 mod sessions;
 
 use crate::core::agent_command::AgentCommand;
-use crate::core::bridge::{AgentSpec, Bridge, OnLost, Settings};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
 use crate::core::limits::Wait;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
@@ -126,7 +126,7 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     Ok(cwd.to_string_lossy().into_owned())
 }
 
-/// What the bridge is told, from the arguments, the environment and the session.
+/// What the hub is told, from the arguments, the environment and the session.
 fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),
@@ -212,8 +212,8 @@ fn store_by(
 }
 
 /// The launch of this acpipe, on record in the state directory, also where no session is stored.
-fn launch(args: &StoreArgs, bridge: &Bridge) -> Arc<Launch> {
-    let grace = bridge.limits().of(Wait::Terminate).unwrap_or_default();
+fn launch(args: &StoreArgs, hub: &Hub) -> Arc<Launch> {
+    let grace = hub.limits().of(Wait::Terminate).unwrap_or_default();
     Launch::begin(state_dir(&args.place).ok().as_deref(), grace)
 }
 

@@ -2,26 +2,36 @@
 //!
 //! ```text
 //! client command ─┐                                   ┌─► effects for the agents' processes
-//!                 ├─► Bridge ─► dialect ─► translator ─┤
+//!                 ├─► Hub ─► agent, session ─► turn ───┤
 //! agent line ─────┘                                   └─► chunks, answers and notifications (Outlet)
 //! ```
 
 pub mod acp;
+pub mod agent;
 pub mod agent_command;
+pub mod agent_spec;
+pub mod answers;
 pub mod ask;
-pub mod bridge;
 pub mod cause;
 mod chunk_sink;
 pub mod claude;
 pub mod clean;
 pub mod client;
 mod client_answer;
+pub mod client_requests;
+pub mod config;
+pub mod cx;
 mod data_url;
 pub mod dialect;
+pub mod dialects;
+pub mod effect;
 pub mod error;
 pub mod event;
 pub mod fold;
 pub mod host;
+pub mod hosting;
+pub mod hub;
+pub mod ids;
 pub mod inquiry;
 pub mod json_schema;
 pub mod known;
@@ -32,10 +42,12 @@ pub mod log;
 pub mod mcp;
 pub mod methods;
 pub mod nested;
+pub mod options;
 pub mod permit;
 pub mod policy;
 pub mod printable;
 pub mod profile;
+pub mod prompt_parts;
 pub mod proportion;
 pub mod replay;
 pub mod retry;
@@ -45,14 +57,16 @@ pub mod session;
 pub mod session_id;
 pub mod sessions;
 pub mod setting;
+pub mod shared;
 pub mod shell_words;
 pub mod silence;
 pub mod similar;
 pub mod stop;
 pub mod store;
-pub mod summary;
 pub mod tail;
+pub mod timeout_error;
 pub mod turn;
 mod turn_ending;
 pub mod unknown_fields;
+pub mod view;
 pub mod vitals;

@@ -1,11 +1,11 @@
-//! Support for tests, benches and fuzz targets: settings of a bridge, and a client that records what it receives.
+//! Support for tests, benches and fuzz targets: settings of a hub, and a client that records what it receives.
 //!
 //! The feature `fake-agent`, which no release build turns on, compiles this module.
 
 use crate::core::ask::{AskId, ClientRequest};
-use crate::core::bridge::{AgentInput, AgentSpec, OnLost, Settings};
 use crate::core::client::{Notice, Outlet, Place, Reply, Token};
 use crate::core::error::Error;
+use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
 use crate::core::limits::Limits;
 use crate::core::permit::By;
 use crate::core::policy::Policy;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub struct SettingsBuilder(Settings);
 
 impl SettingsBuilder {
-    /// Settings of a bridge that starts at `now`.
+    /// Settings of a hub that starts at `now`.
     pub fn new(now: Instant) -> Self {
         Self(Settings {
             default_agent: AgentSpec {

@@ -9,11 +9,11 @@ use super::args::RunArgs;
 use super::complain;
 use super::logs::Secrets;
 use crate::core::ask::{AskId, ClientRequest};
-use crate::core::bridge::Bridge;
 use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::Hub;
 use crate::core::permit::By;
-use crate::core::summary::not_begun;
+use crate::core::session::not_begun;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
@@ -65,10 +65,10 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     // A stored session has options of its own: those of the command line go before them.
     *client.options = settings.default_agent.options.clone();
     client.cwd.clone_from(&settings.cwd);
-    let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
-    let launch = super::launch(&args.agent.store, &bridge);
+    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let launch = super::launch(&args.agent.store, &hub);
     let start = (args.agent.login(), launch);
-    drive(bridge, &mut client, typed, stored, max_line, start).await?;
+    drive(hub, &mut client, typed, stored, max_line, start).await?;
     Ok(client.exit_code())
 }
 

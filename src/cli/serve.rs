@@ -3,7 +3,7 @@
 use super::args::ServeArgs;
 use super::logs::Secrets;
 use super::rpc::RpcClient;
-use crate::core::bridge::Bridge;
+use crate::core::hub::Hub;
 use crate::shell::{drive, read_stdin};
 
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
@@ -13,11 +13,11 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let mut settings = super::settings(&args.agent, &super::Origin::default(), &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
-    let bridge = Bridge::new(settings, store).serving(args.agent.serving.offer());
+    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
-    let launch = super::launch(&args.agent.store, &bridge);
+    let launch = super::launch(&args.agent.store, &hub);
     let start = (login, launch);
-    drive(bridge, &mut client, Some(stdin), stored, max_line, start).await?;
+    drive(hub, &mut client, Some(stdin), stored, max_line, start).await?;
     Ok(0)
 }

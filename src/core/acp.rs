@@ -8,6 +8,7 @@ mod failures;
 mod gone;
 mod handshake;
 mod hosting;
+mod options;
 mod pending;
 pub mod per_session;
 mod prompt;
@@ -17,7 +18,9 @@ mod stray;
 mod updates;
 mod user_question;
 
-use super::dialect::{Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart};
+use super::dialect::{
+    Child, Dialect, DialectTraits, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart,
+};
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
@@ -31,6 +34,7 @@ use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, McpServer, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use failures::{FailureSign, signs_of};
+pub use options::check;
 use pending::Pending;
 use requests::refuse;
 use serde_json::value::RawValue;
@@ -39,6 +43,18 @@ use std::collections::HashMap;
 use stray::Stray;
 use tracing::{debug, warn};
 use user_question::UserQuestion;
+
+/// What distinguishes ACP.
+pub const TRAITS: DialectTraits = DialectTraits {
+    default_command: None,
+    identity: None,
+    process_per_session: false,
+    starts_in_mode: false,
+    enforces_tool_lists: false,
+    forks: false,
+    logout_hint: "sign out with its own command line",
+    may_lack_argument: true,
+};
 
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]

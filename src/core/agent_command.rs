@@ -1,6 +1,6 @@
 //! The command line of a session's agent: how it is stored, and which program it is.
 
-use super::claude::CLAUDE;
+use super::dialects::traits;
 use super::launcher::{Launcher, launcher, program, unwrapped};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,8 @@ impl AgentCommand {
     /// The command line as lists show it.
     #[must_use]
     pub fn line(&self) -> String {
-        if self.protocol == Protocol::Claude {
-            return CLAUDE.to_owned();
+        if let Some(identity) = traits(self.protocol).identity {
+            return identity.to_owned();
         }
         let words = std::iter::once(&self.command).chain(&self.args);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -46,8 +46,8 @@ impl AgentCommand {
 /// however it is started.
 #[must_use]
 pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
-    if protocol == Protocol::Claude {
-        return CLAUDE.to_owned();
+    if let Some(identity) = traits(protocol).identity {
+        return identity.to_owned();
     }
     if let Some(package) = launcher(command, args).and_then(Launcher::package) {
         return without_version(package).to_owned();
@@ -95,6 +95,7 @@ fn without_version(package: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::claude::CLAUDE;
 
     #[test]
     fn an_agent_is_the_same_whatever_its_place_version_and_arguments() {

@@ -22,7 +22,9 @@ pub mod tools;
 mod uuids;
 mod watch;
 
-use super::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use super::dialect::{
+    Child, Dialect, DialectTraits, Launch, Opening, Order, Outgoing, Place, PromptPart,
+};
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession};
 use super::permit::Decision;
@@ -44,6 +46,18 @@ use uuids::Uuids;
 
 /// The command by which the CLI is looked for in all the places where it may be.
 pub const CLAUDE: &str = "claude";
+
+/// What distinguishes the protocol of the CLI.
+pub const TRAITS: DialectTraits = DialectTraits {
+    default_command: Some(CLAUDE),
+    identity: Some(CLAUDE),
+    process_per_session: true,
+    starts_in_mode: true,
+    enforces_tool_lists: true,
+    forks: true,
+    logout_hint: "run `claude auth logout` in a terminal",
+    may_lack_argument: false,
+};
 
 /// The CLI: the processes of its sessions, and those that read.
 #[derive(Debug)]

@@ -18,12 +18,13 @@ pub struct Token(pub u64);
 pub enum Command {
     Initialize(wire::InitializeParams),
     Connect(wire::ConnectParams),
-    Status,
-    Disconnect,
-    GetEnvironment,
+    Status(wire::AgentParams),
+    ListAgents,
+    Disconnect(wire::AgentParams),
+    GetEnvironment(wire::AgentParams),
     UpdateEnvironment(wire::UpdateEnvironmentParams),
     Authenticate(wire::AuthenticateParams),
-    Logout,
+    Logout(wire::AgentParams),
     Ensure(wire::EnsureParams),
     Create(wire::CreateParams),
     Prompt(wire::PromptParams),
@@ -56,6 +57,7 @@ pub enum History {
 pub enum Reply {
     Initialize(wire::InitializeResult),
     Status(Box<wire::AgentStatus>),
+    Agents(wire::AgentListResult),
     Environment(wire::EnvironmentResult),
     UpdateEnvironment(wire::UpdateEnvironmentResult),
     Authenticate(wire::AuthenticateResult),
@@ -78,6 +80,7 @@ impl Serialize for Reply {
         match self {
             Self::Initialize(r) => r.serialize(s),
             Self::Status(r) => r.serialize(s),
+            Self::Agents(r) => r.serialize(s),
             Self::Environment(r) => r.serialize(s),
             Self::UpdateEnvironment(r) => r.serialize(s),
             Self::Authenticate(r) => r.serialize(s),

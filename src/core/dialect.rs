@@ -191,6 +191,28 @@ pub struct Offer {
     pub host: host::Offer,
 }
 
+/// What distinguishes a protocol from others, before an agent is started and while it runs.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct DialectTraits {
+    /// The command that is started where the client names the protocol alone.
+    pub default_command: Option<&'static str>,
+    /// The identity of every agent of this protocol, whatever its command line: all of them have the same sessions.
+    pub identity: Option<&'static str>,
+    /// Whether each session has a process of its own in any case.
+    pub process_per_session: bool,
+    /// Whether mode and model are given at the start of a session's process; otherwise they are set afterwards.
+    pub starts_in_mode: bool,
+    /// Whether the agent itself enforces the session's lists of tools; otherwise the policy does.
+    pub enforces_tool_lists: bool,
+    /// Whether a session can be forked.
+    pub forks: bool,
+    /// How the user signs out of an agent that offers no sign-out.
+    pub logout_hint: &'static str,
+    /// Whether the agent's program may need an argument to speak the protocol.
+    pub may_lack_argument: bool,
+}
+
 /// What is to be done to an agent's processes, in order.
 #[derive(Debug, Default)]
 pub struct Outgoing(Vec<(Child, Order)>);

@@ -233,6 +233,25 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// A parameter is wrong; `field` is its path.
+#[must_use]
+pub fn invalid(field: &str, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidParams, format!("{field}: {why}")).with("field", field)
+}
+
+/// A call came in a state in which it cannot be done.
+#[must_use]
+pub fn out_of_order(message: &str) -> Error {
+    Error::new(ErrorKind::OutOfOrder, message)
+}
+
+/// There is no session of this id.
+#[must_use]
+pub fn no_session(id: &str) -> Error {
+    let message = format!("there is no session {id:?}: call session/ensure first");
+    Error::new(ErrorKind::SessionNotFound, message)
+}
+
 /// Words for a connection that failed, as Node, Bun, Rust and Python and what is written in them have them.
 const CONNECTION_FAILURES: &[&str] = &[
     "ECONNREFUSED",

@@ -66,7 +66,7 @@ pub enum AgentEvent<'a> {
     /// The user has been at the address to which the agent sent him by this id.
     Visited { id: String },
     /// The agent wants a file or a terminal of its client, and waits.
-    Wanted(Box<Wanted<'a>>),
+    Wanted(Box<RequestedOfHost<'a>>),
     /// The agent does not wait for the answer to this question of its any more.
     Withdrawn {
         /// The key that the question had.
@@ -363,7 +363,7 @@ pub struct Elicitation<'a> {
 
 /// Something that an agent wants of its client.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct RequestedOfHost<'a> {
     pub session: Cow<'a, str>,
     /// The key under which the dialect expects the answer.
     pub key: Box<RawValue>,

@@ -400,6 +400,12 @@ impl Host {
         std::mem::take(&mut self.answers)
     }
 
+    /// Whether there is no terminal.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.terminals.is_empty()
+    }
+
     /// The sessions that have terminals.
     #[must_use]
     pub fn sessions(&self) -> BTreeSet<String> {

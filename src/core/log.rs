@@ -15,7 +15,7 @@ use crate::proto::chunk::Chunk;
 use index::{Index, Part};
 pub use ledger::Decided;
 pub use read::{MessagePart, Page, Reader, Stored};
-pub use record::{FORMAT, Identity, Record};
+pub use record::{FORMAT, Given, Identity, Record};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io::Write as _;
@@ -330,6 +330,7 @@ impl Log {
             session_id: identity.session_id,
             agent: identity.agent,
             agent_session_id: identity.agent_session_id,
+            agent_name: identity.agent_name,
             agent_command: identity.agent_command,
             cwd: identity.cwd,
             title: identity.title,

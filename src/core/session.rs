@@ -1,49 +1,101 @@
-//! A session: a conversation by the client's id, and the turn that runs in it.
+//! A session by the client's id: restore, turns, queue, settings, open questions, log.
+//!
+//! A machine handles one event at a time with the surroundings in [`Cx`](super::cx::Cx); what it needs of others it requests
+//! from the hub (`request`).
 
-mod asks;
+mod abandoned;
+mod background;
+mod client_requests;
+mod closing;
+mod doubts;
 mod due;
+mod failures;
 mod granted;
+mod handover;
+mod history;
+mod hook_policy;
+mod host_call;
+mod host_deadlines;
+mod hosting;
 mod known;
+mod lifecycle;
+mod mend;
+mod open_turn;
+mod options;
+mod pending;
+mod permissions;
+mod prompt_retry;
+mod prompts;
+mod questions;
 mod queue;
-mod settings;
+mod ran_unasked;
+mod receipt;
+mod restore;
+mod restore_settings;
+mod running;
+mod setting_calls;
 mod silence;
 mod sink;
+mod state;
+mod storage;
+mod summary;
+mod terminals;
+mod timeouts;
+mod turns;
+mod undelivered;
 mod unprompted;
 mod unsent;
+mod updates;
+mod wait_notices;
 mod words;
 
-use super::client::{Notice, Outlet, Token};
+use super::client::{Outlet, Token};
+use super::client_requests::Ask;
+use super::cx::SessionRequest;
 use super::error::Error;
 use super::event::{CallId, Update};
+use super::host::Ticket;
+use super::ids::AgentRef;
 use super::ladder::Ladder;
 use super::log::Log;
-use super::proportion::{FRAME, Proportion, size};
+use super::permit::Decision;
+use super::proportion::Proportion;
 use super::replay::Replay;
-use super::retry::Attempts;
-use super::setting::{Wanted, merge_state};
+use super::setting::Wanted;
 use super::silence::Silence;
-use super::summary::Ending;
-use super::turn::{ChunkSink, Names, Turn};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::{self, McpServer, Recovery, Rung, SessionOptions, Strategy};
-pub use asks::{Ask, Asked, MOST_ASKS};
+use super::turn::{Names, Turn};
+use super::view::View;
+use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
+use abandoned::Abandoned;
+pub use background::QUIET_LIMIT;
 pub use granted::Granted;
-pub use known::{Given, Known};
+use handover::Handover;
+use host_call::HostCall;
+pub use known::Known;
+pub use lifecycle::stored_info;
+pub use pending::{PendingSettings, Required, Restoring};
+pub use permissions::NOBODY;
 pub use queue::{QUEUE_LIMIT, Queue, Queued};
+pub use ran_unasked::RAN_UNASKED;
+pub use running::Running;
 use serde_json::{Map, Value};
-pub use settings::{PendingSettings, Required, Restoring};
-pub use sink::{Numbered, View};
+pub use sink::Numbered;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+pub use summary::not_begun;
+pub use undelivered::Undelivered;
 pub use unprompted::Unprompted;
 use unsent::Unsent;
-pub use words::Undelivered;
 
 /// A conversation.
 #[derive(Debug)]
-pub struct Session {
+pub struct SessionMachine {
     pub id: String,
+    /// The agent that it belongs to.
+    pub agent: AgentRef,
+    /// Set from its hand-over to another agent until it is live there.
+    handover: Option<Handover>,
     pub cwd: String,
     pub mcp_servers: Vec<McpServer>,
     pub options: SessionOptions,
@@ -84,8 +136,10 @@ pub struct Session {
     pub granted: Granted,
     /// What the user said with answers and the agent did not get, as it is sent with the next prompt.
     pub late_words: Vec<String>,
-    /// How many files and terminals that its agent asked for it waits for.
-    pub owed: usize,
+    /// Requests of the agent for files and terminals that have no answer yet.
+    host_calls: BTreeMap<Ticket, HostCall>,
+    /// Decisions about such requests that are to be carried out.
+    host_decisions: Vec<(Ticket, Decision)>,
     /// The message of what the agent says unasked, while no prompt runs.
     pub unprompted: Option<Unprompted>,
     /// When somebody last did something in it; `None` until that is noted.
@@ -100,15 +154,6 @@ pub struct Session {
     pub broken: bool,
 }
 
-/// The prompt of a turn that was given up.
-#[derive(Debug)]
-pub struct Abandoned {
-    pub call: CallId,
-    /// When its answer is not waited for any more; `None` once that time is over, and the session waits for others
-    /// of its agent.
-    pub until: Option<Instant>,
-}
-
 /// How far a session is.
 #[derive(Debug)]
 pub enum Stage {
@@ -119,7 +164,7 @@ pub enum Stage {
         call: Option<CallId>,
         waiters: Vec<Token>,
         deadline: Option<Instant>,
-        climb: Box<Climb>,
+        restore: Box<Restore>,
     },
     /// The agent knows it by this id.
     Live { agent_session: String },
@@ -127,7 +172,7 @@ pub enum Stage {
 
 /// A session on its way to be live.
 #[derive(Debug, Default)]
-pub struct Climb {
+pub struct Restore {
     pub strategy: Strategy,
     pub required: Required,
     /// Planned when the agent has said what it can.
@@ -160,74 +205,6 @@ pub struct Climb {
     pub restoring: Option<Restoring>,
 }
 
-/// A turn that has not ended.
-#[derive(Debug)]
-pub struct Running {
-    pub turn: Turn,
-    pub turn_id: String,
-    pub token: Token,
-    pub call: CallId,
-    /// Whether the agent does something unasked before it begins with the prompt: until then what it says is
-    /// part of that.
-    pub waits: bool,
-    pub attempts: Attempts,
-    pub started: Instant,
-    /// How many messages there were when it began.
-    pub messages_before: u64,
-    /// How long the bridge had waited for agents when the turn began.
-    pub waited_before: Duration,
-    /// When the turn as a whole has lasted for too long, and the limit that says so.
-    pub limit: Option<(Instant, Duration)>,
-    /// Position in the agent's stderr at which the turn began.
-    pub stderr_at: u64,
-    /// When a cancel that was sent is given up.
-    pub cancel_deadline: Option<Instant>,
-    /// Why acpipe itself cancelled it: the agent was silent for too long, or the turn lasted for too long.
-    pub timed_out: Option<Error>,
-    pub skipped_parts: Vec<String>,
-    /// What the user said with answers in it and the agent did not get.
-    pub undelivered: Vec<Undelivered>,
-    /// How it ended, while what was received with the agent's answer is still being read.
-    pub ended: Option<Ending>,
-}
-
-impl Running {
-    #[must_use]
-    pub fn new(
-        turn: Turn,
-        turn_id: String,
-        token: Token,
-        call: CallId,
-        attempts: Attempts,
-        started: Instant,
-    ) -> Self {
-        Self {
-            turn,
-            turn_id,
-            token,
-            call,
-            waits: false,
-            attempts,
-            started,
-            messages_before: 0,
-            waited_before: Duration::ZERO,
-            limit: None,
-            stderr_at: 0,
-            cancel_deadline: None,
-            timed_out: None,
-            skipped_parts: Vec::new(),
-            undelivered: Vec::new(),
-            ended: None,
-        }
-    }
-
-    /// Whether its cancel is on its way.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancel_deadline.is_some()
-    }
-}
-
 /// What is remembered of a message that ended.
 #[derive(Debug)]
 pub struct Last {
@@ -238,11 +215,13 @@ pub struct Last {
     pub cancelled: bool,
 }
 
-impl Session {
+impl SessionMachine {
     #[must_use]
-    pub fn new(id: String, cwd: String, log: Log, view: View) -> Self {
+    pub fn new(id: String, agent: AgentRef, cwd: String, log: Log, view: View) -> Self {
         Self {
             id,
+            agent,
+            handover: None,
             cwd,
             mcp_servers: Vec::new(),
             options: SessionOptions::default(),
@@ -266,7 +245,8 @@ impl Session {
             asks: Vec::new(),
             granted: Granted::default(),
             late_words: Vec::new(),
-            owed: 0,
+            host_calls: BTreeMap::new(),
+            host_decisions: Vec::new(),
             unprompted: None,
             used: None,
             last: None,
@@ -282,17 +262,17 @@ impl Session {
             call: None,
             waiters,
             deadline: None,
-            climb: Box::new(Climb {
+            restore: Box::new(Restore {
                 strategy,
-                ..Climb::default()
+                ..Restore::default()
             }),
         };
     }
 
     /// The session that is on its way is not to be live without these settings.
     pub fn require(&mut self, settings: Required) {
-        if let Stage::Opening { climb, .. } = &mut self.stage {
-            climb.required = settings;
+        if let Stage::Opening { restore, .. } = &mut self.stage {
+            restore.required = settings;
         }
     }
 
@@ -308,9 +288,11 @@ impl Session {
         self.abandoned = None;
         self.give_up_restoring();
         let (strategy, required, waiting) = match &mut self.stage {
-            Stage::Opening { climb, waiters, .. } => {
+            Stage::Opening {
+                restore, waiters, ..
+            } => {
                 let waiters = std::mem::take(waiters);
-                (climb.strategy.clone(), climb.required, waiters)
+                (restore.strategy.clone(), restore.required, waiters)
             }
             Stage::Live { .. } | Stage::Resting => {
                 (Strategy::Auto, Required::default(), Vec::new())
@@ -323,13 +305,13 @@ impl Session {
     /// The agent was asked for the session, and has so long for its answer.
     pub fn opening(&mut self, asked: CallId, now: Instant, limit: Option<Duration>) {
         if let Stage::Opening {
-            climb,
+            restore,
             call,
             deadline,
             ..
         } = &mut self.stage
         {
-            climb.asked = Some(asked);
+            restore.asked = Some(asked);
             *call = Some(asked);
             *deadline = limit.and_then(|limit| now.checked_add(limit));
             self.silence = Some(Silence::begin(now, None));
@@ -436,51 +418,5 @@ impl Session {
             && !unasked
             && self.abandoned.is_none()
             && !self.last.as_ref().is_some_and(earlier)
-    }
-
-    /// Takes over how full the context is, as told outside of any turn.
-    pub fn set_context(
-        &mut self,
-        figures: &Members<'_>,
-        cost: Option<f64>,
-        outlet: &mut impl Outlet,
-    ) {
-        self.cost = cost.or(self.cost);
-        let mut news = Members::default();
-        news.set_owned("context", figures);
-        self.set_state(&news, outlet);
-    }
-
-    /// Takes over news of modes, options, commands or title, and tells the client.
-    pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
-        self.state_shown.hear(size(news) + FRAME);
-        merge_state(&mut self.state, news);
-        if self.agent_session().is_some() {
-            self.wanted.follow(&self.state);
-        }
-        self.tell_state(outlet);
-    }
-
-    /// Tells the client the whole state.
-    pub fn tell_state(&mut self, outlet: &mut impl Outlet) {
-        let state = Value::Object(self.state.clone());
-        let data = to_raw(&state);
-        // It is no part of the message: `session/state` says the same where it would fill the log.
-        if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
-            self.state_shown.show(data.get().len());
-            self.with_turn(outlet, |_, sink| {
-                sink.chunk(&Chunk::DataSession {
-                    id: "session",
-                    data: Raw(&data),
-                    transient: true,
-                });
-            });
-        }
-        self.number_unsent(outlet);
-        outlet.notify(Notice::SessionState(wire::StateParams {
-            session_id: self.id.clone(),
-            state,
-            queue: self.queue.told(),
-        }));
     }
 }

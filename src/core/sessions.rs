@@ -4,7 +4,8 @@
 //! that may change it: those that were touched are awake, and only they are asked what is due and what is to be
 //! written, until they have nothing to do any more.
 
-use super::session::Session;
+use super::ids::AgentRef;
+use super::session::SessionMachine;
 use std::collections::BTreeMap;
 
 /// The sessions by the client's ids.
@@ -16,7 +17,7 @@ pub struct Sessions {
 
 #[derive(Debug)]
 struct Entry {
-    session: Session,
+    session: SessionMachine,
     /// Whether its id is among those that are awake.
     awake: bool,
 }
@@ -24,12 +25,12 @@ struct Entry {
 impl Sessions {
     /// The session of this id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Session> {
+    pub fn get(&self, id: &str) -> Option<&SessionMachine> {
         self.all.get(id).map(|entry| &entry.session)
     }
 
     /// The same, to be changed.
-    pub fn get_mut(&mut self, id: &str) -> Option<&mut Session> {
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut SessionMachine> {
         let entry = self.all.get_mut(id)?;
         if !entry.awake {
             entry.awake = true;
@@ -50,12 +51,17 @@ impl Sessions {
     }
 
     /// All of them.
-    pub fn values(&self) -> impl Iterator<Item = &Session> {
+    pub fn values(&self) -> impl Iterator<Item = &SessionMachine> {
         self.all.values().map(|entry| &entry.session)
     }
 
+    /// Those of an agent.
+    pub fn of(&self, agent: AgentRef) -> impl Iterator<Item = &SessionMachine> {
+        self.values().filter(move |session| session.agent == agent)
+    }
+
     /// All of them, to be changed.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut SessionMachine> {
         self.awake = self.all.keys().cloned().collect();
         self.all.values_mut().map(|entry| {
             entry.awake = true;
@@ -64,12 +70,12 @@ impl Sessions {
     }
 
     /// Those that are awake.
-    pub fn awake(&self) -> impl Iterator<Item = &Session> {
+    pub fn awake(&self) -> impl Iterator<Item = &SessionMachine> {
         self.awake.iter().filter_map(|id| self.get(id))
     }
 
     /// Does `act` to each of these.
-    pub fn for_each_awake(&mut self, mut act: impl FnMut(&mut Session)) {
+    pub fn for_each_awake(&mut self, mut act: impl FnMut(&mut SessionMachine)) {
         for id in &self.awake {
             if let Some(entry) = self.all.get_mut(id) {
                 act(&mut entry.session);
@@ -78,7 +84,7 @@ impl Sessions {
     }
 
     /// Those that have nothing to do rest.
-    pub fn settle(&mut self, busy: impl Fn(&Session) -> bool) {
+    pub fn settle(&mut self, busy: impl Fn(&SessionMachine) -> bool) {
         let all = &mut self.all;
         self.awake.retain(|id| {
             let entry = all.get_mut(id);
@@ -90,7 +96,7 @@ impl Sessions {
     }
 
     /// Takes a session in.
-    pub fn insert(&mut self, id: String, session: Session) {
+    pub fn insert(&mut self, id: String, session: SessionMachine) {
         self.remove(&id);
         self.awake.push(id.clone());
         let awake = true;
@@ -110,16 +116,16 @@ mod tests {
     use super::*;
     use crate::core::log::Log;
     use crate::core::profile::Profile;
-    use crate::core::session::View;
     use crate::core::store::{Store as _, Volatile};
+    use crate::core::view::View;
 
-    fn session(id: &str) -> Session {
+    fn session(id: &str) -> SessionMachine {
         let log = Log::open(Volatile.open(id).unwrap()).unwrap();
         let view = View {
             chunks: true,
             profile: Profile::V7,
         };
-        Session::new(id.to_owned(), "/".to_owned(), log, view)
+        SessionMachine::new(id.to_owned(), AgentRef(0), "/".to_owned(), log, view)
     }
 
     fn awake(sessions: &Sessions) -> Vec<&str> {

@@ -15,6 +15,16 @@ use view::{MODELS, MODES, Place, Source, State, agree, offered, options, options
 pub use view::{merge_state, mode, model};
 pub use wanted::Wanted;
 
+/// A call to an agent to set something.
+#[derive(Debug, Clone)]
+pub struct SetCall {
+    /// The client's id of the session.
+    pub session: String,
+    /// The agent's id of the session.
+    pub agent_session: String,
+    pub setting: Setting,
+}
+
 /// What is set, and to what: in the client's words, or once it is resolved by the agent's ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

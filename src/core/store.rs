@@ -160,6 +160,9 @@ pub struct Card {
     /// The agent's id.
     #[serde(default)]
     pub agent_session_id: Option<String>,
+    /// Name of the agent; absent for the default agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
     /// How the agent is started again; absent where an earlier version stored the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<AgentCommand>,

@@ -179,6 +179,10 @@ pub enum AgentSource {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectParams {
+    /// Name of the agent: letters, digits, `.`, `_` and `-`, 64 at most; `default` where absent. A new name needs a
+    /// `command`, or a `protocol` that has one.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Path or name of the program; a name is looked for in `PATH` and, where it is not there, in that of the
     /// login shell. Never given to a shell.
     #[serde(default)]
@@ -211,6 +215,8 @@ pub struct ConnectParams {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgentStatusResult")]
 pub struct AgentStatus {
+    /// Name of the agent.
+    pub agent: String,
     /// How far the agent is.
     pub state: AgentState,
     /// Why there is none any more, where nobody wished that.
@@ -315,6 +321,43 @@ pub struct LineFaults {
     pub too_long: u64,
 }
 
+/// Parameters of methods about one agent.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentParams {
+    /// Name of the agent; `default` where absent.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// The answer to `agent/list`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentListResult {
+    /// All agents; the first is `default`.
+    pub agents: Vec<AgentSummary>,
+}
+
+/// An agent, as `agent/list` shows it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSummary {
+    /// Name of the agent.
+    pub agent: String,
+    /// How far the agent is.
+    pub state: AgentState,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The command that it was or would be started with.
+    pub command: String,
+    /// The command's arguments.
+    pub args: Vec<String>,
+    /// Who named it.
+    pub source: AgentSource,
+    /// How many open sessions belong to it.
+    pub sessions: u64,
+}
+
 /// Parameters of methods that have none.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NoParams {}
@@ -327,6 +370,8 @@ pub struct Done {}
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStateParams {
+    /// Name of the agent.
+    pub agent: String,
     /// How far the agent is.
     pub state: AgentState,
     /// Why, where there is something to say.

@@ -9,9 +9,9 @@ mod script;
 mod windows;
 
 use super::agent::Terms;
-use crate::core::bridge::AgentSpec;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::AgentSpec;
 use crate::proto::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
 use std::env::{join_paths, split_paths};

@@ -14,9 +14,9 @@ use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
 use crate::core::ask::{AskId, ClientAnswer};
-use crate::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use crate::core::client::{Command, Outlet, Token};
 use crate::core::host::HostEvent;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::limits::Wait;
 use crate::core::running_clock::RunningClock;
 use crate::core::silence::{Silence, in_words};
@@ -39,7 +39,7 @@ const UNREAD_FOR: Duration = Duration::from_secs(10);
 /// How often the core is told the time of day.
 const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
-/// A client of the bridge: it says what it wants, and forms what it gets.
+/// A client of the hub: it says what it wants, and forms what it gets.
 pub trait Client: Outlet {
     /// Takes what came on stdin.
     fn input(&mut self, input: ClientInput);
@@ -62,7 +62,7 @@ pub trait Client: Outlet {
 /// What a client can want of the loop.
 #[derive(Debug)]
 pub enum Wish {
-    /// Something of the bridge.
+    /// Something of the hub.
     Command(Token, Command),
     /// It answers what it was asked.
     Answer(AskId, ClientAnswer),
@@ -78,7 +78,7 @@ pub enum Wish {
 /// # Errors
 /// Threads or signal handlers could not be set up.
 pub async fn drive(
-    bridge: Bridge,
+    hub: Hub,
     client: &mut impl Client,
     stdin: Option<mpsc::Receiver<ClientInput>>,
     mut stored: Events,
@@ -89,7 +89,7 @@ pub async fn drive(
     let (host_events, mut hosted) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
     let host = |terms| Host::new(host_events, terms);
-    let mut shell = Shell::new(bridge, events, host, max_line, (login, launch))?;
+    let mut shell = Shell::new(hub, events, host, max_line, (login, launch))?;
     let mut signals = Signals::new()?;
     let mut interrupts = 0;
     let mut unread = 0;
@@ -109,11 +109,11 @@ pub async fn drive(
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
         let [stalled_at, untold] = [stalled, untold].map(|at| at.map(|at| shell.clock.real(at)));
-        shell.bridge.rest(shell.clock.now());
+        shell.hub.rest(shell.clock.now());
         let happened = tokio::select! {
             Some((id, input)) = agent_events.recv(), if room && !backlog => Happened::Agent(id, input),
             () = std::future::ready(()), if room && backlog => Happened::Room,
-            () = std::future::ready(()), if room && shell.bridge.is_reading() => Happened::Reading,
+            () = std::future::ready(()), if room && shell.hub.is_reading() => Happened::Reading,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             event = stored.next() => Happened::Stored(event),
             // Also while the client does not read: commands must be able to go on.
@@ -129,7 +129,7 @@ pub async fn drive(
         let paused = shell.clock.woke(real);
         shell.note_pause(paused);
         let now = shell.clock.now();
-        shell.bridge.wake(now);
+        shell.hub.wake(now);
         match happened {
             Happened::Agent(id, input) => {
                 shell.hear(id, input, client, now);
@@ -142,7 +142,7 @@ pub async fn drive(
                     shell.hear_waiting(&mut agent_events, client, now);
                 }
             }
-            Happened::Reading => shell.bridge.read_on(now, client),
+            Happened::Reading => shell.hub.read_on(now, client),
             Happened::Client(input) => {
                 unread += 1;
                 if matches!(input, ClientInput::End) {
@@ -156,17 +156,17 @@ pub async fn drive(
                 stdin = None;
                 client.input(ClientInput::End);
             }
-            Happened::Stored(event) => shell.bridge.stored(event, now, client),
+            Happened::Stored(event) => shell.hub.stored(event, now, client),
             Happened::Hosted(event) => shell.hosted(Some(event), client, now),
             Happened::Written => {}
             // It only looked at the clock, or acpipe did not run: what waits is read first.
             Happened::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
-            Happened::Due if !ticks => shell.bridge.tick_turn_limits(now, client),
+            Happened::Due if !ticks => shell.hub.tick_turn_limits(now, client),
             Happened::Due => {
                 // What is answered already is not given up.
                 shell.hear_waiting(&mut agent_events, client, now);
                 debug!(what = due.map(|(_, what)| what), "a time is up");
-                shell.bridge.tick(now, client);
+                shell.hub.tick(now, client);
             }
             Happened::Stalled => {
                 if shell.stalled_at(client).is_some_and(|at| at <= now) {
@@ -201,11 +201,11 @@ enum Happened {
 }
 
 struct Shell {
-    bridge: Bridge,
+    hub: Hub,
     output: Output,
     agents: HashMap<AgentId, Agent>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
-    /// What an agent said and the bridge could not take, because the client has to read first.
+    /// What an agent said and the hub could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
     host: Host,
     terms: Terms,
@@ -222,7 +222,7 @@ struct Shell {
 
 impl Shell {
     fn new(
-        bridge: Bridge,
+        hub: Hub,
         events: mpsc::Sender<(AgentId, AgentInput)>,
         host: impl FnOnce(Terms) -> Host,
         max_line: usize,
@@ -230,12 +230,12 @@ impl Shell {
     ) -> std::io::Result<Self> {
         let terms = Terms {
             max_line,
-            grace: bridge.limits().of(Wait::Terminate).unwrap_or_default(),
+            grace: hub.limits().of(Wait::Terminate).unwrap_or_default(),
             descriptors: descriptors::raise(),
             launch,
         };
         Ok(Self {
-            bridge,
+            hub,
             output: Output::new()?,
             agents: HashMap::new(),
             events,
@@ -251,29 +251,29 @@ impl Shell {
         })
     }
 
-    /// Hands over what an agent said; what the bridge does not take waits.
+    /// Hands over what an agent said; what the hub does not take waits.
     fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
         client.press(self.output.pressure());
-        let rest = self.bridge.agent(id, input, now, client);
+        let rest = self.hub.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
     }
 
-    /// Tells the bridge what came of something that was done for an agent, and what that leads to at once.
+    /// Tells the hub what came of something that was done for an agent, and what that leads to at once.
     fn hosted(&mut self, event: Option<HostEvent>, client: &mut impl Client, now: Instant) {
         let mut next = event;
         while let Some(event) = next {
             next = self.host.heard(&event);
-            self.bridge.hosted(event, now, client);
+            self.hub.hosted(event, now, client);
         }
     }
 
     /// Gives the output what the client is to get, once what must not be lost is written.
     fn hand_over(&mut self, client: &mut impl Client, now: Instant) {
-        self.bridge.commit(now, client);
+        self.hub.commit(now, client);
         client.take_output(&mut self.output.buffer);
     }
 
@@ -290,7 +290,7 @@ impl Shell {
         {
             self.hear(id, input, client, now);
         }
-        self.bridge.drained(self.backlog.is_none(), now, client);
+        self.hub.drained(self.backlog.is_none(), now, client);
         self.hand_over(client, now);
     }
 
@@ -304,12 +304,12 @@ impl Shell {
             self.perform(client, now);
             client.press(self.output.pressure());
             if self.output.pressure() != Pressure::Full {
-                self.bridge.retell(client);
+                self.hub.replay_turns(client);
             }
             self.hand_over(client, now);
             self.output.flush();
             if let Some(why) = self.output.closed()
-                && !self.bridge.is_ending()
+                && !self.hub.is_ending()
             {
                 client.left(match why {
                     Closed::Failed(errno) => Some(errno.into()),
@@ -328,29 +328,29 @@ impl Shell {
 
     fn grant(&mut self, wish: Wish, client: &mut impl Client, now: Instant) {
         match wish {
-            Wish::Command(token, command) => self.bridge.command(token, command, now, client),
+            Wish::Command(token, command) => self.hub.command(token, command, now, client),
             Wish::Answer(ask, answer) => {
-                self.bridge.client_answered(ask, &answer, now, client);
+                self.hub.client_answered(ask, &answer, now, client);
             }
             Wish::End => self.end(client, now),
             Wish::Hurry => {
                 self.end(client, now);
-                self.bridge.hurry(now);
+                self.hub.expedite(now, client);
             }
         }
     }
 
     fn stalled_at(&mut self, client: &impl Client) -> Option<Instant> {
-        let patience = client.patience().filter(|_| self.bridge.is_ending())?;
+        let patience = client.patience().filter(|_| self.hub.is_ending())?;
         self.output.stalled_at(patience)
     }
 
     /// What is due next, and whether everything is: while the client does not read no wait runs but the limit of turns.
     fn due(&self, room: bool) -> (bool, Option<(Instant, &'static str)>) {
-        if room || self.bridge.is_stopping() {
-            (true, self.bridge.deadline())
+        if room || self.hub.is_stopping() {
+            (true, self.hub.deadline())
         } else {
-            (false, self.bridge.turn_deadline())
+            (false, self.hub.turn_deadline())
         }
     }
 
@@ -367,7 +367,7 @@ impl Shell {
         let is_new = |told: Instant| now.saturating_duration_since(told) < TIME_OF_DAY_EVERY;
         if paused.is_some() || !self.told_time.is_some_and(is_new) {
             self.told_time = Some(now);
-            self.bridge.set_time_of_day(now, clock::unix_ms());
+            self.hub.set_time_of_day(now, clock::unix_ms());
         }
     }
 
@@ -376,7 +376,7 @@ impl Shell {
         let now = self.clock.now();
         match (room, self.deaf.take()) {
             (false, deaf) => self.deaf = deaf.or(Some(Silence::begin(now, None))),
-            (true, Some(deaf)) => self.bridge.postpone(deaf.lasted(now)),
+            (true, Some(deaf)) => self.hub.postpone(deaf.lasted(now)),
             (true, None) => {}
         }
     }
@@ -396,14 +396,14 @@ impl Shell {
     }
 
     fn end(&mut self, client: &mut impl Client, now: Instant) {
-        if !self.bridge.is_ending() {
-            self.bridge.client_gone(now, client);
+        if !self.hub.is_ending() {
+            self.hub.client_gone(now, client);
         }
     }
 
     fn perform(&mut self, client: &mut impl Client, now: Instant) {
         loop {
-            let effects = self.bridge.effects(now);
+            let effects = self.hub.effects(now);
             if effects.is_empty() {
                 return;
             }
@@ -434,7 +434,7 @@ impl Shell {
                 let sent = self.agent(id).is_none_or(|agent| agent.send(lines));
                 if !sent {
                     // It is no batch: all of it is taken.
-                    let _ = self.bridge.agent(id, AgentInput::InputStuck, now, client);
+                    let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
                 }
             }
             Effect::CloseInput(id) => {

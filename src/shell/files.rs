@@ -2,9 +2,9 @@
 //!
 //! Each is read by a thread of its own, as fast as the loop takes it and for as long as there is one.
 
-use crate::core::bridge::{AgentId, AgentInput, Exit};
 use crate::core::claude::projects::Listed;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{AgentId, AgentInput, Exit};
 use crate::proto::frame::{Batch, LineBatches};
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memrchr};

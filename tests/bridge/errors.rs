@@ -79,11 +79,11 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::AgentExited => open_error(&[json!({"exit": 1})]),
         ErrorKind::MaxTurns => turn_error(&[end("max_turn_requests")]),
         ErrorKind::EmptyTurn => turn_error(&[end("end_turn")]),
-        ErrorKind::Timeout => bridge("cancel", "an_agent_that_takes_no_notice_is_given_up"),
+        ErrorKind::Timeout => hub("cancel", "an_agent_that_takes_no_notice_is_given_up"),
         ErrorKind::Network => open_error(&[failure("connect ECONNREFUSED 127.0.0.1:1")]),
         ErrorKind::Malformed => open_error(&[json!({"reply": {"no": "session"}})]),
         ErrorKind::Streaming => open_error(&[json!({"closeStdout": true}), json!({"hang": true})]),
-        ErrorKind::Overloaded => bridge("flood", "an_agent_that_does_not_read_is_given_up"),
+        ErrorKind::Overloaded => hub("flood", "an_agent_that_does_not_read_is_given_up"),
         ErrorKind::Cancelled => {
             let mut s = Server::initialized(&[]);
             let script = s.world.script(&json!({"initialize": [[{"hang": true}]]}));
@@ -118,9 +118,9 @@ fn provoke(kind: ErrorKind) -> Seen {
             &json!({"sessionId": "none", "message": "x"}),
         ),
         ErrorKind::SessionExists => call_error("session/create", &json!({"sessionId": "default"})),
-        ErrorKind::SessionLocked => bridge("store", "two_programs_cannot_have_one_session"),
-        ErrorKind::Storage => bridge("faults", "a_full_disk_ends_the_turn_and_harms_nothing"),
-        ErrorKind::TurnUnfinished => bridge(
+        ErrorKind::SessionLocked => hub("store", "two_programs_cannot_have_one_session"),
+        ErrorKind::Storage => hub("faults", "a_full_disk_ends_the_turn_and_harms_nothing"),
+        ErrorKind::TurnUnfinished => hub(
             "store",
             "a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again",
         ),
@@ -128,11 +128,9 @@ fn provoke(kind: ErrorKind) -> Seen {
             "message/update",
             &json!({"messageId": "none", "message": {}}),
         ),
-        ErrorKind::MessageExists => {
-            bridge("store", "messages_are_added_changed_listed_and_cleared")
-        }
+        ErrorKind::MessageExists => hub("store", "messages_are_added_changed_listed_and_cleared"),
         ErrorKind::ResourceNotFound | ErrorKind::Resource => {
-            bridge("hosting/files", "errors_say_what_to_do")
+            hub("hosting/files", "errors_say_what_to_do")
         }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
@@ -140,7 +138,7 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::Parse => raw_error("{"),
         // Only a mistake in acpipe provokes it: a test within the library makes one.
         ErrorKind::Internal => Seen::Elsewhere(
-            "src/core/bridge/tests_panics.rs",
+            "src/core/hub/tests/panics.rs",
             "in_a_command_it_is_answered",
         ),
         ErrorKind::DuplicateAgent => Seen::Never,
@@ -148,7 +146,7 @@ fn provoke(kind: ErrorKind) -> Seen {
 }
 
 /// A slow test of this program.
-fn bridge(file: &str, test: &'static str) -> Seen {
+fn hub(file: &str, test: &'static str) -> Seen {
     let file = match file {
         "cancel" => "tests/bridge/cancel.rs",
         "faults" => "tests/bridge/faults.rs",

@@ -14,6 +14,7 @@ mod evidence;
 mod harness;
 
 mod abandoned;
+mod agents;
 mod asking;
 mod auth;
 mod callbacks;

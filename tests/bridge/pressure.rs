@@ -1,7 +1,7 @@
 //! Much more than fits anywhere: what memory it takes, that nothing of it is lost, and that nobody waits for ever.
 //!
 //! The large forms, with figures for `docs/performance.md`:
-//! `cargo test --release --test bridge pressure -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release --test hub pressure -- --ignored --nocapture --test-threads 1`
 
 mod structured;
 

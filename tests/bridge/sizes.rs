@@ -1,6 +1,6 @@
 //! What large histories cost: numbers for `docs/performance.md`, by hand.
 //!
-//! `cargo test --release --test bridge sizes -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release --test hub sizes -- --ignored --nocapture --test-threads 1`
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;

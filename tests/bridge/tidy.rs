@@ -112,7 +112,8 @@ fn the_rules_of_the_house_hold() {
         let path = file.strip_prefix(root).unwrap().to_str().unwrap();
         let is_test = file
             .file_stem()
-            .is_some_and(|s| s.to_string_lossy().starts_with("tests"));
+            .is_some_and(|s| s.to_string_lossy().starts_with("tests"))
+            || path.contains("/tests/");
         let text = fs::read_to_string(&file).unwrap();
         if is_test {
             assert!(text.starts_with("//!"), "{path}");

@@ -1,10 +1,10 @@
-//! Plays a client and its agent to a bridge, in a time that nobody has to wait for.
+//! Plays a client and its agent to a hub, in a time that nobody has to wait for.
 
 use super::agent::Agent;
 use super::store::Shared;
-use acpipe::core::bridge::{AgentId, Bridge, Effect, OnLost};
 use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::{AgentId, Effect, Hub, OnLost};
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ impl Heard {
 }
 
 pub struct Play {
-    bridge: Bridge,
+    hub: Hub,
     client: RecordingClient,
     pub heard: Heard,
     pub agent: Agent,
@@ -58,7 +58,7 @@ pub struct Play {
 }
 
 impl Play {
-    /// A bridge on this store, connected to this agent; `seq` is the number of the last chunk before.
+    /// A hub on this store, connected to this agent; `seq` is the number of the last chunk before.
     pub fn new(store: Shared, agent: Agent, seq: u64, clear: bool) -> Self {
         let now = Instant::now();
         let on_lost = OnLost {
@@ -70,7 +70,7 @@ impl Play {
             .on_lost(on_lost)
             .build();
         let mut play = Self {
-            bridge: Bridge::new(settings, Box::new(store)),
+            hub: Hub::new(settings, Box::new(store)),
             client: RecordingClient::default(),
             heard: Heard {
                 seq,
@@ -120,12 +120,11 @@ impl Play {
         self.settle();
     }
 
-    /// Asks, and waits for the answer as long as the bridge waits for something.
+    /// Asks, and waits for the answer as long as the hub waits for something.
     fn ask(&mut self, command: Command) -> Result<Value, Failure> {
         self.tokens += 1;
         let token = Token(self.tokens);
-        self.bridge
-            .command(token, command, self.now, &mut self.client);
+        self.hub.command(token, command, self.now, &mut self.client);
         loop {
             self.settle();
             if let Some(answer) = self.client.take_answer(token) {
@@ -134,9 +133,9 @@ impl Play {
             let replies = &self.client.replies;
             assert!(replies.is_empty(), "there is no other call: {replies:?}");
             if self.agent.late.is_empty() {
-                let (at, _) = self.bridge.deadline().expect("it waits for something");
+                let (at, _) = self.hub.deadline().expect("it waits for something");
                 self.now = at;
-                self.bridge.tick(at, &mut self.client);
+                self.hub.tick(at, &mut self.client);
             } else {
                 self.now += Duration::from_millis(100);
                 let piece = self.agent.late.remove(0);
@@ -145,13 +144,13 @@ impl Play {
         }
     }
 
-    /// Lets bridge and agent talk until they have nothing more to say.
+    /// Lets hub and agent talk until they have nothing more to say.
     fn settle(&mut self) {
         loop {
-            self.bridge.drained(true, self.now, &mut self.client);
-            self.bridge.commit(self.now, &mut self.client);
+            self.hub.drained(true, self.now, &mut self.client);
+            self.hub.commit(self.now, &mut self.client);
             self.heard.collect(&mut self.client);
-            let effects = self.bridge.effects(self.now);
+            let effects = self.hub.effects(self.now);
             if effects.is_empty() {
                 return;
             }
@@ -173,7 +172,7 @@ impl Play {
     fn say(&mut self, lines: &[Value]) {
         let batch = messages(lines);
         let rest = self
-            .bridge
+            .hub
             .agent(self.process, batch, self.now, &mut self.client);
         assert!(rest.is_none(), "the outlet is never full");
     }

@@ -1,4 +1,4 @@
-//! A store that outlives the bridge, as a disk does.
+//! A store that outlives the hub, as a disk does.
 
 use acpipe::core::error::Error;
 use acpipe::core::store::{Card, LogFile, Store};

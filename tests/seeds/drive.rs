@@ -1,7 +1,7 @@
-//! Plays one turn of an agent to a bridge.
+//! Plays one turn of an agent to a hub.
 
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect};
 use acpipe::core::client::{Command, Reply, Token};
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::Volatile;
 use acpipe::proto::wire::Protocol;
 pub use acpipe::testing::params;
@@ -55,9 +55,9 @@ pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
     driver.played
 }
 
-/// A bridge, its client and its agent.
+/// A hub, its client and its agent.
 pub struct Driver {
-    bridge: Bridge,
+    hub: Hub,
     client: RecordingClient,
     pub played: Played,
     /// The process that was started last.
@@ -74,7 +74,7 @@ impl Driver {
             .protocol(protocol)
             .build();
         Self {
-            bridge: Bridge::new(settings, Box::new(Volatile)),
+            hub: Hub::new(settings, Box::new(Volatile)),
             client: RecordingClient::default(),
             played: Played::default(),
             agent: AgentId(1),
@@ -87,8 +87,7 @@ impl Driver {
     pub fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token(self.tokens);
-        self.bridge
-            .command(token, command, self.now, &mut self.client);
+        self.hub.command(token, command, self.now, &mut self.client);
         self.played.collect(&mut self.client);
         self.sent()
     }
@@ -96,7 +95,7 @@ impl Driver {
     /// Lets time pass and returns the call that was made then.
     pub fn wait(&mut self, time: Duration) -> Value {
         self.now += time;
-        self.bridge.tick(self.now, &mut self.client);
+        self.hub.tick(self.now, &mut self.client);
         self.played.collect(&mut self.client);
         self.sent()
     }
@@ -104,7 +103,7 @@ impl Driver {
     /// The last call to the agent.
     pub fn sent(&mut self) -> Value {
         let mut call = Value::Null;
-        for effect in self.bridge.effects(self.now) {
+        for effect in self.hub.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = id,
                 Effect::Send(_, line) => {
@@ -134,9 +133,9 @@ impl Driver {
 
     pub fn hear(&mut self, input: AgentInput) {
         let client = &mut self.client;
-        let rest = self.bridge.agent(self.agent, input, self.now, client);
+        let rest = self.hub.agent(self.agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, client);
+        self.hub.drained(true, self.now, client);
         self.played.collect(client);
     }
 }

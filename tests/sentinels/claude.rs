@@ -11,8 +11,8 @@ use crate::feed::{Seen, params, settings};
 use crate::places::{Index, Place};
 use crate::plant::{ANYTHING, OTHER_FIELD, UNKNOWN, What, number, sentinel};
 use crate::survey::{Field, Found, Group};
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, Token};
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::store::Volatile;
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{self, RecordingClient};
@@ -141,10 +141,10 @@ impl Planter {
 }
 
 struct Cli {
-    bridge: Bridge,
+    hub: Hub,
     client: RecordingClient,
     process: AgentId,
-    /// What the bridge called the session and the prompt.
+    /// What the hub called the session and the prompt.
     session: String,
     prompt: String,
     tokens: u64,
@@ -154,7 +154,7 @@ struct Cli {
 /// Plays a scene in a new session; what the client saw, the folded message, the summary.
 fn play(scene: &Scene) -> (Index, Index, Index) {
     let mut cli = Cli {
-        bridge: Bridge::new(settings(true, Protocol::Claude), Box::new(Volatile)),
+        hub: Hub::new(settings(true, Protocol::Claude), Box::new(Volatile)),
         client: RecordingClient::default(),
         process: AgentId(1),
         session: String::new(),
@@ -196,13 +196,13 @@ fn play(scene: &Scene) -> (Index, Index, Index) {
 impl Cli {
     fn command(&mut self, command: Command) {
         self.tokens += 1;
-        self.bridge
+        self.hub
             .command(Token(self.tokens), command, self.now, &mut self.client);
         self.effects();
     }
 
     fn effects(&mut self) {
-        for effect in self.bridge.effects(self.now) {
+        for effect in self.hub.effects(self.now) {
             match effect {
                 Effect::Spawn(id, spec) => {
                     self.process = id;
@@ -229,10 +229,10 @@ impl Cli {
 
     fn input(&mut self, input: AgentInput) {
         let rest = self
-            .bridge
+            .hub
             .agent(self.process, input, self.now, &mut self.client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, &mut self.client);
+        self.hub.drained(true, self.now, &mut self.client);
         self.effects();
     }
 }

@@ -1,8 +1,8 @@
-//! Feeds an agent's lines to a bridge in a turn, and collects what its client gets.
+//! Feeds an agent's lines to a hub in a turn, and collects what its client gets.
 
-use acpipe::core::bridge::{AgentId, Bridge, Effect, Settings};
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::fold::Fold;
+use acpipe::core::hub::{AgentId, Effect, Hub, Settings};
 use acpipe::core::policy::Mode;
 use acpipe::core::store::Volatile;
 use acpipe::proto::wire::Protocol;
@@ -111,7 +111,7 @@ pub fn play(scene: &Scene) -> Got {
     }
 }
 
-/// Settings of the bridge that a scene is played to.
+/// Settings of the hub that a scene is played to.
 pub fn settings(approve: bool, protocol: Protocol) -> Settings {
     let mode = if approve { Mode::Approve } else { Mode::Deny };
     SettingsBuilder::new(Instant::now())
@@ -122,7 +122,7 @@ pub fn settings(approve: bool, protocol: Protocol) -> Settings {
 }
 
 struct Feeder {
-    bridge: Bridge,
+    hub: Hub,
     client: RecordingClient,
     agent: AgentId,
     tokens: u64,
@@ -132,7 +132,7 @@ struct Feeder {
 impl Feeder {
     fn new(approve: bool) -> Self {
         Self {
-            bridge: Bridge::new(settings(approve, Protocol::Acp), Box::new(Volatile)),
+            hub: Hub::new(settings(approve, Protocol::Acp), Box::new(Volatile)),
             client: RecordingClient::default(),
             agent: AgentId(1),
             tokens: 0,
@@ -144,10 +144,9 @@ impl Feeder {
     fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token(self.tokens);
-        self.bridge
-            .command(token, command, self.now, &mut self.client);
+        self.hub.command(token, command, self.now, &mut self.client);
         let mut call = Value::Null;
-        for effect in self.bridge.effects(self.now) {
+        for effect in self.hub.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = id,
                 Effect::Send(_, line) => {
@@ -167,8 +166,8 @@ impl Feeder {
     fn line(&mut self, line: Value) {
         let client = &mut self.client;
         let input = messages(&[line]);
-        let rest = self.bridge.agent(self.agent, input, self.now, client);
+        let rest = self.hub.agent(self.agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, client);
+        self.hub.drained(true, self.now, client);
     }
 }

@@ -1,9 +1,9 @@
-//! Drives a bridge as the loop does, with an agent that says whatever the dice tell.
+//! Drives a hub as the loop does, with an agent that says whatever the dice tell.
 
 use super::disk::{Dice, Disk};
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// What the client received.
 #[derive(Debug, Default)]
 pub struct Client {
-    /// Chunks that were handed over, and those that the bridge can still retract.
+    /// Chunks that were handed over, and those that the hub can still retract.
     pub given: Vec<RecordedChunk>,
     staged: RecordingClient,
     pub replies: BTreeMap<u64, Result<Value, Error>>,
@@ -41,7 +41,7 @@ pub struct Prompt {
 }
 
 pub struct World {
-    bridge: Bridge,
+    hub: Hub,
     pub disk: Disk,
     pub client: Client,
     agent: Option<AgentId>,
@@ -65,7 +65,7 @@ impl World {
         let now = Instant::now();
         let settings = SettingsBuilder::new(now).id_prefix(prefix).build();
         let mut world = Self {
-            bridge: Bridge::new(settings, Box::new(disk.clone())),
+            hub: Hub::new(settings, Box::new(disk.clone())),
             disk,
             client: Client::default(),
             agent: None,
@@ -88,7 +88,7 @@ impl World {
     fn command(&mut self, command: Command) -> u64 {
         self.last_token += 1;
         let token = Token(self.last_token);
-        self.bridge
+        self.hub
             .command(token, command, self.now, &mut self.client.staged);
         self.client.take_replies();
         self.last_token
@@ -128,7 +128,7 @@ impl World {
     /// What the loop does after whatever happened: effects, then what must be written, then output.
     pub fn settle(&mut self) {
         loop {
-            let effects = self.bridge.effects(self.now);
+            let effects = self.hub.effects(self.now);
             if effects.is_empty() {
                 break;
             }
@@ -152,7 +152,7 @@ impl World {
     }
 
     fn hand_over(&mut self) {
-        self.bridge.commit(self.now, &mut self.client.staged);
+        self.hub.commit(self.now, &mut self.client.staged);
         self.client.take_replies();
         self.client.take_chunks();
     }
@@ -218,11 +218,11 @@ impl World {
         };
         let input = messages(lines);
         let rest = self
-            .bridge
+            .hub
             .agent(agent, input, self.now, &mut self.client.staged);
         assert!(rest.is_none());
         self.hand_over();
-        self.bridge.drained(true, self.now, &mut self.client.staged);
+        self.hub.drained(true, self.now, &mut self.client.staged);
         self.hand_over();
     }
 
@@ -310,9 +310,7 @@ impl World {
     fn ends(&mut self, id: AgentId) {
         self.open.clear();
         let exit = AgentInput::Exited(Exit::default());
-        let rest = self
-            .bridge
-            .agent(id, exit, self.now, &mut self.client.staged);
+        let rest = self.hub.agent(id, exit, self.now, &mut self.client.staged);
         assert!(rest.is_none());
     }
 
@@ -321,7 +319,7 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.bridge.stored(event, self.now, &mut self.client.staged);
+        self.hub.stored(event, self.now, &mut self.client.staged);
         self.settle();
         true
     }
@@ -329,7 +327,7 @@ impl World {
     /// It is later: what nobody asked for ends.
     pub fn later(&mut self) {
         self.now += Duration::from_secs(11);
-        self.bridge.tick(self.now, &mut self.client.staged);
+        self.hub.tick(self.now, &mut self.client.staged);
         self.settle();
     }
 }

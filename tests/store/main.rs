@@ -1,4 +1,4 @@
-//! The bridge on a disk that fails: whatever it does and whenever it crashes, what the client was given is
+//! The hub on a disk that fails: whatever it does and whenever it crashes, what the client was given is
 //! there, and nothing is done twice.
 //!
 //! A run is made of a seed: `SEED=n cargo test --test store` repeats one, `RUNS=1000` makes more of them.
@@ -154,7 +154,7 @@ fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
     }
 }
 
-/// A new bridge knows what became of each turn, ends what was open, and runs nothing twice.
+/// A new hub knows what became of each turn, ends what was open, and runs nothing twice.
 fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, seed: u64) {
     let disk = Disk::new(seed, logs);
     let mut world = World::new(disk, "later");

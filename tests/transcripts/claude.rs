@@ -1,12 +1,12 @@
-//! Feeds a recording of the Claude Code CLI to a bridge and collects what its client gets.
+//! Feeds a recording of the Claude Code CLI to a hub and collects what its client gets.
 //!
 //! The process of the recording is that of the first session; what the recording does not have is answered
 //! here: the CLI's version, and the handshakes of other processes. The bridge's ids of the session, of prompts
 //! and of requests take the place of the recording's on the way in, and give it back on the way out.
 
 use crate::replay::{Entry, Replayed, Seen, settings};
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit};
 use acpipe::core::client::{Command, Token};
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
@@ -22,15 +22,15 @@ use std::time::Instant;
 const VERSION: &str = "2.1.330 (Claude Code)";
 
 struct Cli {
-    bridge: Bridge,
+    hub: Hub,
     seen: Seen,
     /// The process that the recording is of.
     process: Option<AgentId>,
     /// All that run.
     running: Vec<AgentId>,
-    /// What happens to processes once the bridge was heard out.
+    /// What happens to processes once the hub was heard out.
     next: VecDeque<(AgentId, AgentInput)>,
-    /// What the recording's client said that the bridge has not said yet: the type or subtype, and its id.
+    /// What the recording's client said that the hub has not said yet: the type or subtype, and its id.
     said: VecDeque<(String, String)>,
     /// The recording's ids, and the bridge's.
     ids: Vec<(String, String)>,
@@ -70,7 +70,7 @@ pub fn replay_to(
     let answers = seen.is_answering();
     settings.default_agent.protocol = Protocol::Claude;
     let mut cli = Cli {
-        bridge: Bridge::new(settings, Box::new(Volatile)),
+        hub: Hub::new(settings, Box::new(Volatile)),
         seen,
         process: None,
         running: Vec::new(),
@@ -152,15 +152,15 @@ impl Cli {
         self.seen.asked(token, name);
         let command = command(params(given));
         let client = &mut self.seen.client;
-        self.bridge.command(token, command, self.now, client);
+        self.hub.command(token, command, self.now, client);
         self.seen.collect();
         self.settle();
     }
 
-    /// Does what the bridge wants done, until it wants nothing more.
+    /// Does what the hub wants done, until it wants nothing more.
     fn settle(&mut self) {
         loop {
-            for effect in self.bridge.effects(self.now) {
+            for effect in self.hub.effects(self.now) {
                 self.effect(effect);
             }
             let Some((id, input)) = self.next.pop_front() else {
@@ -236,7 +236,7 @@ impl Cli {
         }
     }
 
-    /// Lets the bridge do what the recording's client did, as far as it does such things.
+    /// Lets the hub do what the recording's client did, as far as it does such things.
     fn client_sent(&mut self, frame: &Value) {
         let request = &frame["request"];
         let of = |mut params: Value| {
@@ -267,14 +267,14 @@ impl Cli {
             }
             _ => {}
         }
-        // What the bridge did not say now was refused.
+        // What the hub did not say now was refused.
         self.said.retain(|(what, _)| what == "initialize");
     }
 
     fn cli_sent(&mut self, frame: &str) {
         let mut frame = frame.to_owned();
         if frame.contains(r#""type":"control_response""#) {
-            // An answer to something the bridge does not ask is left out: it could be taken for another's.
+            // An answer to something the hub does not ask is left out: it could be taken for another's.
             let id = |(recorded, ours): &(String, String)| {
                 let [recorded, ours] = [recorded, ours].map(|id| format!(r#""request_id":"{id}""#));
                 frame
@@ -294,7 +294,7 @@ impl Cli {
             for (ask, answer) in self.seen.answers() {
                 let answer = Ok(to_raw(&answer));
                 let client = &mut self.seen.client;
-                self.bridge.client_answered(ask, &answer, self.now, client);
+                self.hub.client_answered(ask, &answer, self.now, client);
             }
             self.seen.collect();
             self.settle();
@@ -303,9 +303,9 @@ impl Cli {
 
     fn input(&mut self, process: AgentId, input: AgentInput) {
         let client = &mut self.seen.client;
-        let rest = self.bridge.agent(process, input, self.now, client);
+        let rest = self.hub.agent(process, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, client);
+        self.hub.drained(true, self.now, client);
         self.seen.collect();
     }
 }

@@ -1,6 +1,6 @@
 //! Recorded sessions of real agents, replayed through the core: one recording, one list of chunks.
 //!
-//! The bridge makes its own calls in the order in which the recording client made its calls; the agent's
+//! The hub makes its own calls in the order in which the recording client made its calls; the agent's
 //! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
 //! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
 //! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
@@ -16,8 +16,8 @@ mod stream;
 mod twins;
 mod verdicts;
 
-use acpipe::core::bridge::RAN_UNASKED;
 use acpipe::core::fold::Fold;
+use acpipe::core::hub::RAN_UNASKED;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use permissions::{ALLOW, REFUSE};

@@ -1,9 +1,9 @@
-//! Feeds a recording to a bridge and collects what its client gets.
+//! Feeds a recording to a hub and collects what its client gets.
 
 use acpipe::core::ask::{AskId, ClientRequest};
-use acpipe::core::bridge::{AgentId, AgentInput, Bridge, Effect, Exit, Settings};
 use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
@@ -22,7 +22,7 @@ pub struct Replayed {
     pub turns: Vec<Turn>,
     /// The chunks that belong to no turn.
     pub outside: Vec<Value>,
-    /// The prompts and sessions that were refused: by the bridge, or by the agent.
+    /// The prompts and sessions that were refused: by the hub, or by the agent.
     pub refused: Vec<Value>,
 }
 
@@ -209,7 +209,7 @@ impl Seen {
 }
 
 struct Replay {
-    bridge: Bridge,
+    hub: Hub,
     seen: Seen,
     /// Known once the recording's client has begun its handshake.
     agent: Option<AgentId>,
@@ -231,7 +231,7 @@ struct Opening {
     recorded: Option<String>,
 }
 
-/// Settings of the bridge that a recording is fed to.
+/// Settings of the hub that a recording is fed to.
 pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Settings {
     SettingsBuilder::new(now)
         .cwd("/home/user/project")
@@ -251,7 +251,7 @@ pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Repl
     let now = Instant::now();
     let settings = settings(policy, profile, now);
     let mut replay = Replay {
-        bridge: Bridge::new(settings, Box::new(Volatile)),
+        hub: Hub::new(settings, Box::new(Volatile)),
         seen,
         agent: None,
         tokens: 0,
@@ -278,7 +278,7 @@ pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Repl
             ("out", Some(frame), _) => replay.client_sent(frame),
             ("in", Some(frame), _) => replay.agent_sent(frame),
             ("in", None, Some(raw)) => replay.line(&raw),
-            // What the bridge does not write: lines that are no JSON.
+            // What the hub does not write: lines that are no JSON.
             _ => {}
         }
     }
@@ -293,7 +293,7 @@ impl Replay {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.seen.asked(token, name);
-        self.bridge
+        self.hub
             .command(token, command, self.now, &mut self.seen.client);
         self.seen.collect();
         self.calls()
@@ -301,7 +301,7 @@ impl Replay {
 
     fn calls(&mut self) -> Vec<Value> {
         let mut ids = Vec::new();
-        for effect in self.bridge.effects(self.now) {
+        for effect in self.hub.effects(self.now) {
             match effect {
                 Effect::Spawn(id, _) => self.agent = Some(id),
                 Effect::Send(_, lines) => {
@@ -318,11 +318,11 @@ impl Replay {
         ids
     }
 
-    /// Lets the bridge do what the recording's client did, as far as it does such things.
+    /// Lets the hub do what the recording's client did, as far as it does such things.
     fn client_sent(&mut self, frame: &RawValue) {
         let frame: Value = serde_json::from_str(frame.get()).unwrap();
         let method = frame["method"].as_str().unwrap_or_default();
-        // The bridge calls nothing before the handshake.
+        // The hub calls nothing before the handshake.
         if self.agent.is_none() && method != "initialize" {
             return;
         }
@@ -364,7 +364,7 @@ impl Replay {
         }
     }
 
-    /// The bridge opens sessions by `session/new` alone: the recorded answer to a load, resume or fork is
+    /// The hub opens sessions by `session/new` alone: the recorded answer to a load, resume or fork is
     /// fed as the answer to that, and the history that was replayed before it as it came.
     fn open(&mut self, id: &Value, recorded: Option<&str>) -> Vec<Value> {
         let known = recorded.and_then(|r| self.sessions.get(r)).cloned();
@@ -375,6 +375,7 @@ impl Replay {
         };
         self.opening.insert(id.to_string(), opening);
         let ensure = Command::Ensure(wire::EnsureParams {
+            agent: None,
             session_id: Some(client),
             cwd: None,
             mcp_servers: Vec::new(),
@@ -394,7 +395,7 @@ impl Replay {
             return;
         }
         let recorded = frame["id"].to_string();
-        // An answer to something the bridge does not ask is left out: it could be taken for another's.
+        // An answer to something the hub does not ask is left out: it could be taken for another's.
         let Some(ours) = self.ids.get(&recorded) else {
             return;
         };
@@ -423,9 +424,9 @@ impl Replay {
     fn agent_input(&mut self, input: AgentInput) {
         let Some(agent) = self.agent else { return };
         let client = &mut self.seen.client;
-        let rest = self.bridge.agent(agent, input, self.now, client);
+        let rest = self.hub.agent(agent, input, self.now, client);
         assert!(rest.is_none(), "the outlet is never full");
-        self.bridge.drained(true, self.now, client);
+        self.hub.drained(true, self.now, client);
         self.seen.collect();
     }
 
@@ -434,7 +435,7 @@ impl Replay {
         for (ask, answer) in self.seen.answers() {
             let answer = Ok(to_raw(&answer));
             let client = &mut self.seen.client;
-            self.bridge.client_answered(ask, &answer, self.now, client);
+            self.hub.client_answered(ask, &answer, self.now, client);
         }
         self.seen.collect();
         self.calls();

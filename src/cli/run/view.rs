@@ -3,9 +3,9 @@
 use super::asks::words::short;
 use crate::cli::args::Format;
 use crate::cli::screen::{Content, push_harmless};
-use crate::core::bridge::{NOBODY, RAN_UNASKED};
 use crate::core::cause::last_lines;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{NOBODY, RAN_UNASKED};
 use crate::core::ladder::in_words;
 use crate::core::permit;
 use crate::core::printable::printable;

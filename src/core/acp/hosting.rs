@@ -1,7 +1,7 @@
 //! What agents want of their client, files and terminals, in ACP's words.
 
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::Wanted;
+use crate::core::event::RequestedOfHost;
 use crate::core::host::{HostAnswer, HostRequest, Offer, TerminalExit, Window};
 use crate::proto::acp;
 use crate::proto::json::to_raw;
@@ -18,7 +18,7 @@ pub fn wanted(
     id: &RawValue,
     method: &str,
     params: Option<&RawValue>,
-) -> Option<Result<Wanted<'static>, String>> {
+) -> Option<Result<RequestedOfHost<'static>, String>> {
     let offered = match method {
         "fs/read_text_file" => offer.read_files,
         "fs/write_text_file" => offer.write_files,
@@ -62,7 +62,7 @@ pub fn wanted(
         }
         _ => return None,
     };
-    let named = read.map(|(session, request)| Wanted {
+    let named = read.map(|(session, request)| RequestedOfHost {
         session: session.to_string().into(),
         key: id.to_owned(),
         request,

@@ -1,7 +1,6 @@
 //! The lines of a log: what each says, as it is written and read.
 
 use crate::core::agent_command::AgentCommand;
-use crate::core::session::Given;
 use crate::core::setting::Wanted;
 use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
@@ -68,6 +67,9 @@ pub struct Identity {
     /// The agent's id.
     #[serde(default)]
     pub agent_session_id: Option<String>,
+    /// Name of the agent; absent for the default agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
     /// How that agent is started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<AgentCommand>,
@@ -122,4 +124,17 @@ pub struct Line<'a> {
 pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
     let turn = crate::proto::json::to_raw(&turn_id);
     format!(r#"{{"record":"chunk","turnId":{turn},"seq":"#).into_bytes()
+}
+
+/// An agent's id of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Given {
+    /// The key of the agent: its program.
+    pub agent: String,
+    /// The agent's id.
+    pub id: String,
+    /// How many messages there were when another agent took over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
 }

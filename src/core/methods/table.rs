@@ -21,24 +21,32 @@ methods! {
         secrets: [env],
         content: false,
     }
-    "agent/disconnect" (params: wire::NoParams) -> wire::Done {
-        command: [Command::Disconnect],
+    "agent/disconnect" (params: wire::AgentParams) -> wire::Done {
+        command: [Command::Disconnect(params)],
         summary: "Ends the agent in order; answers when it has ended.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
         content: false,
     }
-    "agent/status" (params: wire::NoParams) -> wire::AgentStatus {
-        command: [Command::Status],
+    "agent/status" (params: wire::AgentParams) -> wire::AgentStatus {
+        command: [Command::Status(params)],
         summary: "What the agent is, can, and how it is.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
         content: false,
     }
-    "agent/getEnvironment" (params: wire::NoParams) -> wire::EnvironmentResult {
-        command: [Command::GetEnvironment],
+    "agent/list" (params: wire::NoParams) -> wire::AgentListResult {
+        command: [Command::ListAgents],
+        summary: "All agents by name, and how far each is.",
+        only_reads: true,
+        needs_agent: false,
+        secrets: [],
+        content: false,
+    }
+    "agent/getEnvironment" (params: wire::AgentParams) -> wire::EnvironmentResult {
+        command: [Command::GetEnvironment(params)],
         summary: "The variables that the agent gets on top of acpipe's own environment.",
         only_reads: true,
         needs_agent: false,
@@ -61,8 +69,8 @@ methods! {
         secrets: [env],
         content: false,
     }
-    "agent/logout" (params: wire::NoParams) -> wire::Done {
-        command: [Command::Logout],
+    "agent/logout" (params: wire::AgentParams) -> wire::Done {
+        command: [Command::Logout(params)],
         summary: "Signs out, where the agent can do that (`capabilities.logout`).",
         only_reads: false,
         needs_agent: false,

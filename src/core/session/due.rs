@@ -1,6 +1,6 @@
 //! What is due in a session, and when.
 
-use super::{Session, Stage};
+use super::{SessionMachine, Stage};
 use std::time::{Duration, Instant};
 
 /// When a session that is being opened is said to be slow for the first time.
@@ -12,7 +12,7 @@ const SILENT_TURN: Duration = Duration::from_secs(10);
 /// A time and what it is the time of.
 type Due = Option<(Instant, &'static str)>;
 
-impl Session {
+impl SessionMachine {
     /// When something of this session is given up or told, and what.
     #[must_use]
     pub fn deadline(&self) -> Due {
@@ -43,6 +43,7 @@ impl Session {
             self.settings.deadline(),
             self.tells_silence(),
             self.turn_out(),
+            self.client_due(),
         ];
         all.into_iter().flatten().min()
     }
@@ -61,7 +62,7 @@ impl Session {
         let waits = running.ended.is_none() && !running.is_cancelled();
         // Whoever waits for our answer is not silent.
         let waits = waits && running.attempts.pause.is_none();
-        let waits = waits && self.asks.is_empty() && self.owed == 0;
+        let waits = waits && self.asks.is_empty() && self.host_calls.is_empty();
         let until = self.silence.as_ref().filter(|_| waits)?.until()?;
         Some((until, "prompt"))
     }
@@ -79,10 +80,10 @@ impl Session {
     /// the client had set has limits of its own.
     #[must_use]
     pub fn opening_out(&self) -> Due {
-        let Stage::Opening { climb, .. } = &self.stage else {
+        let Stage::Opening { restore, .. } = &self.stage else {
             return None;
         };
-        let until = climb.until.filter(|_| climb.restoring.is_none())?;
+        let until = restore.until.filter(|_| restore.restoring.is_none())?;
         Some((until, "restore"))
     }
 
@@ -104,7 +105,7 @@ impl Session {
     fn first_told(&self) -> Option<Duration> {
         match (&self.stage, &self.running) {
             (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
-            (Stage::Opening { climb, .. }, _) if climb.held.is_some() => Some(SLOW_OPENING),
+            (Stage::Opening { restore, .. }, _) if restore.held.is_some() => Some(SLOW_OPENING),
             (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
             _ => None,
         }
@@ -115,10 +116,10 @@ impl Session {
         if let Stage::Opening {
             call: Some(_),
             deadline,
-            climb,
+            restore,
             ..
         } = &mut self.stage
-            && climb.restoring.is_none()
+            && restore.restoring.is_none()
         {
             *deadline = limit.and_then(|limit| heard.checked_add(limit));
         }
@@ -132,15 +133,16 @@ impl Session {
 
     /// Puts off what is to be given up.
     pub fn postpone(&mut self, by: Duration) {
+        self.postpone_client(by);
         self.settings.postpone(by);
         if let Some(silence) = &mut self.silence {
             silence.postpone(by);
         }
         if let Stage::Opening {
-            deadline, climb, ..
+            deadline, restore, ..
         } = &mut self.stage
         {
-            for until in [deadline.as_mut(), climb.until.as_mut()]
+            for until in [deadline.as_mut(), restore.until.as_mut()]
                 .into_iter()
                 .flatten()
             {

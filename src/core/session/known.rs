@@ -1,8 +1,8 @@
 //! The agents that had a session, and the ids by which they know it.
 
 use crate::core::agent_command::{AgentCommand, key_of_line};
-use crate::core::log::Identity;
-use serde::{Deserialize, Serialize};
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::log::{Given, Identity};
 
 /// The most agents whose ids of one session are kept.
 const AGENTS: usize = 8;
@@ -14,21 +14,10 @@ pub struct Known {
     pub command: Option<AgentCommand>,
     /// The command line of that agent, as lists show it.
     pub line: Option<String>,
+    /// Name of the agent; `None` for the default agent.
+    pub name: Option<String>,
     /// One for each agent, the last one last.
     given: Vec<Given>,
-}
-
-/// An agent's id of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Given {
-    /// The key of the agent: its program.
-    pub agent: String,
-    /// The agent's id.
-    pub id: String,
-    /// How many messages there were when another agent took over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub messages: Option<u64>,
 }
 
 impl Known {
@@ -51,6 +40,7 @@ impl Known {
         Self {
             command: identity.agent_command.clone(),
             line: identity.agent.clone(),
+            name: identity.agent_name.clone(),
             given,
         }
     }
@@ -61,6 +51,12 @@ impl Known {
         let mut known = Self::default();
         known.give(agent, id, 0);
         known
+    }
+
+    /// Name of the agent.
+    #[must_use]
+    pub fn agent_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(DEFAULT_AGENT)
     }
 
     /// All ids, for the log.

@@ -1,10 +1,7 @@
 //! Prompts that wait for their turn: one after the other, in the order in which they came.
 
-use super::Session;
-use crate::core::client::{Notice, Outlet, Token};
-use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{self, PromptWhenBusy, WaitingPrompt};
-use serde_json::Value;
+use crate::core::client::Token;
+use crate::proto::wire::{self, WaitingPrompt};
 use std::collections::VecDeque;
 
 /// How many prompts may wait for a session.
@@ -23,6 +20,12 @@ pub struct Queued {
 pub struct Queue(VecDeque<Queued>);
 
 impl Queue {
+    /// How many prompts wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -64,74 +67,9 @@ impl Queue {
         turn_ids.map(|turn_id| WaitingPrompt { turn_id }).collect()
     }
 
-    fn has(&self, turn_id: &str) -> bool {
-        self.0.iter().any(|queued| queued.turn_id == turn_id)
-    }
-}
-
-impl Session {
-    /// Whether a prompt can go to the agent now.
+    /// Whether the prompt of this turn waits.
     #[must_use]
-    pub fn is_free(&self) -> bool {
-        self.agent_session().is_some() && self.running.is_none() && self.abandoned.is_none()
-    }
-
-    /// Refuses a prompt whose turn is under way already, or waits: it is run once.
-    ///
-    /// # Errors
-    /// `busy`.
-    pub fn must_not_have(&self, turn_id: &str) -> Result<(), Error> {
-        let runs = self.running.as_ref().is_some_and(|r| r.turn_id == turn_id);
-        let how = match (runs, self.queue.has(turn_id)) {
-            (true, _) => "runs",
-            (_, true) => "waits for its turn",
-            (false, false) => return Ok(()),
-        };
-        let message = format!(
-            "turn {turn_id:?} of session {:?} {how} already: its own call will be answered",
-            self.id
-        );
-        Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
-    }
-
-    /// Refuses a prompt that is not to wait, or for which too many wait.
-    ///
-    /// # Errors
-    /// `busy` and `overloaded`.
-    pub fn takes_prompt(&self, when_busy: PromptWhenBusy) -> Result<(), Error> {
-        let id = &self.id;
-        let waits = self.queue.0.len();
-        if when_busy == PromptWhenBusy::Queue {
-            if waits < QUEUE_LIMIT {
-                return Ok(());
-            }
-            let message = format!(
-                "{waits} prompts wait for session {id:?} already: prompt again when one of them has ended"
-            );
-            return Err(Error::new(ErrorKind::Overloaded, message));
-        }
-        if let Some(running) = &self.running {
-            let message = format!(
-                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
-            );
-            let error = Error::new(ErrorKind::Busy, message);
-            return Err(error.with("turnId", running.turn_id.as_str()));
-        }
-        let why = match (&self.abandoned, waits) {
-            (Some(_), _) => "is in a turn that was cancelled and that the agent has not ended yet",
-            (None, 1..) => "has prompts that wait already",
-            (None, 0) => return Ok(()),
-        };
-        let message = format!("session {id:?} {why}: prompt again later, or without whenBusy");
-        Err(Error::new(ErrorKind::Busy, message))
-    }
-
-    /// Tells the client which prompts wait now.
-    pub fn tell_queue(&self, outlet: &mut impl Outlet) {
-        outlet.notify(Notice::SessionState(wire::StateParams {
-            session_id: self.id.clone(),
-            state: Value::Object(self.state.clone()),
-            queue: self.queue.told(),
-        }));
+    pub fn has(&self, turn_id: &str) -> bool {
+        self.0.iter().any(|queued| queued.turn_id == turn_id)
     }
 }

@@ -1,11 +1,11 @@
 //! What is heard of a session while something of it is waited for.
 
-use super::Session;
+use super::SessionMachine;
 use crate::core::client::{Notice, Outlet};
 use crate::proto::wire::{Activity, ActivityParams, Waiting};
 use std::time::Instant;
 
-impl Session {
+impl SessionMachine {
     /// The agent said something of it: where the client was told that it waits, it is told that it goes on.
     pub fn hear(&mut self, now: Instant, what: &'static str, outlet: &mut impl Outlet) {
         if let Some(silence) = &mut self.silence

@@ -1,21 +1,13 @@
 //! Where the chunks of a session go: into its log, then to the client.
 
-use super::Session;
+use super::SessionMachine;
 use super::unsent::Unsent;
 use crate::core::client::{Outlet, Place};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::turn::ChunkSink;
+use crate::core::view::View;
 use crate::proto::chunk::Chunk;
-
-/// What the client wants to see of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct View {
-    /// Whether it wants the chunks at all.
-    pub chunks: bool,
-    /// In which profile.
-    pub profile: Profile,
-}
 
 /// Takes the chunks of a session down, with a number each, and hands them on; while the client is behind,
 /// those that can be merged wait for their numbers.
@@ -148,7 +140,7 @@ impl<O: Outlet> Numbered<'_, O> {
     }
 }
 
-impl Session {
+impl SessionMachine {
     /// Whether something waits for a client that is behind.
     #[must_use]
     pub fn has_unsent(&self) -> bool {

@@ -1,13 +1,15 @@
 //! Merged chunks build the message that all of them build.
 
-use super::super::{Session, View};
+use super::super::SessionMachine;
 use crate::core::client::{Notice, Outlet, Place, Reply, Token};
 use crate::core::error::Error;
 use crate::core::fold::Fold;
+use crate::core::ids::AgentRef;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Store as _, Volatile};
 use crate::core::turn::ChunkSink as _;
+use crate::core::view::View;
 use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};
@@ -56,13 +58,13 @@ impl Reader {
     }
 }
 
-fn session(profile: Profile) -> Session {
+fn session(profile: Profile) -> SessionMachine {
     let log = Log::open(Volatile.open("s").unwrap()).unwrap();
     let view = View {
         chunks: true,
         profile,
     };
-    Session::new("s".into(), "/".into(), log, view)
+    SessionMachine::new("s".into(), AgentRef(0), "/".into(), log, view)
 }
 
 /// `SplitMix64`.

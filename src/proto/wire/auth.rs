@@ -66,6 +66,9 @@ pub struct CommandLine {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticateParams {
+    /// Name of the agent; `default` where absent.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// The id of one of the agent's `authMethods`.
     pub method_id: String,
     /// Values for the variables of a method of type `envVar`; those that the agent has already may be left out.

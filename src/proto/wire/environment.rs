@@ -78,6 +78,9 @@ fn shown(name: &str) -> &str {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentParams {
+    /// Name of the agent; `default` where absent.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Environment variables to set, or with `null` to unset.
     #[serde(default)]
     pub set: Variables,

@@ -39,7 +39,7 @@ pub struct ListSessionsParams {
     /// How many at most: 100 where absent, 1000 at most.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Adds the sessions that the connected agent lists and no client has: `session/ensure` with
+    /// Adds the sessions that the ready agents list and no client has: `session/ensure` with
     /// `agentSessionId` adopts one.
     #[serde(default)]
     pub agent: bool,
@@ -65,6 +65,8 @@ pub struct SessionInfo {
     pub agent_session_id: Option<String>,
     /// The agent's command line.
     pub agent: Option<String>,
+    /// Name of the agent.
+    pub agent_name: Option<String>,
     /// How far it is.
     pub state: SessionStage,
     /// The turn that runs in it.

@@ -15,6 +15,10 @@ pub struct EnsureParams {
     /// has.
     #[serde(default)]
     pub session_id: Option<String>,
+    /// Name of the agent. Where absent, a session keeps its own, and a new one belongs to `default`. Another agent than
+    /// the session's own takes the session over: it gets the stored conversation with the next prompt.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Working directory, absolute. Where absent, the session keeps its own; a new one gets the agent's. Another
     /// directory than the session's own is an error.
     #[serde(default)]
@@ -149,6 +153,9 @@ enum StrategyWay {
 pub struct CreateParams {
     /// The client's id of the session; `default` is the default session of the directory, whose id the answer has.
     pub session_id: String,
+    /// Name of the agent; `default` where absent.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Working directory, absolute; the agent's own where absent.
     #[serde(default)]
     pub cwd: Option<String>,
@@ -169,6 +176,8 @@ pub struct SessionResult {
     pub session_id: String,
     /// The agent's id.
     pub agent_session_id: String,
+    /// Name of the agent.
+    pub agent_name: String,
     /// Working directory of the session.
     pub cwd: String,
     /// How the session came to be.
@@ -198,6 +207,9 @@ pub struct Recovery {
     /// How many of the stored messages, the last ones, the agent has not seen, since another agent had the session
     /// meanwhile.
     pub missed: u64,
+    /// Name of the agent that had the session until it was handed over to this one; absent unless it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over_from: Option<String>,
     /// Settings (mode, model, options) that the client had set and that could not be set again. With rung `live`: the mode
     /// and model of the call that were changed after the session was opened.
     pub not_restored: Vec<NotRestored>,

@@ -80,9 +80,9 @@ pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) ->
 mod tests {
     use super::super::{Search, TOLD};
     use super::*;
-    use crate::core::bridge::AgentSpec;
     use crate::core::claude::CLAUDE;
     use crate::core::error::{Error, ErrorKind};
+    use crate::core::hub::AgentSpec;
     use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

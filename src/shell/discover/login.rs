@@ -1,6 +1,6 @@
 //! The `PATH` of the user's login shell.
 
-use crate::core::bridge::AgentSpec;
+use crate::core::hub::AgentSpec;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
 use crate::shell::agent::Terms;
 use crate::shell::keeper::words::{News, Order};

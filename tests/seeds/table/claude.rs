@@ -114,7 +114,7 @@ fn called() -> [Value; 4] {
     ]
 }
 
-/// As the bridge plays them, with the chunks of both.
+/// As the hub plays them, with the chunks of both.
 pub fn cases() -> Vec<Case> {
     let all = [events(), results(), steps(), beside(), ends()];
     all.into_iter().flatten().collect()

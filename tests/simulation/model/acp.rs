@@ -7,7 +7,7 @@ use super::hostile::{self, words};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A call of the bridge that is to be answered.
+/// A call of the hub that is to be answered.
 #[derive(Debug)]
 struct Call {
     id: u64,
@@ -40,7 +40,7 @@ impl Acp {
         }
     }
 
-    /// The bridge writes a line.
+    /// The hub writes a line.
     pub fn hear(&mut self, message: &Value, client: &Client) {
         let session = message["params"]["sessionId"].as_str().unwrap_or_default();
         let Some(method) = message["method"].as_str() else {

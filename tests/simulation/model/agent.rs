@@ -1,8 +1,8 @@
-//! What both dialects' agents have in common: lines on their way, and what the bridge may do in which session.
+//! What both dialects' agents have in common: lines on their way, and what the hub may do in which session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line of an agent, and what it means once the bridge has read it.
+/// A line of an agent, and what it means once the hub has read it.
 #[derive(Debug)]
 pub struct Line {
     pub text: Vec<u8>,
@@ -33,12 +33,12 @@ enum State {
     Open,
     /// Its answer is being read.
     Given,
-    /// It was read: what the bridge decided before may still come.
+    /// It was read: what the hub decided before may still come.
     Read,
     Answered,
 }
 
-/// What the bridge was asked, and asked, in the sessions of one process.
+/// What the hub was asked, and asked, in the sessions of one process.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// The last prompt of each session: its key, and how far it is.
@@ -49,7 +49,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The bridge prompts.
+    /// The hub prompts.
     pub fn prompt(&mut self, session: &str, key: &str) {
         let before = self
             .prompts
@@ -58,7 +58,7 @@ impl Ledger {
         assert!(self.wild || !twice, "two prompts at once in {session}");
     }
 
-    /// The bridge cancels a session in which it shows a turn, or does not.
+    /// The hub cancels a session in which it shows a turn, or does not.
     pub fn cancel(&self, session: &str, is_in_turn: bool) {
         let prompt = self.prompts.get(session);
         let runs = prompt.is_some_and(|(_, state)| *state != State::Answered);
@@ -68,13 +68,13 @@ impl Ledger {
         );
     }
 
-    /// The bridge answers a question.
+    /// The hub answers a question.
     pub fn answer(&mut self, id: &str) {
         let asked = self.questions.remove(id);
         assert!(self.wild || asked, "an answer to {id}, which is not open");
     }
 
-    /// The bridge begins to read a line.
+    /// The hub begins to read a line.
     pub fn given(&mut self, mark: &Mark) {
         match mark {
             Mark::Answered(key) => self.set(key, State::Given),
@@ -84,14 +84,14 @@ impl Ledger {
         }
     }
 
-    /// The bridge has read a line.
+    /// The hub has read a line.
     pub fn read(&mut self, mark: &Mark) {
         if let Mark::Answered(key) = mark {
             self.set(key, State::Read);
         }
     }
 
-    /// The bridge has done all that followed from what it read.
+    /// The hub has done all that followed from what it read.
     pub fn settle(&mut self) {
         for (_, state) in self.prompts.values_mut() {
             if *state == State::Read {
@@ -114,7 +114,7 @@ impl Ledger {
         self.wild
     }
 
-    /// How many questions the bridge has read and not answered.
+    /// How many questions the hub has read and not answered.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         if self.wild { 0 } else { self.questions.len() }

@@ -3,6 +3,7 @@
 use super::client::Asked;
 use super::dice::Dice;
 use acpipe::core::client::{Command, History};
+use acpipe::proto::wire::AgentParams;
 use acpipe::proto::wire::DEFAULT_SESSION;
 use serde::de::DeserializeOwned;
 
@@ -77,7 +78,7 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             ]);
             ("connect", Command::Connect(params(json)))
         }
-        54 => ("disconnect", Command::Disconnect),
+        54 => ("disconnect", Command::Disconnect(AgentParams::default())),
         55 | 56 => {
             let json = format!(
                 r#"{{"set":{{"V":"{}"}},"whenBusy":"{}"}}"#,
@@ -86,12 +87,15 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             );
             ("environment", Command::UpdateEnvironment(params(&json)))
         }
-        57 => ("environment", Command::GetEnvironment),
+        57 => (
+            "environment",
+            Command::GetEnvironment(AgentParams::default()),
+        ),
         58 | 59 => {
             let json = format!(r#"{{"sessionId":"{}"}}"#, dice.pick(&["a", "b", "c"]));
             ("create", Command::Create(params(&json)))
         }
-        _ => ("status", Command::Status),
+        _ => ("status", Command::Status(AgentParams::default())),
     };
     let session = if session.is_empty() {
         DEFAULT_SESSION

@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::hostile::{self, words};
 use serde_json::Value;
 
-/// A control request of the bridge that is to be answered.
+/// A control request of the hub that is to be answered.
 #[derive(Debug)]
 struct Request {
     id: String,
@@ -42,7 +42,7 @@ impl Claude {
         }
     }
 
-    /// The bridge writes a line.
+    /// The hub writes a line.
     pub fn hear(&mut self, frame: &Value, client: &Client) {
         match frame["type"].as_str().unwrap_or_default() {
             "control_request" => {

@@ -2,8 +2,8 @@
 
 use super::dice::Dice;
 use super::hostile;
-use acpipe::core::bridge::{AgentInput, Exit};
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::hub::{AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong};
 
 /// What is said in the place of a file.

@@ -1,11 +1,11 @@
-//! The files and commands that the bridge serves to agents: each is there, says a little, and ends some time.
+//! The files and commands that the hub serves to agents: each is there, says a little, and ends some time.
 
 use super::dice::Dice;
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::host::{Access, HostAnswer, HostEffect, HostEvent, TerminalExit, TerminalId};
 use std::collections::{BTreeSet, VecDeque};
 
-/// What the bridge had done, and what it is told of that.
+/// What the hub had done, and what it is told of that.
 #[derive(Debug, Default)]
 pub struct Host {
     running: BTreeSet<TerminalId>,
@@ -13,7 +13,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The bridge wants something done.
+    /// The hub wants something done.
     pub fn perform(&mut self, effect: HostEffect, dice: &mut Dice) {
         let fails = dice.percent(10);
         match effect {
@@ -71,7 +71,7 @@ impl Host {
         }
     }
 
-    /// The next thing that the bridge is to be told.
+    /// The next thing that the hub is to be told.
     pub fn next(&mut self) -> Option<HostEvent> {
         self.said.pop_front()
     }

@@ -3,8 +3,8 @@
 use super::dice::Dice;
 use super::files;
 use super::world::World;
-use acpipe::core::bridge::AgentInput;
 use acpipe::core::clean::clean;
+use acpipe::core::hub::AgentInput;
 use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff};
 use acpipe::proto::json::{DEEPEST, is_deeper, shallow, value};
 use acpipe::proto::rpc::{self, Message, NotAMessage};

@@ -1,4 +1,4 @@
-//! Drives a bridge as the loop does, in a time of its own, and holds it to its word at every step.
+//! Drives a hub as the loop does, in a time of its own, and holds it to its word at every step.
 
 mod client;
 mod effects;
@@ -12,9 +12,9 @@ use super::client::Client;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::host::Host;
-use acpipe::core::bridge::{AgentInput, Bridge, OnLost};
 use acpipe::core::client::Command;
 use acpipe::core::host::Offer;
+use acpipe::core::hub::{AgentInput, Hub, OnLost};
 use acpipe::core::policy::Mode;
 use acpipe::proto::wire::{Protocol, Variables};
 use acpipe::testing::SettingsBuilder;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// All of it.
 pub struct World {
     pub dice: Dice,
-    bridge: Bridge,
+    hub: Hub,
     pub client: Client,
     disk: Disk,
     now: Instant,
@@ -101,7 +101,7 @@ impl World {
         let disk = Disk::new(dice.roll(), BTreeMap::new());
         let mut world = Self {
             dice,
-            bridge: Bridge::new(settings, Box::new(disk.clone())).serving(served),
+            hub: Hub::new(settings, Box::new(disk.clone())).serving(served),
             client: Client::default(),
             disk,
             now,
@@ -225,7 +225,7 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.bridge.stored(event, self.now, &mut self.client);
+        self.hub.stored(event, self.now, &mut self.client);
         true
     }
 

@@ -20,8 +20,8 @@ impl World {
         for _ in 0..=self.dice.below(3) {
             if let Some(event) = self.host.next() {
                 self.tell(|| format!("{event:?}"));
-                self.bridge.wake(self.now);
-                self.bridge.hosted(event, self.now, &mut self.client);
+                self.hub.wake(self.now);
+                self.hub.hosted(event, self.now, &mut self.client);
             }
         }
     }
@@ -30,8 +30,8 @@ impl World {
     pub(super) fn host_ends(&mut self) {
         self.host.end_all();
         while let Some(event) = self.host.next() {
-            self.bridge.wake(self.now);
-            self.bridge.hosted(event, self.now, &mut self.client);
+            self.hub.wake(self.now);
+            self.hub.hosted(event, self.now, &mut self.client);
             self.settle();
             self.host.end_all();
         }
@@ -72,8 +72,8 @@ impl World {
         if self.client.asks.remove(&ask) {
             self.client.decided.push(ask);
         }
-        self.bridge.wake(self.now);
-        self.bridge
+        self.hub.wake(self.now);
+        self.hub
             .client_answered(ask, &answer, self.now, &mut self.client);
     }
 
@@ -87,8 +87,7 @@ impl World {
         self.client.waiting.insert(self.tokens, asked);
         let token = Token(self.tokens);
         self.tell(|| format!("{token:?} {command:?}"));
-        self.bridge.wake(self.now);
-        self.bridge
-            .command(token, command, self.now, &mut self.client);
+        self.hub.wake(self.now);
+        self.hub.command(token, command, self.now, &mut self.client);
     }
 }

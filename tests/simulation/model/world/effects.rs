@@ -1,4 +1,4 @@
-//! Effects of the bridge, performed in order.
+//! Effects of the hub, performed in order.
 
 use super::super::acp::Acp;
 use super::super::agent::Ledger;
@@ -6,8 +6,8 @@ use super::super::claude::Claude;
 use super::super::files;
 use super::process::{Agent, Process, Said};
 use super::{ENOUGH, World};
-use acpipe::core::bridge::{AgentInput, AgentSpec, Effect, Exit, Measure};
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::hub::{AgentInput, AgentSpec, Effect, Exit, Measure};
 use acpipe::core::vitals::Vitals;
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
@@ -15,12 +15,12 @@ impl World {
     /// Does everything that follows from what happened.
     pub fn settle(&mut self) {
         self.hear_backlog();
-        self.bridge.retell(&mut self.client);
-        while self.bridge.is_reading() {
-            self.bridge.read_on(self.now, &mut self.client);
+        self.hub.replay_turns(&mut self.client);
+        while self.hub.is_reading() {
+            self.hub.read_on(self.now, &mut self.client);
         }
         for _ in 0..ENOUGH {
-            let effects = self.bridge.effects(self.now);
+            let effects = self.hub.effects(self.now);
             if effects.is_empty() {
                 self.hand_over();
                 let processes = self.processes.values_mut();
@@ -28,7 +28,7 @@ impl World {
                     .filter_map(|p| p.agent.ledger())
                     .for_each(Ledger::settle);
                 self.client.settle();
-                self.bridge.rest(self.now);
+                self.hub.rest(self.now);
                 return;
             }
             for effect in effects {
@@ -73,7 +73,7 @@ impl World {
             Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
             Effect::Watch(_) => {}
             Effect::Finished => {
-                assert!(self.bridge.is_ending(), "it ended though nobody wished it");
+                assert!(self.hub.is_ending(), "it ended though nobody wished it");
                 self.finished = true;
             }
         }
@@ -130,7 +130,7 @@ impl World {
     }
 
     fn send(&mut self, id: u64, lines: &[u8]) {
-        // One that has ended reads nothing; the bridge will hear of it.
+        // One that has ended reads nothing; the hub will hear of it.
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };

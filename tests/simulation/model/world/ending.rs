@@ -3,6 +3,7 @@
 use super::super::logs;
 use super::{ENOUGH, World};
 use acpipe::core::client::Command;
+use acpipe::proto::wire::AgentParams;
 use serde_json::value::RawValue;
 
 impl World {
@@ -25,7 +26,7 @@ impl World {
             while let Some(ask) = self.client.asks.pop_first() {
                 self.client.decided.push(ask);
                 let answer = Ok(RawValue::NULL.to_owned());
-                self.bridge
+                self.hub
                     .client_answered(ask, &answer, self.now, &mut self.client);
                 self.settle();
                 quiet = false;
@@ -35,7 +36,7 @@ impl World {
             if !quiet || self.talker().is_some() {
                 continue;
             }
-            let Some((at, _)) = self.bridge.deadline() else {
+            let Some((at, _)) = self.hub.deadline() else {
                 break;
             };
             self.now = at.max(self.now);
@@ -43,7 +44,7 @@ impl World {
         }
         let waiting = &self.client.waiting;
         assert!(waiting.is_empty(), "nobody answers {waiting:?}");
-        self.ask("status", Command::Status);
+        self.ask("status", Command::Status(AgentParams::default()));
         let list = serde_json::from_str("{}").unwrap();
         let list = acpipe::core::client::History::ListSessions(list);
         self.ask("session/list", Command::History(list));
@@ -61,7 +62,7 @@ impl World {
     pub fn finish(&mut self) {
         self.client.room = None;
         self.settle();
-        self.bridge.client_gone(self.now, &mut self.client);
+        self.hub.client_gone(self.now, &mut self.client);
         for _ in 0..ENOUGH {
             self.deliver_all();
             while self.sync() {}
@@ -70,7 +71,7 @@ impl World {
             if self.finished {
                 break;
             }
-            if let Some((at, _)) = self.bridge.deadline() {
+            if let Some((at, _)) = self.hub.deadline() {
                 self.now = at.max(self.now);
                 self.tick();
             }
@@ -78,7 +79,7 @@ impl World {
         assert!(self.finished, "it does not end");
         let waiting = &self.client.waiting;
         assert!(waiting.is_empty(), "nobody answered {waiting:?}");
-        assert_eq!(self.bridge.deadline(), None);
+        assert_eq!(self.hub.deadline(), None);
         let lives = self.processes.values().any(|process| process.lives);
         assert!(!lives, "a process is left");
         assert_eq!(

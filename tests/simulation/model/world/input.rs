@@ -3,7 +3,7 @@
 use super::super::agent::Mark;
 use super::process::{Agent, Backlog, Said};
 use super::{ENOUGH, World};
-use acpipe::core::bridge::{AgentId, AgentInput, Exit};
+use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
 
 impl World {
@@ -73,7 +73,7 @@ impl World {
         acpipe::core::client::Outlet::is_full(&self.client) || self.backlog.is_some()
     }
 
-    /// The bridge hears of a process: one thing, or a batch of at most so many lines.
+    /// The hub hears of a process: one thing, or a batch of at most so many lines.
     pub(super) fn deliver(&mut self, id: u64, many: usize) {
         if self.is_deaf() {
             return;
@@ -108,9 +108,9 @@ impl World {
     pub(super) fn hear(&mut self, from: u64, input: AgentInput, marks: Vec<Mark>) {
         let over = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
         self.tell(|| format!("process {from} says {input:?}"));
-        self.bridge.wake(self.now);
+        self.hub.wake(self.now);
         let rest = self
-            .bridge
+            .hub
             .agent(AgentId(from), input, self.now, &mut self.client);
         if over {
             assert!(rest.is_none(), "an end was not taken");
@@ -148,7 +148,7 @@ impl World {
             return;
         }
         if let Some(since) = self.deaf_since.take() {
-            self.bridge.postpone(self.now - since);
+            self.hub.postpone(self.now - since);
         }
         if let Some(Backlog { from, rest, marks }) = self.backlog.take() {
             self.hear(from, rest, marks);
@@ -157,13 +157,13 @@ impl World {
     }
 
     pub(super) fn drain(&mut self) {
-        self.bridge
+        self.hub
             .drained(self.backlog.is_none(), self.now, &mut self.client);
         self.hand_over();
     }
 
     pub(super) fn hand_over(&mut self) {
-        self.bridge.commit(self.now, &mut self.client);
+        self.hub.commit(self.now, &mut self.client);
         self.client.hand_over();
     }
 

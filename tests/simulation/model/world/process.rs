@@ -1,10 +1,10 @@
-//! Processes of agents, and what they said that the bridge has not read.
+//! Processes of agents, and what they said that the hub has not read.
 
 use super::super::acp::Acp;
 use super::super::agent::{Ledger, Line, Mark};
 use super::super::claude::Claude;
 use super::super::dice::Dice;
-use acpipe::core::bridge::AgentInput;
+use acpipe::core::hub::AgentInput;
 use std::collections::VecDeque;
 
 /// What a process is.
@@ -25,7 +25,7 @@ impl Agent {
     }
 }
 
-/// What a process said, on its way to the bridge.
+/// What a process said, on its way to the hub.
 pub(super) enum Said {
     Line(Line),
     Event(AgentInput),
@@ -66,7 +66,7 @@ impl Process {
     }
 }
 
-/// What the bridge did not take because the client has to read first.
+/// What the hub did not take because the client has to read first.
 pub(super) struct Backlog {
     pub(super) from: u64,
     pub(super) rest: AgentInput,

@@ -1,7 +1,7 @@
 //! Time that passes, and pauses in which acpipe does not run.
 
 use super::World;
-use acpipe::core::bridge::Bridge;
+use acpipe::core::hub::Hub;
 use acpipe::core::running_clock::RunningClock;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ impl World {
     /// acpipe does not run for a while: what was said meanwhile is heard before anything is given up, and no time has
     /// passed but that for which the loop wanted to sleep.
     fn pause(&mut self) {
-        let due = self.bridge.deadline().map(|(at, _)| at);
+        let due = self.hub.deadline().map(|(at, _)| at);
         let mut clock = RunningClock::new(self.now);
         let Some(wake) = clock.sleep(due) else { return };
         let by = self.dice.pick(&[200, 1_000, 61_000, 3_600_000]);
@@ -18,7 +18,7 @@ impl World {
         assert!(clock.woke(real).is_some(), "the pause is not noticed");
         assert!(clock.now() <= wake.max(self.now), "the pause counts");
         self.now = clock.now();
-        let due = self.bridge.deadline();
+        let due = self.hub.deadline();
         let acted_on = due.filter(|(at, _)| clock.is_due(*at, real));
         assert_eq!(acted_on, None, "it is given up before what waits is read");
         while !self.is_deaf()
@@ -37,7 +37,7 @@ impl World {
             self.pause();
             return;
         }
-        let due = self.bridge.deadline().map(|(at, _)| at);
+        let due = self.hub.deadline().map(|(at, _)| at);
         let by = self
             .dice
             .pick(&[1, 20, 60, 300, 2_000, 11_000, 61_000, 130_000]);
@@ -51,21 +51,21 @@ impl World {
 
     /// Whatever is due is done.
     pub(super) fn tick(&mut self) {
-        let due = |bridge: &Bridge, now| bridge.deadline().filter(|(at, _)| *at <= now);
-        if due(&self.bridge, self.now).is_none() {
+        let due = |hub: &Hub, now| hub.deadline().filter(|(at, _)| *at <= now);
+        if due(&self.hub, self.now).is_none() {
             return;
         }
-        if acpipe::core::client::Outlet::is_full(&self.client) && !self.bridge.is_stopping() {
+        if acpipe::core::client::Outlet::is_full(&self.client) && !self.hub.is_stopping() {
             return;
         }
         if self.dice.percent(70) {
             self.drain();
         }
-        self.tell(|| format!("it is time: {:?}", due(&self.bridge, self.now)));
-        self.bridge.wake(self.now);
-        self.bridge.tick(self.now, &mut self.client);
+        self.tell(|| format!("it is time: {:?}", due(&self.hub, self.now)));
+        self.hub.wake(self.now);
+        self.hub.tick(self.now, &mut self.client);
         self.settle();
-        if let Some((at, what)) = due(&self.bridge, self.now) {
+        if let Some((at, what)) = due(&self.hub, self.now) {
             panic!("{what} is due since {:?}, after the tick", self.now - at);
         }
     }

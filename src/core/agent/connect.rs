@@ -1,0 +1,222 @@
+//! `agent/connect` and `agent/disconnect`: which agent is started, and its handshake.
+
+use super::connection::{Connection, Phase};
+use super::cx::AgentCx;
+use super::directory::Directory;
+use super::{AgentMachine, State};
+use crate::core::agent_spec::AgentSpec;
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialect::{Dialect, Launch, Offer, Outgoing};
+use crate::core::dialects::{self, DialectSetup};
+use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::event::AgentInfo;
+use crate::core::limits::Wait;
+use crate::core::nested;
+use crate::core::options;
+use crate::core::shared::Shared;
+use crate::core::silence::Silence;
+use crate::proto::wire::{AgentSource, AgentState, ConnectParams, Done, Protocol};
+use std::collections::HashMap;
+use std::path::Path;
+
+impl AgentMachine {
+    /// Connects the agent, or waits for the connection that there is.
+    ///
+    /// # Errors
+    /// `invalidParams`, and `outOfOrder` where another agent is connected under this name.
+    pub fn connect<O: Outlet>(
+        &mut self,
+        token: Token,
+        p: ConnectParams,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Result<(), Error> {
+        let names_command = p.command.is_some() || p.protocol.is_some();
+        let spec = self.spec_of(p, cx.shared)?;
+        if names_command && self.name != DEFAULT_AGENT {
+            // The default agent's is the user's.
+            self.configured = spec.clone();
+        }
+        (self.crash, self.crashes, self.disconnected) = (None, 0, false);
+        let (same, command) = (self.spec == spec, self.spec.command.clone());
+        let Some(connection) = self.connection_mut() else {
+            self.start(spec, vec![token], cx);
+            return Ok(());
+        };
+        match &mut connection.phase {
+            Phase::Stopping { then, .. } => match then {
+                Some((wanted, _)) if **wanted != spec => {
+                    return Err(taken(&wanted.command, "is about to start"));
+                }
+                Some((_, waiters)) => waiters.push(token),
+                None => *then = Some((Box::new(spec), vec![token])),
+            },
+            Phase::Starting { .. } if !same => return Err(taken(&command, "is starting")),
+            Phase::Ready(_) if !same => return Err(taken(&command, "is connected")),
+            Phase::Starting { waiters, .. } => waiters.push(token),
+            Phase::Ready(_) => {
+                let status = self.status(cx.now);
+                cx.reply(token, Reply::Status(Box::new(status)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent that `agent/connect` asks for.
+    ///
+    /// # Errors
+    /// `invalidParams`.
+    pub fn spec_of(&self, p: ConnectParams, shared: &Shared) -> Result<AgentSpec, Error> {
+        let default = &self.configured;
+        let base = Path::new(&shared.settings.cwd);
+        let cwd = match &p.cwd {
+            Some(cwd) => base.join(cwd).to_string_lossy().into_owned(),
+            None => default.cwd.clone(),
+        };
+        let mut env = default.env.clone();
+        env.0.extend(p.env.0);
+        if let Some(why) = env.fault() {
+            return Err(invalid("env", &why));
+        }
+        let other = |own: &Protocol| *own != default.protocol;
+        let command = match (p.command, p.protocol.filter(other)) {
+            (Some(command), _) if command.is_empty() => {
+                return Err(invalid("command", "it is empty"));
+            }
+            (None, Some(protocol)) => match dialects::traits(protocol).default_command {
+                Some(command) => Some(command.to_owned()),
+                None => return Err(invalid("command", "which agent is it that speaks ACP?")),
+            },
+            (command, _) => command,
+        };
+        let spec = match command {
+            Some(command) => AgentSpec {
+                protocol: p.protocol.unwrap_or(Protocol::of_command(&command)),
+                command,
+                args: p.args,
+                cwd,
+                env,
+                source: AgentSource::Client,
+                child_per_session: p.child_per_session.unwrap_or_default(),
+                options: *p.options,
+            },
+            None if !p.args.is_empty() => {
+                return Err(invalid("args", "there is no command for them"));
+            }
+            None => AgentSpec {
+                cwd,
+                env,
+                child_per_session: p.child_per_session.unwrap_or(default.child_per_session),
+                options: (*p.options).or(&default.options),
+                ..default.clone()
+            },
+        };
+        let policy = &shared.settings.policy;
+        options::check(spec.protocol, &spec.options, &[], policy)?;
+        Ok(spec)
+    }
+
+    /// Starts the agent.
+    pub(super) fn start<O: Outlet>(
+        &mut self,
+        spec: AgentSpec,
+        waiters: Vec<Token>,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        let was_announced = matches!(self.state, State::Backoff { .. });
+        let mut dialect = dialect(&spec, cx.shared);
+        let mut out = Outgoing::default();
+        dialect.start(&mut out);
+        self.spec = spec;
+        let limit = cx.shared.settings.limits.of(Wait::Initialize);
+        self.state = State::Connected(Box::new(Connection {
+            number: cx.shared.ids.connection(),
+            dialect,
+            out,
+            phase: Phase::Starting {
+                waiters,
+                idle: Silence::begin(cx.now, limit),
+            },
+            processes: Vec::new(),
+            calls: HashMap::new(),
+            directory: Directory::default(),
+            program: None,
+            used: cx.now,
+        }));
+        if !was_announced {
+            cx.notify_state(&self.name, AgentState::Starting, None);
+        }
+    }
+
+    /// The handshake is done; false where the agent was not starting.
+    pub fn ready<O: Outlet>(&mut self, info: Box<AgentInfo>, cx: &mut AgentCx<'_, O>) -> bool {
+        let Some(connection) = self.connection_mut() else {
+            return false;
+        };
+        let Phase::Starting { waiters, .. } = &mut connection.phase else {
+            return false;
+        };
+        let waiters = std::mem::take(waiters);
+        connection.phase = Phase::Ready(info);
+        self.crash = None;
+        cx.notify_state(&self.name, AgentState::Ready, None);
+        for token in waiters {
+            let status = self.status(cx.now);
+            cx.reply(token, Reply::Status(Box::new(status)));
+        }
+        self.sign_in_pending(cx);
+        true
+    }
+
+    /// The client disconnects the agent; its sessions' turns are being cancelled: answers the call when the agent has
+    /// ended.
+    pub fn disconnect<O: Outlet>(&mut self, token: Token, cx: &mut AgentCx<'_, O>) {
+        let Some(Phase::Stopping { waiters, then, .. }) = self
+            .connection_mut()
+            .map(|connection| &mut connection.phase)
+        else {
+            cx.reply(token, Reply::Done(Done {}));
+            return;
+        };
+        waiters.push(token);
+        if let Some((_, waiting)) = then.take() {
+            let message = "agent/disconnect came before the agent was started";
+            cx.fail(waiting, &Error::new(ErrorKind::Cancelled, message));
+        }
+    }
+
+    /// The client ended the agent: no call starts it again, and what was about to be started again is not.
+    pub fn forget_crash(&mut self) {
+        (self.crash, self.disconnected) = (None, true);
+        self.settle_spec();
+    }
+}
+
+/// The dialect of an agent that is about to be started.
+fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
+    let mut env = shared.settings.inherited.clone();
+    env.0.extend(spec.env.0.clone());
+    let setup = DialectSetup {
+        launch: Launch {
+            command: spec.command.clone(),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: nested::environment(),
+        },
+        offer: Offer {
+            questions: shared.client.capabilities.questions,
+            host: shared.offer(),
+        },
+        child_per_session: spec.child_per_session,
+        env,
+        seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
+        has_rules: shared.settings.policy.has_rules(),
+    };
+    dialects::dialect(spec.protocol, setup)
+}
+
+fn taken(command: &str, how: &str) -> Error {
+    out_of_order(&format!(
+        "the agent {command:?} {how}: call agent/disconnect first"
+    ))
+}

@@ -1,0 +1,72 @@
+//! Output of an agent's processes, and what becomes of the calls to it.
+
+use super::AgentMachine;
+use super::connection::Call;
+use super::cx::AgentCx;
+use crate::core::dialect::{Child, Order};
+use crate::core::effect::AgentId;
+use crate::core::event::CallId;
+use crate::core::vitals::Vitals;
+use crate::proto::wire::Program;
+use std::time::Instant;
+
+impl AgentMachine {
+    /// The dialect's number of a process of this agent.
+    #[must_use]
+    pub fn child(&self, id: AgentId) -> Option<Child> {
+        self.connection()?.child(id)
+    }
+
+    /// A process runs.
+    pub fn started(
+        &mut self,
+        child: Child,
+        (pid, program): (u32, Program),
+        vitals: Vitals,
+        now: Instant,
+    ) {
+        let Some(connection) = self.connection_mut() else {
+            return;
+        };
+        if let Some(process) = connection.process_mut(child) {
+            process.pid = Some(pid);
+            process.began = Some(now);
+            process.vitals = vitals;
+        }
+        connection.program = Some(program);
+    }
+
+    /// Output of a process is not read any more.
+    pub fn ignore_output(&mut self, child: Child) {
+        let process = self.connection_mut().and_then(|c| c.process_mut(child));
+        if let Some(process) = process {
+            process.is_ignored = true;
+        }
+    }
+
+    /// Orders the end of a process.
+    pub fn stop_process(&mut self, child: Child) {
+        if let Some(connection) = self.connection_mut() {
+            connection.out.order(child, Order::Stop);
+        }
+    }
+
+    /// Takes a call that was answered.
+    pub fn take_call(&mut self, call: CallId) -> Option<Call> {
+        self.connection_mut()?.calls.remove(&call)
+    }
+
+    /// Turns the dialect's orders into effects.
+    pub fn deliver<O>(&mut self, cx: &mut AgentCx<'_, O>) {
+        if let super::State::Connected(connection) = &mut self.state {
+            connection.deliver(&self.spec, cx);
+        }
+    }
+
+    /// A panic may have left half a line for the agent: it is cut off.
+    pub fn mend(&mut self) {
+        if let Some(connection) = self.connection_mut() {
+            connection.out.mend();
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The replacement of an agent by one with another environment.
+//!
+//! No turn is broken off: a renewal waits for the turns that run and for the prompts that were queued before it. Prompts
+//! that come later wait for the new agent. The sessions are restored at the new agent, then every waiting call is answered.
+
+use super::cx::AgentCx;
+use super::{AgentMachine, Phase, State};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::Error;
+use crate::proto::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
+use std::collections::BTreeMap;
+
+/// An agent on its way to be started again with another environment.
+#[derive(Default)]
+pub struct Renewal {
+    /// The calls to answer, and whether each changed anything.
+    waiters: Vec<(Token, bool)>,
+    /// The prompts that came before: the old agent gets them.
+    ahead: Vec<Token>,
+    /// Whether the old agent has ended and the new one was started.
+    started: bool,
+    /// The sessions to restore, and the outcome of each.
+    sessions: BTreeMap<String, Option<Result<Recovery, Error>>>,
+}
+
+impl Renewal {
+    /// Whether a prompt has to wait for the new agent.
+    #[must_use]
+    pub fn holds(&self, prompt: Token) -> bool {
+        !self.started && !self.ahead.contains(&prompt)
+    }
+
+    /// Whether a queued prompt goes to the old agent.
+    #[must_use]
+    pub fn is_ahead(&self, prompt: Token) -> bool {
+        self.ahead.contains(&prompt)
+    }
+
+    /// Whether the new agent was started.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.started
+    }
+
+    /// The sessions to restore.
+    pub fn sessions(&self) -> impl Iterator<Item = &String> {
+        self.sessions.keys()
+    }
+
+    pub(super) fn wait(&mut self, token: Token, changed: bool) {
+        self.waiters.push((token, changed));
+    }
+
+    fn outcomes(&self) -> Vec<BroughtBack> {
+        let outcomes = self.sessions.iter().filter_map(|(id, outcome)| {
+            let outcome = outcome.as_ref()?;
+            Some(BroughtBack {
+                session_id: id.clone(),
+                recovery: outcome.as_ref().ok().cloned(),
+                error: outcome.as_ref().err().map(Into::into),
+            })
+        });
+        outcomes.collect()
+    }
+}
+
+impl AgentMachine {
+    #[must_use]
+    pub fn renewal(&self) -> Option<&Renewal> {
+        self.renewal.as_ref()
+    }
+
+    /// Whether the connected agent is to be replaced.
+    #[must_use]
+    pub fn is_renewing(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|r| !r.started)
+    }
+
+    /// Whether a prompt has to wait for the new agent.
+    #[must_use]
+    pub fn holds(&self, prompt: Token) -> bool {
+        self.renewal.as_ref().is_some_and(|r| r.holds(prompt))
+    }
+
+    /// Begins a renewal, or begins it again where the new agent has an old environment by now. `ahead` are the prompts
+    /// that are queued.
+    pub(super) fn begin_renewal(&mut self, is_stale: bool, ahead: Vec<Token>) -> &mut Renewal {
+        let renewal = self.renewal.get_or_insert_default();
+        // The first of several waiting calls decides what came before.
+        if renewal.waiters.is_empty() || (is_stale && renewal.started) {
+            renewal.started = false;
+            renewal.ahead = ahead;
+        }
+        renewal
+    }
+
+    /// The connected agent is to be started again with its environment as it is. All queued prompts go to the new one.
+    pub fn renew_now(&mut self) {
+        let renewal = self.renewal.get_or_insert_default();
+        renewal.started = false;
+        renewal.ahead.clear();
+    }
+
+    /// Stops the agent; when it has ended it is started again. True when it has ended already.
+    pub fn replace<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) -> bool {
+        let Some(connection) = self.connection_mut() else {
+            return false;
+        };
+        let waiters = match &mut connection.phase {
+            Phase::Stopping { .. } => return false,
+            Phase::Starting { waiters, .. } => std::mem::take(waiters),
+            Phase::Ready(_) => Vec::new(),
+        };
+        let then = Some((Box::new(self.spec.clone()), waiters));
+        self.begin_stopping(then, None, cx)
+    }
+
+    /// The old agent had this session live: its outcome is a part of the answer.
+    pub fn note_renewed_session(&mut self, session: &str) {
+        if let Some(renewal) = &mut self.renewal {
+            renewal.sessions.insert(session.to_owned(), None);
+        }
+    }
+
+    /// The outcome of a session that was restored, or could not be.
+    pub fn note_restored(&mut self, session: &str, outcome: Result<&Recovery, &Error>) {
+        let sessions = self.renewal.as_mut().map(|renewal| &mut renewal.sessions);
+        if let Some(known) = sessions.and_then(|sessions| sessions.get_mut(session)) {
+            *known = Some(outcome.cloned().map_err(Error::clone));
+        }
+    }
+
+    /// The new agent was started.
+    pub(super) fn renewal_started(&mut self, now: std::time::Instant) {
+        if let (Some(renewal), State::Connected(_)) = (&mut self.renewal, &self.state) {
+            renewal.started = true;
+            // If it fails, the next prompt tries again.
+            self.allow_restart(now);
+        }
+    }
+
+    /// Answers every waiting call, once the new agent is ready and none of its sessions is being opened.
+    pub fn answer_renewal<O: Outlet>(
+        &mut self,
+        is_opening: impl Fn(&str) -> bool,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        let done = |renewal: &mut Renewal| !renewal.sessions.keys().any(|id| is_opening(id));
+        if self.is_ready()
+            && let Some(renewal) = self.renewal.take_if(done)
+        {
+            for (token, changed) in &renewal.waiters {
+                let result = UpdateEnvironmentResult {
+                    changed: *changed,
+                    restarted: true,
+                    sessions: renewal.outcomes(),
+                };
+                cx.reply(*token, Reply::UpdateEnvironment(result));
+            }
+        }
+    }
+
+    /// There will be no new agent: every waiting call fails. The environment stays changed.
+    pub fn renewal_failed<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+        self.fail_pending_sign_ins(error, cx);
+        let waiters = self.renewal.take().map(|renewal| renewal.waiters);
+        let waiters = waiters.unwrap_or_default().into_iter();
+        cx.fail(waiters.map(|(token, _)| token), error);
+    }
+}

@@ -1,0 +1,141 @@
+//! Restarts: a call that needs the agent starts it again after a crash, a few times and after growing pauses.
+
+use super::cx::AgentCx;
+use super::{AgentMachine, Phase, State};
+use crate::core::agent_spec::AgentSpec;
+use crate::core::client::Outlet;
+use crate::core::error::{Error, ErrorKind, out_of_order};
+use crate::proto::wire::{AgentSource, AgentState};
+use std::time::{Duration, Instant};
+
+/// How often an agent that ends without having completed a turn is started again.
+const RESTARTS: u32 = 3;
+
+/// The pause after so many consecutive crashes.
+fn pause(crashes: u32) -> Duration {
+    Duration::from_secs(crashes.saturating_sub(1).into())
+}
+
+/// An agent that ended without having been asked to.
+pub(super) struct Crash {
+    at: Instant,
+}
+
+impl AgentMachine {
+    /// Sees to it that there is an agent or that one is started. `own` is the agent that the session had last: nobody
+    /// gets the demo agent by mistake.
+    ///
+    /// # Errors
+    /// `agentExited` where it crashed too often, `outOfOrder` where no agent was named.
+    pub fn need<O: Outlet>(
+        &mut self,
+        own: Option<AgentSpec>,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Result<(), Error> {
+        let State::Absent { why } = &self.state else {
+            return Ok(());
+        };
+        if let Some(crash) = &self.crash {
+            if self.crashes > RESTARTS {
+                let message = format!(
+                    "the agent ended unexpectedly {} times in a row: call agent/connect to try again",
+                    self.crashes
+                );
+                return Err(Error::new(ErrorKind::AgentExited, message));
+            }
+            let until = crash.at + pause(self.crashes);
+            if until > cx.now {
+                let why = why.clone();
+                self.state = State::Backoff { until, why };
+                cx.notify_state(&self.name, AgentState::Starting, None);
+            } else {
+                self.start(self.spec.clone(), Vec::new(), cx);
+            }
+            return Ok(());
+        }
+        if self.configured.source != AgentSource::Demo {
+            self.start(self.configured.clone(), Vec::new(), cx);
+            return Ok(());
+        }
+        if let Some(own) = own.filter(|_| !self.disconnected) {
+            self.start(own, Vec::new(), cx);
+            return Ok(());
+        }
+        let why = match why {
+            Some(end) => format!("no agent is connected any more ({end})"),
+            None => "no agent is connected".to_owned(),
+        };
+        Err(out_of_order(&format!("{why}: call agent/connect first")))
+    }
+
+    /// When the pause after a crash is over.
+    #[must_use]
+    pub(super) fn restart_due(&self) -> Option<Instant> {
+        match self.state {
+            State::Backoff { until, .. } => Some(until),
+            State::Absent { .. } | State::Connected(_) => None,
+        }
+    }
+
+    /// Starts the agent again once the pause after a crash is over.
+    pub(super) fn tick_restart<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+        if self.restart_due().is_some_and(|at| at <= cx.now) {
+            self.restarts = self.restarts.saturating_add(1);
+            self.start(self.spec.clone(), Vec::new(), cx);
+        }
+    }
+
+    /// Notifies the client that the agent is not started again.
+    pub fn notify_disconnected<O: Outlet>(&self, cx: &mut AgentCx<'_, O>) {
+        cx.notify_state(&self.name, AgentState::Disconnected, None);
+    }
+
+    /// Ends the pause before a restart without one; true where there was a pause.
+    pub fn give_up_restart(&mut self) -> bool {
+        let waits = matches!(self.state, State::Backoff { .. });
+        if waits {
+            self.state = State::Absent { why: None };
+            self.settle_spec();
+        }
+        waits
+    }
+
+    /// Notes that the agent ends without having been asked to, if it was ready once.
+    pub fn note_crash(&mut self, now: Instant) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let counts = match connection.phase {
+            Phase::Ready(_) => true,
+            Phase::Starting { .. } => self.crash.is_some(),
+            Phase::Stopping { .. } => false,
+        };
+        if counts {
+            self.crashes += 1;
+            self.crash = Some(Crash { at: now });
+        }
+    }
+
+    /// The next call that needs the agent starts it again, at once.
+    pub fn allow_restart(&mut self, now: Instant) {
+        self.crash = Some(Crash { at: now });
+    }
+
+    /// Without an agent in use the next one is the configured one.
+    pub(super) fn settle_spec(&mut self) {
+        if self.connected_spec().is_none() {
+            self.spec = self.configured.clone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow() {
+        let pauses: Vec<u64> = (1..=RESTARTS).map(|n| pause(n).as_secs()).collect();
+        assert_eq!(pauses, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Sign-in and sign-out: `agent/authenticate` and `agent/logout`.
+//!
+//! Keys are set in the agent's environment, so that it is started again before it is asked to use them.
+
+use super::AgentMachine;
+use super::connection::Call;
+use super::cx::AgentCx;
+use super::environment::secrets;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialects;
+use crate::core::error::{Error, invalid, out_of_order};
+use crate::core::event::{AgentInfo, CallId};
+use crate::core::limits::Wait;
+use crate::proto::wire::{
+    self, AuthVariable, AuthenticateParams, AuthenticateResult, Done, Variables,
+};
+use std::time::{Duration, Instant};
+
+/// The open calls of clients to sign in or out.
+#[derive(Debug, Default)]
+pub(super) struct SignIn(Vec<Signing>);
+
+/// An open call of a client to sign in or out.
+#[derive(Debug)]
+struct Signing {
+    token: Token,
+    /// The id of the method; `None` to sign out.
+    method: Option<String>,
+    /// `None` until the agent that has the keys is ready.
+    call: Option<CallId>,
+    /// When the wait for the agent is over.
+    until: Option<Instant>,
+}
+
+impl SignIn {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|signing| signing.until).min()
+    }
+
+    pub(super) fn postpone(&mut self, by: Duration) {
+        for until in self.0.iter_mut().filter_map(|s| s.until.as_mut()) {
+            *until += by;
+        }
+    }
+
+    fn take(&mut self, is: impl Fn(&Signing) -> bool) -> Vec<Signing> {
+        self.0.extract_if(.., |signing| is(signing)).collect()
+    }
+}
+
+impl AgentMachine {
+    /// Signs the user in by one of the agent's methods. `ahead` are the prompts that are queued: where the agent is
+    /// started again for its keys, the old one gets them.
+    ///
+    /// # Errors
+    /// `invalidParams`, and `outOfOrder` where the agent is not ready.
+    pub fn authenticate<O: Outlet>(
+        &mut self,
+        token: Token,
+        p: AuthenticateParams,
+        ahead: Vec<Token>,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Result<(), Error> {
+        let methods = &self.ready_info()?.auth_methods;
+        let Some(method) = methods.iter().find(|method| method.id == p.method_id) else {
+            let ids: Vec<&str> = methods.iter().map(|method| method.id.as_str()).collect();
+            let known = match ids[..] {
+                [] => "the agent offers none: sign in with its own command line".to_owned(),
+                _ => format!("take one of {}", ids.join(", ")),
+            };
+            let why = format!("there is no method {:?}: {known}", p.method_id);
+            return Err(invalid("methodId", &why));
+        };
+        match &method.way {
+            wire::SignIn::EnvVar { vars, .. } => {
+                self.check_keys(vars, &p.env, &cx.shared.settings.inherited)?;
+                let secret: Vec<String> = secrets(method).map(str::to_owned).collect();
+                let given = secret.into_iter().filter(|name| p.env.0.contains_key(name));
+                self.secret_variables.extend(given);
+                if self.set_keys(&p.env, ahead) {
+                    self.sign_in.0.push(Signing {
+                        token,
+                        method: Some(p.method_id),
+                        call: None,
+                        until: None,
+                    });
+                    return Ok(());
+                }
+            }
+            _ if !p.env.0.is_empty() => {
+                let why = "only methods of type envVar take variables: see agent/updateEnvironment";
+                return Err(invalid("env", why));
+            }
+            wire::SignIn::Terminal(run) => {
+                let run = Some(run.clone());
+                let result = AuthenticateResult { done: false, run };
+                cx.reply(token, Reply::Authenticate(result));
+                return Ok(());
+            }
+            wire::SignIn::Agent => {}
+        }
+        self.call_sign(token, Some(p.method_id), cx);
+        Ok(())
+    }
+
+    /// Signs the user out.
+    ///
+    /// # Errors
+    /// `outOfOrder` where the agent is not ready or cannot do that.
+    pub fn logout<O: Outlet>(
+        &mut self,
+        token: Token,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Result<(), Error> {
+        if !self.ready_info()?.capabilities.logout {
+            let how = dialects::traits(self.spec.protocol).logout_hint;
+            let message = format!("the agent offers no logout: {how}");
+            return Err(out_of_order(&message));
+        }
+        self.call_sign(token, None, cx);
+        Ok(())
+    }
+
+    fn ready_info(&self) -> Result<&AgentInfo, Error> {
+        let info = self.connection().and_then(|connection| connection.ready());
+        info.ok_or_else(|| {
+            out_of_order("no agent is ready: call agent/connect, and wait for its answer")
+        })
+    }
+
+    /// Checks that these variables are those of a method, and that none is missing that the agent does not have.
+    fn check_keys(
+        &self,
+        vars: &[AuthVariable],
+        given: &Variables,
+        inherited: &Variables,
+    ) -> Result<(), Error> {
+        if let Some(why) = given.fault() {
+            return Err(invalid("env", &why));
+        }
+        let known = |name: &&String| vars.iter().any(|var| var.name == **name);
+        let names = |vars: &mut dyn Iterator<Item = &AuthVariable>| -> String {
+            let names: Vec<&str> = vars.map(|var| var.name.as_str()).collect();
+            names.join(", ")
+        };
+        if let Some(other) = given.0.keys().find(|name| !known(name)) {
+            let all = names(&mut vars.iter());
+            let why = format!("{other:?} is none of the method's variables: {all}");
+            return Err(invalid("env", &why));
+        }
+        let has = |name: &str| match given.0.get(name) {
+            Some(value) => value.is_some(),
+            None => self.variable(name, inherited).is_some(),
+        };
+        let missing = |var: &&AuthVariable| !var.optional && !has(&var.name);
+        let missing = names(&mut vars.iter().filter(missing));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(invalid("env", &format!("the method needs {missing}")))
+    }
+
+    /// Sets keys in the agent's environment; true where it has to be started again for them.
+    fn set_keys(&mut self, keys: &Variables, ahead: Vec<Token>) -> bool {
+        let is_stale = self.is_stale(keys);
+        self.set_variables(keys);
+        let renews = is_stale || self.is_renewing();
+        if renews {
+            self.begin_renewal(is_stale, ahead);
+        }
+        renews
+    }
+
+    fn call_sign<O: Outlet>(
+        &mut self,
+        token: Token,
+        method: Option<String>,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        let call = cx.shared.ids.call();
+        let until = cx.until(Wait::Authenticate);
+        let Some(connection) = self.connection_mut() else {
+            return;
+        };
+        let is_asked = if let Some(method) = &method {
+            let out = &mut connection.out;
+            connection.dialect.authenticate(call, method, out)
+        } else {
+            connection.dialect.logout(call, &mut connection.out);
+            true
+        };
+        if is_asked {
+            connection.calls.insert(call, Call::Sign);
+        }
+        self.sign_in.0.push(Signing {
+            token,
+            method,
+            call: Some(call),
+            until,
+        });
+        if !is_asked {
+            self.signed(call, &Ok(()), cx);
+        }
+    }
+
+    /// The agent that has the keys is ready: it is asked before its sessions are restored.
+    pub(super) fn sign_in_pending<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+        for signing in self.sign_in.take(|signing| signing.call.is_none()) {
+            self.call_sign(signing.token, signing.method, cx);
+        }
+    }
+
+    /// The agent answered.
+    pub fn signed<O: Outlet>(
+        &mut self,
+        call: CallId,
+        answer: &Result<(), Error>,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        for signing in self.sign_in.take(|signing| signing.call == Some(call)) {
+            let done = || match signing.method {
+                Some(_) => Reply::Authenticate(AuthenticateResult {
+                    done: true,
+                    run: None,
+                }),
+                None => Reply::Done(Done {}),
+            };
+            let answer = answer.clone().map(|()| done());
+            cx.client.reply(signing.token, answer);
+        }
+    }
+
+    /// The agent that was asked has ended.
+    pub(super) fn fail_sign_ins<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+        let failed = self.sign_in.take(|signing| signing.call.is_some());
+        cx.fail(failed.into_iter().map(|signing| signing.token), error);
+    }
+
+    /// There will be no agent that has the keys.
+    pub(super) fn fail_pending_sign_ins<O: Outlet>(
+        &mut self,
+        error: &Error,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        let failed = self.sign_in.take(|signing| signing.call.is_none());
+        cx.fail(failed.into_iter().map(|signing| signing.token), error);
+    }
+
+    /// Gives up calls that the agent has not answered in time.
+    pub(super) fn tick_sign_in<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+        let now = cx.now;
+        let due = |signing: &Signing| signing.until.is_some_and(|at| at <= now);
+        for signing in self.sign_in.take(due) {
+            if let (Some(call), Some(connection)) = (signing.call, self.connection_mut()) {
+                connection.calls.remove(&call);
+            }
+            let error = self.sign_in_timeout(signing.method.is_some(), cx);
+            cx.client.reply(signing.token, Err(error));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `agent/status`.
+
+use super::connection::Connection;
+use super::cx::AgentCx;
+use super::{AgentMachine, Phase, State};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialect::Child;
+use crate::core::effect::{AgentId, Effect, Measure};
+use crate::core::event::AgentInfo;
+use crate::proto::wire::{self, AgentState};
+use std::time::Instant;
+
+/// An `agent/status` call that waits until all processes are measured.
+pub(super) struct StatusRequest {
+    token: Token,
+    missing: Vec<AgentId>,
+}
+
+impl AgentMachine {
+    /// Has the agent's processes measured, then answers with its status.
+    pub fn request_status<O: Outlet>(&mut self, token: Token, cx: &mut AgentCx<'_, O>) {
+        let running = self.connection().map(Connection::running);
+        let missing = running.unwrap_or_default();
+        if missing.is_empty() {
+            let status = self.status(cx.now);
+            cx.reply(token, Reply::Status(Box::new(status)));
+            return;
+        }
+        // A process that is being measured already is not measured twice.
+        let mut requests = self.status_requests.iter();
+        let new = |id: &&AgentId| !requests.any(|request| request.missing.contains(id));
+        let effects = missing.iter().filter(new).map(|id| Effect::Measure(*id));
+        cx.effects.extend(effects.collect::<Vec<_>>());
+        self.status_requests.push(StatusRequest { token, missing });
+    }
+
+    /// A process was measured.
+    pub fn measured<O: Outlet>(
+        &mut self,
+        id: AgentId,
+        child: Child,
+        measure: Measure,
+        cx: &mut AgentCx<'_, O>,
+    ) {
+        let process = self.connection_mut().and_then(|c| c.process_mut(child));
+        if let Some(process) = process {
+            process.measure = Some(measure);
+        }
+        self.settle_status(id, cx);
+    }
+
+    /// A process was measured or has ended: answers the calls that waited for nothing else.
+    pub(super) fn settle_status<O: Outlet>(&mut self, id: AgentId, cx: &mut AgentCx<'_, O>) {
+        for request in &mut self.status_requests {
+            request.missing.retain(|missing| *missing != id);
+        }
+        let requests = &mut self.status_requests;
+        let settled = requests.extract_if(.., |request| request.missing.is_empty());
+        for StatusRequest { token, .. } in settled.collect::<Vec<_>>() {
+            let status = self.status(cx.now);
+            cx.reply(token, Reply::Status(Box::new(status)));
+        }
+    }
+
+    /// The agent's status.
+    #[must_use]
+    pub fn status(&self, now: Instant) -> wire::AgentStatus {
+        let connection = match &self.state {
+            State::Connected(connection) => connection,
+            State::Absent { why } => {
+                return self.status_without(AgentState::Disconnected, why.clone());
+            }
+            State::Backoff { why, .. } => {
+                return self.status_without(AgentState::Starting, why.clone());
+            }
+        };
+        let (state, info) = match &connection.phase {
+            Phase::Starting { .. } => (AgentState::Starting, None),
+            Phase::Ready(info) => (AgentState::Ready, Some(info.as_ref())),
+            Phase::Stopping { .. } => (AgentState::Stopping, None),
+        };
+        wire::AgentStatus {
+            agent: self.name.clone(),
+            state,
+            reason: None,
+            protocol: Some(connection.dialect.name().to_owned()),
+            command: Some(self.spec.command.clone()),
+            program: connection.program.clone(),
+            args: self.spec.args.clone(),
+            source: Some(self.spec.source),
+            pid: connection.main_pid(),
+            processes: connection.process_status(now),
+            restarts: self.restarts,
+            agent_info: info.and_then(peer_info),
+            capabilities: info.map(|i| i.capabilities),
+            auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
+            faults: connection.dialect.faults(),
+            waiting_for: self.start_wait(now),
+        }
+    }
+
+    /// The agent in a list; `sessions` is how many open sessions belong to it.
+    #[must_use]
+    pub fn summary(&self, sessions: u64, now: Instant) -> wire::AgentSummary {
+        wire::AgentSummary {
+            agent: self.name.clone(),
+            state: self.status(now).state,
+            protocol: self.spec.protocol,
+            command: self.spec.command.clone(),
+            args: self.spec.args.clone(),
+            source: self.spec.source,
+            sessions,
+        }
+    }
+
+    fn status_without(&self, state: AgentState, reason: Option<String>) -> wire::AgentStatus {
+        let coming = Some(&self.spec).filter(|_| state == AgentState::Starting);
+        wire::AgentStatus {
+            agent: self.name.clone(),
+            state,
+            reason,
+            protocol: None,
+            command: coming.map(|spec| spec.command.clone()),
+            program: None,
+            args: coming.map(|spec| spec.args.clone()).unwrap_or_default(),
+            source: coming.map(|spec| spec.source),
+            pid: None,
+            processes: Vec::new(),
+            restarts: self.restarts,
+            agent_info: None,
+            capabilities: None,
+            auth_methods: Vec::new(),
+            faults: wire::LineFaults::default(),
+            waiting_for: None,
+        }
+    }
+}
+
+fn peer_info(info: &AgentInfo) -> Option<wire::PeerInfo> {
+    Some(wire::PeerInfo {
+        name: info.name.clone()?,
+        title: info.title.clone(),
+        version: info.version.clone(),
+    })
+}

@@ -1,0 +1,204 @@
+//! The end of an agent's connection, ordered or not.
+
+use super::connection::{Call, Phase};
+use super::cx::AgentCx;
+use super::directory::Directory;
+use super::{AgentMachine, AgentSpec, State};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialect::Child;
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, Exit};
+use crate::proto::wire::{AgentState, Done};
+
+/// What follows from the end of a process.
+pub enum Gone {
+    /// Nothing: the agent goes on, or its other processes are still ending.
+    Nothing,
+    /// A process that was stopped has ended: the agent's session of this id is closed.
+    Closed(String),
+    /// The dialect reports what follows for sessions; with `false` the agent as a whole has ended.
+    Events(Vec<AgentEvent<'static>>, bool),
+    /// The agent has ended.
+    All,
+}
+
+impl AgentMachine {
+    /// Begins the ordered end of the agent: its stdin is closed. True when it has ended already.
+    pub fn stop<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) -> bool {
+        let message = "the agent was disconnected before it was started with its new environment";
+        self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+        let Some(connection) = self.connection_mut() else {
+            return false;
+        };
+        let waiters = match &mut connection.phase {
+            Phase::Stopping { .. } => return false,
+            Phase::Starting { waiters, .. } => std::mem::take(waiters),
+            Phase::Ready(_) => Vec::new(),
+        };
+        let message = "the agent was disconnected before it was ready";
+        cx.fail(waiters, &Error::new(ErrorKind::Cancelled, message));
+        self.begin_stopping(None, None, cx)
+    }
+
+    /// Begins the end of the agent's processes; `then` is the agent to start when they have ended, `why` is reported
+    /// unless the client asked for the end. True when nothing has to end.
+    pub fn begin_stopping<O: Outlet>(
+        &mut self,
+        then: Option<(Box<AgentSpec>, Vec<Token>)>,
+        why: Option<String>,
+        cx: &mut AgentCx<'_, O>,
+    ) -> bool {
+        let State::Connected(connection) = &mut self.state else {
+            return false;
+        };
+        connection.stop_processes(&self.spec, cx);
+        connection.phase = Phase::Stopping {
+            waiters: Vec::new(),
+            why: why.clone(),
+            then,
+        };
+        let is_over = connection.processes.is_empty();
+        cx.notify_state(&self.name, AgentState::Stopping, why);
+        is_over
+    }
+
+    /// A process has ended, or could not be started.
+    pub fn process_ended<O: Outlet>(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Gone {
+        let Some(connection) = self.connection_mut() else {
+            return Gone::Nothing;
+        };
+        let at = connection.processes.iter().position(|p| p.child == child);
+        let Some(process) = at.map(|at| connection.processes.remove(at)) else {
+            return Gone::All;
+        };
+        self.settle_status(process.id, cx);
+        let Some(connection) = self.connection_mut() else {
+            return Gone::Nothing;
+        };
+        if connection.is_stopping() {
+            let is_over = connection.processes.is_empty();
+            return if is_over { Gone::All } else { Gone::Nothing };
+        }
+        if process.stop.is_some() {
+            let closed = connection.directory.closed_by(child);
+            return closed.map_or(Gone::Nothing, Gone::Closed);
+        }
+        self.dialect_ended(child, how)
+    }
+
+    /// A process is of no use any more, though it may run; `None` where it is being stopped already.
+    pub fn process_failed(&mut self, child: Child, error: &Error) -> Option<Gone> {
+        let process = self.connection_mut()?.process_mut(child);
+        if process.is_some_and(|process| process.stop.is_some()) {
+            return None;
+        }
+        Some(self.dialect_ended(child, Err(error)))
+    }
+
+    fn dialect_ended(&mut self, child: Child, how: Result<&Exit, &Error>) -> Gone {
+        let Some(connection) = self.connection_mut() else {
+            return Gone::Nothing;
+        };
+        let mut events = Vec::new();
+        let out = &mut connection.out;
+        let goes_on = connection.dialect.ended(child, how, &mut events, out);
+        Gone::Events(events, goes_on)
+    }
+
+    /// The error for everything that waits for an agent that exited.
+    #[must_use]
+    pub fn exit_error(&self, exit: &Exit) -> Error {
+        let (kind, when) = match self.connection().map(|connection| &connection.phase) {
+            Some(Phase::Stopping { .. }) => (ErrorKind::Cancelled, "the agent was stopped"),
+            Some(Phase::Starting { .. }) => {
+                (ErrorKind::AgentStart, "the agent ended before it was ready")
+            }
+            Some(Phase::Ready(_)) | None => {
+                (ErrorKind::AgentExited, "the agent ended unexpectedly")
+            }
+        };
+        let mut error = exit.error(kind, when);
+        if kind == ErrorKind::AgentStart {
+            error.message += &self.start_hint(exit);
+        }
+        error
+    }
+
+    /// What to do about an agent that ended before it was ready; empty where its stderr says more.
+    fn start_hint(&self, exit: &Exit) -> String {
+        let hint = self.acp_hint();
+        let is_silent = exit.code == Some(0) && exit.stderr.is_empty();
+        if hint.is_empty() && is_silent && traits(self.spec.protocol).may_lack_argument {
+            return "; an ACP agent runs until its stdin is closed: many need an argument for that, such as acp or --acp"
+                .to_owned();
+        }
+        hint
+    }
+
+    /// Fails everything of the agent that waits for the connection, which cannot answer any more.
+    pub fn fail_calls<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+        let starting = match self.connection_mut().map(|c| &mut c.phase) {
+            Some(Phase::Starting { waiters, .. }) => Some(std::mem::take(waiters)),
+            _ => None,
+        };
+        let is_starting = starting.is_some();
+        cx.fail(starting.unwrap_or_default(), error);
+        if is_starting && !self.is_renewing() {
+            self.renewal_failed(error, cx);
+        }
+    }
+
+    /// The sessions have been told: nothing of the connection's sessions and calls is left.
+    pub fn forget_sessions<O: Outlet>(
+        &mut self,
+        error: &Error,
+        cx: &mut AgentCx<'_, O>,
+    ) -> Vec<Call> {
+        self.fail_sign_ins(error, cx);
+        self.end_questions(cx);
+        let Some(connection) = self.connection_mut() else {
+            return Vec::new();
+        };
+        connection.directory = Directory::default();
+        std::mem::take(&mut connection.calls)
+            .into_values()
+            .collect()
+    }
+
+    /// The connection is over: starts the next agent where one is to be started.
+    pub fn gone<O: Outlet>(&mut self, error: &Error, may_start: bool, cx: &mut AgentCx<'_, O>) {
+        let State::Connected(connection) =
+            std::mem::replace(&mut self.state, State::Absent { why: None })
+        else {
+            return;
+        };
+        let (why, then) = match connection.phase {
+            Phase::Stopping { waiters, then, why } => {
+                for token in waiters {
+                    cx.reply(token, Reply::Done(Done {}));
+                }
+                (why, then)
+            }
+            Phase::Starting { .. } | Phase::Ready(_) => (Some(error.message.clone()), None),
+        };
+        self.state = State::Absent { why: why.clone() };
+        cx.notify_state(&self.name, AgentState::Disconnected, why);
+        let is_renewing = self.is_renewing();
+        let spec = Box::new(self.spec.clone());
+        match then.or_else(|| is_renewing.then_some((spec, Vec::new()))) {
+            Some((spec, waiters)) if may_start => {
+                self.start(*spec, waiters, cx);
+                self.renewal_started(cx.now);
+            }
+            Some((_, waiters)) => cx.fail(waiters, error),
+            None => {}
+        }
+        self.settle_spec();
+    }
+}

@@ -1,0 +1,148 @@
+//! What the client's answers to permission requests and questions mean, and who answers where the client does not.
+
+use super::ask::ClientAnswer;
+use super::error::clip;
+use super::event::PermissionOption;
+use super::permit::{By, Decision, Feedback, choose};
+use super::policy::{Effect, Policy};
+use super::turn::Question;
+use super::unknown_fields::read;
+use crate::proto::json::to_raw;
+use crate::proto::wire::{
+    PermissionAnswer, PermissionOutcome, QuestionAction, QuestionAnswer, QuestionKind,
+    UnknownFields,
+};
+use tracing::warn;
+
+/// The policy's decision where nobody answers.
+#[must_use]
+pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: By) -> Decision {
+    let allow = policy.unanswered() == Effect::Allow;
+    Decision::of(allow, policy.prefers_always(), options, by)
+}
+
+/// What the client's answer to a permission request means. An answer that is not valid refuses.
+#[must_use]
+pub fn permission(
+    options: &[PermissionOption],
+    rule: &str,
+    answer: &ClientAnswer,
+    policy: &Policy,
+    unknown_fields: UnknownFields,
+) -> Decision {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => {
+            let error = &error.message;
+            warn!(error = clip(error), "the client did not answer a question");
+            let mut decision = unanswered(policy, options, By::Policy(rule.to_owned()));
+            decision.reason = format!(
+                "{}; the client answered with an error: {}",
+                decision.reason,
+                clip(error)
+            );
+            return decision;
+        }
+    };
+    let refused = |why: &str| {
+        warn!(
+            why,
+            "the client's answer is not valid: it counts as a refusal"
+        );
+        let mut decision = Decision::of(false, false, options, By::Client);
+        decision.reason = format!("refused, since the client's answer is none: {why}");
+        decision
+    };
+    match read::<PermissionAnswer>(answer, unknown_fields) {
+        Ok(PermissionAnswer { outcome }) => match outcome {
+            PermissionOutcome::Cancelled {
+                message,
+                feedback_delivery,
+            } => Decision {
+                feedback: Feedback::of(message, feedback_delivery.is_some()),
+                ..Decision::cancelled(By::Client)
+            },
+            PermissionOutcome::Selected {
+                option_id,
+                message,
+                feedback_delivery,
+            } => {
+                let feedback = Feedback::of(message, feedback_delivery.is_some());
+                match options.iter().find(|option| option.id == option_id) {
+                    Some(option) => Decision::chosen(option.clone(), feedback),
+                    None => Decision {
+                        feedback,
+                        ..refused(&format!("no option {option_id:?} was offered"))
+                    },
+                }
+            }
+        },
+        Err(why) => refused(&why),
+    }
+}
+
+/// What the client's answer to a question means. An answer that is not valid declines: nobody answers in the user's
+/// place.
+#[must_use]
+pub fn question(
+    question: &Question,
+    options: &[PermissionOption],
+    answer: &ClientAnswer,
+    unknown_fields: UnknownFields,
+) -> Decision {
+    let declined = |why: &str| {
+        warn!(
+            why,
+            "the client's answer is not valid: the question is declined"
+        );
+        let mut decision = Decision::of(false, false, options, By::Client);
+        decision.reason = format!("declined, since the client's answer is none: {why}");
+        decision
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return declined(&format!("the error {:?}", clip(&error.message))),
+    };
+    let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
+        Ok(answer) => answer,
+        Err(why) => return declined(&why),
+    };
+    let content = content.unwrap_or_default();
+    let text = |name: &str| content.get(name)?.as_str().map(str::to_owned);
+    let inquiry = question.inquiry.as_ref();
+    let is_plan = inquiry.is_some_and(|inquiry| inquiry.kind == QuestionKind::Plan);
+    let delivery = content.get("feedbackDelivery");
+    let delivery = delivery.is_some_and(|delivery| delivery == "nextPrompt");
+    let feedback = Feedback::of(text("feedback").filter(|_| is_plan), delivery);
+    match action {
+        QuestionAction::Cancel => Decision::cancelled(By::Client),
+        QuestionAction::Decline => Decision {
+            feedback,
+            ..Decision::of(false, false, options, By::Client)
+        },
+        QuestionAction::Accept if is_plan => {
+            let named = content.get("optionId");
+            let option = match text("optionId") {
+                Some(id) => options.iter().find(|option| option.id == id),
+                None if named.is_some() => None,
+                None => choose(true, false, options),
+            };
+            let Some(option) = option else {
+                let named = named.map(ToString::to_string).unwrap_or_default();
+                return declined(&format!("no option {named} was offered"));
+            };
+            Decision::chosen(option.clone(), feedback)
+        }
+        QuestionAction::Accept => match inquiry.map_or(Ok(()), |i| i.check(&content)) {
+            Ok(()) => {
+                let is_form = inquiry.is_some_and(|inquiry| inquiry.schema.is_some());
+                let content = Some(content).filter(|_| is_form);
+                Decision {
+                    content: content.as_ref().map(to_raw),
+                    ..Decision::of(true, false, options, By::Client)
+                }
+            }
+            Err(why) => declined(&why),
+        },
+    }
+}

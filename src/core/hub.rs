@@ -1,0 +1,178 @@
+//! The hub: routes events between the client, agents and sessions.
+//!
+//! It is the only place that knows all machines. It gives an event to one machine and routes what the machine requests;
+//! rules live in the machines. Everything comes in through few doors (`command`, `client_answered`, `agent` with
+//! `drained`, `hosted`, `stored`, `tick`, `client_gone`), each of which runs to its end without waiting. Effects for the
+//! shell are collected in order; replies and chunks go to the [`Outlet`] at once.
+
+mod agent_calls;
+mod agent_events;
+mod agent_input;
+mod agent_life;
+mod agents;
+mod commands;
+mod ensure;
+mod history;
+mod host_events;
+mod idle;
+mod listing;
+mod panics;
+mod prompts;
+mod reads;
+mod route;
+mod session_names;
+mod sessions;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod turn_replay;
+
+pub use super::agent::AgentSpec;
+use super::agent::DEFAULT_AGENT;
+use super::client::{Outlet, Reply, Token};
+pub use super::config::{OnLost, Settings};
+pub use super::effect::{AgentId, AgentInput, Effect, Measure};
+pub use super::event::Exit;
+use super::host::Offer;
+use super::hosting::Hosting;
+use super::limits::Limits;
+pub use super::session::{NOBODY, RAN_UNASKED};
+use super::sessions::Sessions;
+use super::shared::Shared;
+use super::store::Store;
+use crate::proto::wire::Done;
+use agents::Agents;
+use idle::Idle;
+use listing::Listing;
+use reads::Reads;
+use route::Pending;
+use session_names::DefaultSession;
+use std::time::Instant;
+
+/// Routes events between the client, agents and sessions.
+pub struct Hub {
+    shared: Shared,
+    store: Box<dyn Store>,
+    agents: Agents,
+    sessions: Sessions,
+    hosting: Hosting,
+    /// Calls that read the history in pieces.
+    reads: Reads,
+    /// Lists of sessions that wait for the agents' own.
+    listings: Vec<Listing>,
+    idle: Idle,
+    default_session: Option<DefaultSession>,
+    /// What follows from events and is done after them.
+    pending: Pending,
+    /// Effects for the shell, in order.
+    effects: Vec<Effect>,
+    /// Set once the program is to exit: the calls that asked for it.
+    ending: Option<Vec<Token>>,
+}
+
+impl Hub {
+    /// A hub without connected agents and open sessions.
+    #[must_use]
+    pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
+        let default = settings.default_agent.clone();
+        let mut agents = Agents::default();
+        agents.add(DEFAULT_AGENT, default);
+        Self {
+            shared: Shared::new(settings),
+            store,
+            agents,
+            sessions: Sessions::default(),
+            hosting: Hosting::default(),
+            reads: Reads::default(),
+            listings: Vec::new(),
+            idle: Idle::default(),
+            default_session: None,
+            pending: Pending::default(),
+            effects: Vec::new(),
+            ending: None,
+        }
+    }
+
+    /// Serves these files and terminals to agents where the client does not.
+    #[must_use]
+    pub fn serving(mut self, served: Offer) -> Self {
+        self.shared.served = served;
+        self
+    }
+
+    /// Time limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.settings.limits
+    }
+
+    /// Sets the wall clock at a running time, in milliseconds since 1970: the two drift apart while acpipe does not run.
+    pub fn set_time_of_day(&mut self, now: Instant, unix: i64) {
+        self.shared.settings.clock = (now, unix);
+    }
+
+    /// Takes the effects collected since the last time, in order.
+    pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
+        self.deliver(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The hub has nothing to do until the next input.
+    pub fn rest(&mut self, now: Instant) {
+        self.sessions
+            .settle(|s| s.deadline().is_some() || s.log.is_dirty() || s.has_unsent());
+        self.shared.waited.begin(now);
+    }
+
+    /// The next input has come.
+    pub fn wake(&mut self, now: Instant) {
+        self.shared.waited.end(now);
+    }
+
+    /// True while an agent is being stopped: its steps must not wait for the client.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.agents
+            .iter()
+            .any(super::agent::AgentMachine::is_stopping)
+    }
+
+    /// True once the program is to exit.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// The client is gone (its stdin ended, or it closed our stdout): everything ends in order.
+    pub fn client_gone(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        self.end(None, now, outlet);
+    }
+
+    fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
+        self.number_unsent(outlet);
+        self.stop_reads(outlet);
+        self.ending.get_or_insert_default().extend(token);
+        for agent in self.agents.all() {
+            self.stop_agent(agent, now, outlet);
+        }
+        self.finish_if_done(outlet);
+    }
+
+    /// Reports the end of everything, once all agents have ended and all summaries are stored.
+    fn finish_if_done(&mut self, outlet: &mut impl Outlet) {
+        let is_connected = self
+            .agents
+            .iter()
+            .any(super::agent::AgentMachine::is_connected);
+        if is_connected || !self.shared.store_waits.is_empty() {
+            return;
+        }
+        if let Some(waiters) = &mut self.ending {
+            for token in std::mem::take(waiters) {
+                outlet.reply(token, Ok(Reply::Done(Done::default())));
+            }
+            self.effects.push(Effect::Finished);
+        }
+    }
+}

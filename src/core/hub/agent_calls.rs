@@ -1,0 +1,158 @@
+//! Answers of agents to calls that are not about a turn: the handshake, lists, closes, and calls that failed.
+
+use super::Hub;
+use crate::core::agent::Call;
+use crate::core::client::Outlet;
+use crate::core::error::Error;
+use crate::core::event::{AgentInfo, CallId, ListedSession};
+use crate::core::ids::AgentRef;
+use crate::core::turn_ending::Ending;
+use std::time::Instant;
+
+impl Hub {
+    /// The handshake is done: the agent's sessions are opened.
+    pub(super) fn agent_ready(
+        &mut self,
+        agent: AgentRef,
+        info: Box<AgentInfo>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if self.with_agent(agent, now, outlet, |agent, cx| agent.ready(info, cx)) {
+            for id in self.sessions_of(agent) {
+                self.with(
+                    &id,
+                    now,
+                    outlet,
+                    super::super::session::SessionMachine::continue_restore,
+                );
+            }
+        }
+    }
+
+    /// The agent gave a page of its sessions.
+    pub(super) fn listed(
+        &mut self,
+        agent: AgentRef,
+        call: CallId,
+        sessions: Vec<ListedSession>,
+        next: Option<String>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let asked = self.agents.get_mut(agent).take_call(call);
+        if let Some(Call::ListAll) = asked {
+            self.agent_listed(call, Some((sessions, next)), now, outlet);
+            return;
+        }
+        let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
+        let page = Some((ids.as_slice(), next.as_deref()));
+        match asked {
+            Some(Call::List { session }) => {
+                self.with(&session, now, outlet, |session, cx| {
+                    session.listed(page, cx);
+                });
+            }
+            Some(Call::Look { session }) => {
+                self.with(&session, now, outlet, |session, cx| {
+                    session.looked_up(page, cx);
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent has done what it was asked for.
+    pub(super) fn call_done(
+        &mut self,
+        agent: AgentRef,
+        call: CallId,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        match self.agents.get_mut(agent).take_call(call) {
+            Some(Call::Sign) => {
+                self.with_agent(agent, now, outlet, |agent, cx| {
+                    agent.signed(call, &Ok(()), cx);
+                });
+            }
+            Some(Call::Close { agent_session }) => {
+                self.closed(agent, &agent_session, now, outlet);
+            }
+            _ => {}
+        }
+    }
+
+    /// A call failed.
+    pub(super) fn call_failed(
+        &mut self,
+        agent: AgentRef,
+        call: CallId,
+        error: Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
+            return;
+        };
+        match asked {
+            Call::Open { session } => {
+                self.with(&session, now, outlet, |session, cx| {
+                    session.open_refused(error, cx);
+                });
+            }
+            Call::Set(set) => {
+                let id = set.session.clone();
+                self.with(&id, now, outlet, |session, cx| {
+                    session.was_set(call, set, Err(error), cx);
+                });
+            }
+            Call::List { session } => {
+                self.with(&session, now, outlet, |session, cx| {
+                    session.listed(None, cx);
+                });
+            }
+            Call::Look { session } => {
+                self.with(&session, now, outlet, |session, cx| {
+                    session.looked_up(None, cx);
+                });
+            }
+            Call::ListAll => self.agent_listed(call, None, now, outlet),
+            Call::Sign => self.with_agent(agent, now, outlet, |agent, cx| {
+                agent.signed(call, &Err(error), cx);
+            }),
+            // A refusal is an answer, too.
+            Call::Close { agent_session } => self.closed(agent, &agent_session, now, outlet),
+            Call::Prompt { session } => {
+                let ending = Ending::Failed(error);
+                self.with(&session, now, outlet, |session, cx| {
+                    session.prompt_answered(call, ending, cx);
+                });
+            }
+        }
+    }
+
+    /// The agent has closed a session: sessions that waited for that are opened.
+    pub(super) fn closed(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+            connection.directory.closed(agent_session);
+        }
+        let own = self.sessions.of(agent);
+        let held = own.filter(|session| session.held() == Some(agent_session));
+        let held: Vec<String> = held.map(|session| session.id.clone()).collect();
+        for id in held {
+            self.with(
+                &id,
+                now,
+                outlet,
+                super::super::session::SessionMachine::continue_restore,
+            );
+        }
+    }
+}

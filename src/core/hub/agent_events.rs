@@ -1,0 +1,356 @@
+//! Events of agents, routed to the sessions that they are about.
+
+use super::Hub;
+use crate::core::agent::Call;
+use crate::core::client::Outlet;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, Elicitation, Original, Permission, RequestedOfHost, Update};
+use crate::core::ids::AgentRef;
+use crate::core::limits::Wait;
+use crate::core::permit::{By, Decision};
+use crate::core::session::SessionMachine;
+use crate::core::turn_ending::Ending;
+use serde_json::value::RawValue;
+use std::time::Instant;
+use tracing::{debug, warn};
+
+impl Hub {
+    /// Routes an event of an agent.
+    pub(super) fn event(
+        &mut self,
+        agent: AgentRef,
+        event: AgentEvent<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if !matches!(event, AgentEvent::Update { .. }) {
+            self.number_unsent(outlet);
+        }
+        match event {
+            AgentEvent::Update {
+                session,
+                update,
+                original,
+            } => self.take_update(agent, &session, &update, original, now, outlet),
+            AgentEvent::Permission(permission) => {
+                self.permission(agent, &permission, now, outlet);
+            }
+            AgentEvent::Calls(call) => self.judge_call(agent, &call, now, outlet),
+            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, outlet),
+            AgentEvent::Visited { id } => {
+                let mut known = false;
+                self.sessions
+                    .for_each_awake(|session| known |= session.visited(&id, outlet));
+                if !known {
+                    debug!(id, "an address that no turn knows was visited");
+                }
+            }
+            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, outlet),
+            AgentEvent::Withdrawn { question } => self.withdrawn(agent, &question, now, outlet),
+            AgentEvent::TurnEnded { call, end } => {
+                let ending = Ending::Answered(end);
+                if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
+                    self.with(&session, now, outlet, |session, cx| {
+                        session.prompt_answered(call, ending, cx);
+                    });
+                }
+            }
+            AgentEvent::TurnFailing { session, failing } => {
+                let session = self.routed(agent, &session);
+                if let Some(running) = session.and_then(|s| s.running.as_mut()) {
+                    running.turn.note_failure(failing);
+                }
+            }
+            AgentEvent::SessionOpened {
+                call,
+                agent_session,
+                state,
+            } => {
+                if let Some(Call::Open { session }) = self.agents.get_mut(agent).take_call(call) {
+                    self.with(&session, now, outlet, |session, cx| {
+                        session.opened(agent_session, &state, cx);
+                    });
+                }
+            }
+            AgentEvent::Listed {
+                call,
+                sessions,
+                next,
+            } => self.listed(agent, call, sessions, next, now, outlet),
+            AgentEvent::Set { call, state } => {
+                if let Some(Call::Set(set)) = self.agents.get_mut(agent).take_call(call) {
+                    let id = set.session.clone();
+                    self.with(&id, now, outlet, |session, cx| {
+                        session.was_set(call, set, Ok(&state), cx);
+                    });
+                }
+            }
+            AgentEvent::Done { call } => self.call_done(agent, call, now, outlet),
+            AgentEvent::Failed { call, error } => {
+                self.call_failed(agent, call, error, now, outlet);
+            }
+            AgentEvent::Ready(info) => self.agent_ready(agent, info, now, outlet),
+            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, now, outlet),
+            AgentEvent::SessionLost { session, error } => {
+                self.with_routed(agent, &session, now, outlet, |session, cx| {
+                    session.lost(&error, cx);
+                });
+            }
+            AgentEvent::SessionRenamed { session, to } => {
+                let connection = self.agents.get_mut(agent).connection_mut();
+                let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
+                if let Some(id) = id {
+                    self.with(&id, now, outlet, |session, cx| session.renamed(to, cx));
+                }
+            }
+            AgentEvent::PromptBegun { call } => {
+                if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call)
+                    && let Some(session) = self.sessions.get_mut(session)
+                {
+                    session.begin_prompt(outlet);
+                }
+            }
+            AgentEvent::UnpromptedBegun { session } => {
+                self.with_routed(agent, &session, now, outlet, |session, cx| {
+                    session.background_begins(cx);
+                });
+            }
+            AgentEvent::UnpromptedEnded { session, end } => {
+                if let Some(session) = self.routed(agent, &session) {
+                    session.finish_unprompted(&end, outlet);
+                }
+            }
+        }
+    }
+
+    /// Routes an update. The hot path is an update of a turn that runs.
+    fn take_update(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if matches!(update, Update::Tool(tool) if tool.ends()) {
+            // A terminal's output is a part of the result.
+            self.with_routed(agent, agent_session, now, outlet, |session, cx| {
+                session.show_terminals(cx);
+            });
+        }
+        let may_have_run = match self
+            .routed(agent, agent_session)
+            .and_then(|session| session.turn_update(update, original, now, outlet))
+        {
+            Some(may_have_run) => may_have_run,
+            None => self.other_update(agent, agent_session, update, original, now, outlet),
+        };
+        if let Update::Tool(tool) = update
+            && tool.content.is_some()
+        {
+            // A tool call may show a terminal from now on.
+            self.hosting.host.show_soon(now);
+        }
+        if may_have_run {
+            let connection = self.agents.get(agent).connection();
+            let id = connection.and_then(|c| c.directory.owner(agent_session));
+            if let Some(id) = id.cloned() {
+                self.with(
+                    &id,
+                    now,
+                    outlet,
+                    super::super::session::SessionMachine::note_ran_unasked,
+                );
+            }
+        }
+    }
+
+    /// Routes an update that is not of a turn that runs; true where a tool may have run that the client was not asked
+    /// about.
+    fn other_update(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
+            return false;
+        };
+        let Some(route) = connection.directory.route(agent_session) else {
+            let directory = &mut connection.directory;
+            directory.note_early(agent_session, update, original, now);
+            return false;
+        };
+        let taken = self.with(&route.session, now, outlet, |session, cx| {
+            session.other_update(route.subagent.as_deref(), update, original, cx)
+        });
+        taken.unwrap_or(false)
+    }
+
+    /// The session of an agent's id.
+    fn routed(&mut self, agent: AgentRef, agent_session: &str) -> Option<&mut SessionMachine> {
+        let connection = self.agents.get(agent).connection()?;
+        let id = connection.directory.session(agent_session)?;
+        self.sessions.get_mut(id)
+    }
+
+    fn with_routed<O: Outlet, T>(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+        now: Instant,
+        outlet: &mut O,
+        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_, O>) -> T,
+    ) -> Option<T> {
+        let connection = self.agents.get(agent).connection()?;
+        let id = connection.directory.session(agent_session)?.clone();
+        self.with(&id, now, outlet, act)
+    }
+
+    /// The session and subagent of an agent's id.
+    fn route(&self, agent: AgentRef, agent_session: &str) -> Option<(String, Option<String>)> {
+        let connection = self.agents.get(agent).connection()?;
+        let route = connection.directory.route(agent_session)?;
+        Some((route.session, route.subagent))
+    }
+
+    fn permission(
+        &mut self,
+        agent: AgentRef,
+        permission: &Permission<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let routed = self.route(agent, &permission.session);
+        let asked = routed.and_then(|(id, subagent)| {
+            self.with(&id, now, outlet, |session, cx| {
+                let subagent = subagent.as_deref();
+                session.permission(("permission", None), subagent, permission, cx);
+            })
+        });
+        if asked.is_none() {
+            let session = &permission.session;
+            warn!(%session, "a question of a session that was not opened is refused");
+            let cancelled = Decision::cancelled(By::End);
+            let machine = self.agents.get_mut(agent);
+            machine.refuse(&permission.question, &cancelled);
+        }
+    }
+
+    fn judge_call(
+        &mut self,
+        agent: AgentRef,
+        call: &Permission<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let routed = self.route(agent, &call.session);
+        let judged = routed.and_then(|(id, subagent)| {
+            self.with(&id, now, outlet, |session, cx| {
+                session.judge_call(subagent.as_deref(), call, cx);
+            })
+        });
+        if judged.is_none() {
+            warn!(session = %call.session, "a tool of a session that was not opened is refused");
+            self.agents.get_mut(agent).refuse_call(&call.question);
+        }
+    }
+
+    /// Routes a question to the user; one that belongs to no session is asked by the agent's machine.
+    fn elicitation(
+        &mut self,
+        agent: AgentRef,
+        asked: Elicitation<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let named = asked.session.as_deref();
+        let named = named.and_then(|session| self.route(agent, session));
+        let (session, subagent) = named.unzip();
+        let prompted = || match self.agents.get(agent).call(asked.call?)? {
+            Call::Prompt { session } => Some(session.clone()),
+            _ => None,
+        };
+        if let Some(id) = session.or_else(prompted) {
+            self.with(&id, now, outlet, |session, cx| {
+                session.elicitation(subagent.flatten().as_deref(), asked, cx);
+            });
+            return;
+        }
+        let is_asked =
+            self.with_agent(agent, now, outlet, |agent, cx| agent.ask_outside(asked, cx));
+        if is_asked {
+            self.wait_for_user(agent);
+        }
+    }
+
+    /// The user is asked something before a session is open, or the agent signed in: what waits for the agent waits as
+    /// much longer as the user may take.
+    fn wait_for_user(&mut self, agent: AgentRef) {
+        let Some(by) = self.shared.settings.limits.of(Wait::Answer) else {
+            return;
+        };
+        self.agents.get_mut(agent).wait_for_user(by);
+        self.sessions.for_each_awake(|session| {
+            if session.is_opening() && session.agent == agent {
+                session.postpone(by);
+            }
+        });
+    }
+
+    fn host_request(
+        &mut self,
+        agent: AgentRef,
+        wanted: RequestedOfHost<'_>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let RequestedOfHost {
+            session,
+            key,
+            request,
+        } = wanted;
+        let routed = self.route(agent, &session).map(|(id, _)| id);
+        let id = routed.filter(|id| self.sessions.contains_key(id));
+        if let Some(id) = id {
+            self.with(&id, now, outlet, |session, cx| {
+                session.host_request(key, request, cx);
+            });
+            return;
+        }
+        let message =
+            format!("there is no session {session:?} that files or terminals are served in");
+        let error = Error::new(ErrorKind::InvalidParams, message);
+        self.agents.get_mut(agent).refuse_host_request(&key, &error);
+    }
+
+    /// The agent does not wait for the answer to a question or request any more.
+    fn withdrawn(
+        &mut self,
+        agent: AgentRef,
+        key: &RawValue,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        if self.with_agent(agent, now, outlet, |agent, cx| agent.withdrawn(key, cx)) {
+            return;
+        }
+        let number = self.agents.get(agent).number();
+        let find = |has: &dyn Fn(&SessionMachine) -> bool| {
+            let mut sessions = self.sessions.values();
+            let found = sessions.find(|session| has(session))?;
+            Some(found.id.clone())
+        };
+        if let Some(id) = find(&|session| session.has_question(number, key)) {
+            self.with(&id, now, outlet, |session, cx| session.withdrawn(key, cx));
+        } else if let Some(id) = find(&|session| session.has_host_call(number, key)) {
+            self.with(&id, now, outlet, |session, cx| {
+                session.host_call_withdrawn(key, cx);
+            });
+        }
+    }
+}

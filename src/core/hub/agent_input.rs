@@ -1,0 +1,180 @@
+//! Input of agents' processes: what happens to a process, and the lines that it writes.
+
+use super::Hub;
+use crate::core::clean::clean;
+use crate::core::client::Outlet;
+use crate::core::dialect::Child;
+use crate::core::effect::{AgentId, AgentInput};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentEvent;
+use crate::core::ids::AgentRef;
+use crate::proto::frame::{Batch, lines};
+use crate::proto::json::shallow_line;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::time::Instant;
+use tracing::debug;
+
+impl Hub {
+    /// Takes input of an agent's process; that of a process that is gone is ignored.
+    ///
+    /// What is returned is to be given again when the outlet is not full any more: a few bytes of an agent can become
+    /// many of the client's.
+    #[must_use]
+    pub fn agent(
+        &mut self,
+        id: AgentId,
+        input: AgentInput,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<AgentInput> {
+        let agent = self.agents.with_process(id)?;
+        if let AgentInput::Batch(batch) = input {
+            let connection = self.agents.get_mut(agent).connection_mut()?;
+            let child = connection.child(id)?;
+            if !connection.note_output(child, now) {
+                return None;
+            }
+            let rest = self.batch(agent, child, batch, now, outlet);
+            return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
+        }
+        self.mending(now, outlet, |hub, outlet| {
+            hub.number_unsent(outlet);
+            hub.process_event(agent, id, input, now, outlet);
+        });
+        None
+    }
+
+    /// Takes what is not output of a process.
+    fn process_event(
+        &mut self,
+        agent: AgentRef,
+        id: AgentId,
+        input: AgentInput,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(child) = self.agents.get(agent).child(id) else {
+            return;
+        };
+        let mut failed = |hub: &mut Self, kind, message: &str| {
+            hub.process_failed(agent, child, &Error::new(kind, message), now, outlet);
+        };
+        match input {
+            AgentInput::Started {
+                pid,
+                program,
+                vitals,
+            } => {
+                let machine = self.agents.get_mut(agent);
+                machine.started(child, (pid, *program), vitals, now);
+            }
+            AgentInput::Measured(measure) => self.with_agent(agent, now, outlet, |agent, cx| {
+                agent.measured(id, child, measure, cx);
+            }),
+            AgentInput::StartFailed(error) => {
+                self.process_not_started(agent, child, &error, now, outlet);
+            }
+            AgentInput::Batch(_) => {}
+            AgentInput::OutputClosed => {
+                let message = "the agent closed its stdout but did not end";
+                failed(self, ErrorKind::Streaming, message);
+            }
+            AgentInput::InputClosed => {
+                let message = "the agent closed its stdin but did not end";
+                failed(self, ErrorKind::Streaming, message);
+            }
+            AgentInput::InputStuck => {
+                let message = "the agent does not read its stdin: too many messages wait for it";
+                failed(self, ErrorKind::Overloaded, message);
+            }
+            AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, outlet),
+        }
+    }
+
+    /// Takes output of a process; returns what there is no room for.
+    fn batch(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        batch: Batch,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<Bytes> {
+        match batch {
+            Batch::Lines(batch) => self.lines(agent, child, batch, now, outlet),
+            Batch::TooLong(line) => {
+                self.reading(agent, child, now, outlet, |hub, outlet| {
+                    let mut events = Vec::new();
+                    if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+                        let out = &mut connection.out;
+                        let dialect = &mut connection.dialect;
+                        dialect.read_overlong(child, &line, &mut events, out);
+                    }
+                    for event in events {
+                        hub.event(agent, event, now, outlet);
+                    }
+                });
+                None
+            }
+        }
+    }
+
+    /// Reads lines until the outlet is full; returns the rest.
+    fn lines(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        batch: Bytes,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Option<Bytes> {
+        let batch = clean(batch);
+        let mut events = Vec::new();
+        let mut read = 0;
+        for line in lines(&batch) {
+            if outlet.is_full() {
+                return Some(batch.slice(read..));
+            }
+            let goes_on = match shallow_line(line.text) {
+                Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, outlet),
+                Cow::Owned(text) => {
+                    debug!(
+                        bytes = text.len(),
+                        "a line of the agent is nested too deeply: cut"
+                    );
+                    self.line(agent, child, &text, &mut Vec::new(), now, outlet)
+                }
+            };
+            if !goes_on {
+                return None;
+            }
+            // What a panic left of the line goes with it.
+            events.clear();
+            read = line.end;
+        }
+        None
+    }
+
+    /// Reads one line; false where nothing more of the process is to be read.
+    fn line<'a>(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        text: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        self.reading(agent, child, now, outlet, |hub, outlet| {
+            let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
+                return;
+            };
+            let out = &mut connection.out;
+            connection.dialect.read(child, text, events, out);
+            for event in events.drain(..) {
+                hub.event(agent, event, now, outlet);
+            }
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! The end of an agent, ordered or not, and what it means for the agent's sessions.
+
+use super::Hub;
+use crate::core::agent::Gone;
+use crate::core::client::Outlet;
+use crate::core::dialect::Child;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::Exit;
+use crate::core::ids::AgentRef;
+use crate::core::session::{SessionMachine, Stage};
+use std::time::Instant;
+
+impl Hub {
+    /// Begins the ordered end of an agent: running turns are cancelled, its stdin is closed.
+    pub(super) fn stop_agent(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
+        for id in self.sessions_of(agent) {
+            self.with(
+                &id,
+                now,
+                outlet,
+                super::super::session::SessionMachine::agent_stopping,
+            );
+        }
+        let is_over = self.with_agent(agent, now, outlet, super::super::agent::AgentMachine::stop);
+        if is_over {
+            self.agent_stopped(agent, now, outlet);
+        } else if self.agents.get_mut(agent).give_up_restart() {
+            let message = "the agent was disconnected before it was started again";
+            let error = Error::new(ErrorKind::Cancelled, message);
+            self.fail_sessions(agent, &error, now, outlet);
+            self.with_agent(agent, now, outlet, |agent, cx| {
+                agent.notify_disconnected(cx);
+            });
+        }
+    }
+
+    /// The agent cannot be used any more, though its process may run: everything that waits for it fails, and it is
+    /// stopped.
+    pub(super) fn agent_failed(
+        &mut self,
+        agent: AgentRef,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.fail_sessions(agent, error, now, outlet);
+        let is_over = self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.note_crash(cx.now);
+            if agent.is_renewing() {
+                agent.replace(cx)
+            } else if !agent.is_stopping() {
+                // No turn runs any more, and queued prompts go to the agent that is started after this one.
+                agent.begin_stopping(None, None, cx)
+            } else {
+                false
+            }
+        });
+        if is_over {
+            self.agent_stopped(agent, now, outlet);
+        }
+    }
+
+    /// The agent was stopped and had no process that had to end.
+    pub(super) fn agent_stopped(
+        &mut self,
+        agent: AgentRef,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
+        self.agent_gone(agent, &error, now, outlet);
+    }
+
+    /// The connection of the agent is over.
+    pub(super) fn agent_gone(
+        &mut self,
+        agent: AgentRef,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.fail_sessions(agent, error, now, outlet);
+        let may_start = self.ending.is_none();
+        self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.note_crash(cx.now);
+            agent.gone(error, may_start, cx);
+        });
+        let waiting = self.sessions.of(agent).filter(|s| !s.queue.is_empty());
+        let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
+        self.pending.freed.extend(waiting);
+        self.finish_if_done(outlet);
+    }
+
+    /// Ends all turns of the agent's sessions and fails all calls that wait for the agent: its sessions are gone with it,
+    /// or restored at the next one where it is being renewed.
+    fn fail_sessions(
+        &mut self,
+        agent: AgentRef,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.with_agent(agent, now, outlet, |agent, cx| agent.fail_calls(error, cx));
+        let renews = self.agents.get(agent).is_renewing();
+        // What is stopped ends, what breaks off fails.
+        let broke_off = !self.agents.get(agent).is_stopping();
+        let ids = self.sessions_of(agent);
+        for id in &ids {
+            self.with(id, now, outlet, |session, cx| {
+                session.agent_lost(error, (broke_off, renews), cx);
+            });
+        }
+        if renews {
+            for id in &ids {
+                self.reopen_at_next(agent, id);
+            }
+        } else {
+            self.answer_renewal(agent, now, outlet);
+        }
+        self.end_listings(agent, now, outlet);
+        self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.forget_sessions(error, cx)
+        });
+    }
+
+    /// Sends a session on its way to the agent that replaces the old one.
+    fn reopen_at_next(&mut self, agent: AgentRef, id: &str) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        match session.stage {
+            Stage::Resting => return,
+            Stage::Live { .. } => self.agents.get_mut(agent).note_renewed_session(id),
+            Stage::Opening { .. } => {}
+        }
+        session.reopen();
+    }
+
+    /// Continues a renewal: stops the old agent as soon as it has nothing left to do, answers the waiting calls once the
+    /// new one has the sessions.
+    pub(super) fn go_on_renewal(
+        &mut self,
+        agent: AgentRef,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(renewal) = self.agents.get(agent).renewal() else {
+            return;
+        };
+        if renewal.has_started() {
+            self.answer_renewal(agent, now, outlet);
+            return;
+        }
+        let ahead = |token| renewal.is_ahead(token);
+        let has_to_do = |s: &SessionMachine| s.running.is_some() || s.queue.tokens().any(ahead);
+        if self.sessions.of(agent).any(has_to_do) {
+            return;
+        }
+        let is_over = self.with_agent(
+            agent,
+            now,
+            outlet,
+            super::super::agent::AgentMachine::replace,
+        );
+        if is_over {
+            self.agent_stopped(agent, now, outlet);
+        }
+    }
+
+    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
+        let Some(renewal) = self.agents.get(agent).renewal() else {
+            return;
+        };
+        let opening: Vec<String> = renewal
+            .sessions()
+            .filter(|id| {
+                self.sessions
+                    .get(id)
+                    .is_some_and(SessionMachine::is_opening)
+            })
+            .cloned()
+            .collect();
+        self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.answer_renewal(|id| opening.iter().any(|open| open == id), cx);
+        });
+    }
+
+    /// A process of the agent has exited.
+    pub(super) fn process_exited(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        exit: &Exit,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let gone = self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.process_ended(child, Ok(exit), cx)
+        });
+        if self.is_over(agent, gone, now, outlet) {
+            let error = self.agents.get(agent).exit_error(exit);
+            self.agent_gone(agent, &error, now, outlet);
+        }
+    }
+
+    /// A process of the agent could not be started.
+    pub(super) fn process_not_started(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let gone = self.with_agent(agent, now, outlet, |agent, cx| {
+            agent.process_ended(child, Err(error), cx)
+        });
+        if self.is_over(agent, gone, now, outlet) {
+            self.agent_gone(agent, error, now, outlet);
+        }
+    }
+
+    /// A process is of no use any more, though it may run.
+    pub(super) fn process_failed(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        error: &Error,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
+            return;
+        };
+        if self.is_over(agent, gone, now, outlet) {
+            self.agent_failed(agent, error, now, outlet);
+        } else {
+            self.agents.get_mut(agent).stop_process(child);
+        }
+    }
+
+    /// Does what follows from the end of a process; true when the agent as a whole has ended.
+    fn is_over(
+        &mut self,
+        agent: AgentRef,
+        gone: Gone,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        match gone {
+            Gone::Nothing => false,
+            Gone::All => true,
+            Gone::Closed(agent_session) => {
+                self.closed(agent, &agent_session, now, outlet);
+                false
+            }
+            Gone::Events(events, goes_on) => {
+                for event in events {
+                    self.event(agent, event, now, outlet);
+                }
+                !goes_on
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The agents by name.
+
+use crate::core::agent::{AgentMachine, AgentSpec};
+use crate::core::effect::AgentId;
+use crate::core::ids::AgentRef;
+
+/// The agents by name; the first is the default agent. Agents are never removed.
+#[derive(Default)]
+pub(super) struct Agents(Vec<AgentMachine>);
+
+impl Agents {
+    /// The default agent.
+    pub(super) const DEFAULT: AgentRef = AgentRef(0);
+
+    /// Adds an agent of a name that there is not yet.
+    pub(super) fn add(&mut self, name: &str, configured: AgentSpec) -> AgentRef {
+        let reference = AgentRef(self.0.len());
+        let machine = AgentMachine::new(reference, name.to_owned(), configured);
+        self.0.push(machine);
+        reference
+    }
+
+    /// Finds an agent by its name.
+    pub(super) fn find(&self, name: &str) -> Option<AgentRef> {
+        let at = self.0.iter().position(|agent| agent.name() == name)?;
+        Some(AgentRef(at))
+    }
+
+    /// The agent that has this process.
+    pub(super) fn with_process(&self, id: AgentId) -> Option<AgentRef> {
+        let at = self.0.iter().position(|agent| agent.child(id).is_some())?;
+        Some(AgentRef(at))
+    }
+
+    pub(super) fn get(&self, agent: AgentRef) -> &AgentMachine {
+        &self.0[agent.0]
+    }
+
+    pub(super) fn get_mut(&mut self, agent: AgentRef) -> &mut AgentMachine {
+        &mut self.0[agent.0]
+    }
+
+    /// References to all agents.
+    pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {
+        (0..self.0.len()).map(AgentRef)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &AgentMachine> {
+        self.0.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut AgentMachine> {
+        self.0.iter_mut()
+    }
+}

@@ -1,0 +1,296 @@
+//! Commands of the client, each given to the machine that it is about.
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::client::{Command, Outlet, Reply, Token};
+use crate::core::effect::Effect;
+use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::ids::AgentRef;
+use crate::core::profile::Profile;
+use crate::core::setting::Setting;
+use crate::proto::wire::{self, Rung, Strategy};
+use std::time::Instant;
+
+/// The most agents that there may be.
+const MOST_AGENTS: usize = 64;
+
+/// The longest name of an agent, in bytes.
+const LONGEST_NAME: usize = 64;
+
+impl Hub {
+    /// Does what the client asks; the answer comes at once or later, once.
+    pub fn command(
+        &mut self,
+        token: Token,
+        command: Command,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        // What it reads or adds comes after all that was said before it.
+        self.mending(now, outlet, super::Hub::number_unsent);
+        self.commit(now, outlet);
+        let done = self.caught(now, outlet, |hub, outlet| {
+            hub.try_command(token, command, now, outlet)
+        });
+        if let Err(error) = done.unwrap_or_else(|panic| Err(panic.error)) {
+            outlet.reply(token, Err(error));
+        }
+        self.mending(now, outlet, |hub, outlet| {
+            hub.replay_turns(outlet);
+            hub.go_on(now, outlet);
+        });
+    }
+
+    fn try_command(
+        &mut self,
+        token: Token,
+        command: Command,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
+        if !first && !self.shared.client.initialized {
+            return Err(out_of_order("call initialize first"));
+        }
+        if self.ending.is_some() && !matches!(command, Command::Shutdown) {
+            return Err(out_of_order("acpipe is shutting down"));
+        }
+        self.note_use(&command, now);
+        match command {
+            Command::Initialize(p) => {
+                let result = self.initialize(&p)?;
+                outlet.reply(token, Ok(Reply::Initialize(result)));
+            }
+            Command::Connect(p) => self.connect(token, p, now, outlet)?,
+            Command::ListAgents => {
+                let agents = self
+                    .agents
+                    .all()
+                    .map(|agent| self.agent_summary(agent, now));
+                let agents = agents.collect();
+                outlet.reply(token, Ok(Reply::Agents(wire::AgentListResult { agents })));
+            }
+            Command::Status(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                self.with_agent(agent, now, outlet, |agent, cx| {
+                    agent.request_status(token, cx);
+                });
+            }
+            Command::Disconnect(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                self.disconnect(token, agent, now, outlet);
+            }
+            Command::GetEnvironment(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                let environment = self.agents.get(agent).environment();
+                outlet.reply(token, Ok(Reply::Environment(environment)));
+            }
+            Command::UpdateEnvironment(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                let (busy, ahead) = (self.is_busy(agent), self.queued_prompts(agent));
+                self.with_agent(agent, now, outlet, |agent, cx| {
+                    agent.update_environment(token, p, (busy, ahead), cx)
+                })?;
+            }
+            Command::Authenticate(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                let ahead = self.queued_prompts(agent);
+                self.with_agent(agent, now, outlet, |agent, cx| {
+                    agent.authenticate(token, p, ahead, cx)
+                })?;
+            }
+            Command::Logout(p) => {
+                let agent = self.agent_named(p.agent.as_deref())?;
+                self.with_agent(agent, now, outlet, |agent, cx| agent.logout(token, cx))?;
+            }
+            Command::Ensure(p) => self.ensure(token, p, now, outlet)?,
+            Command::Create(p) => self.create(token, p, now, outlet)?,
+            Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
+            Command::Cancel(p) => {
+                let id = self.session_id(p.session_id.as_deref())?;
+                let cancelled = self.with(&id, now, outlet, |session, cx| {
+                    session.cancel(p.turn_id.as_deref(), cx)
+                });
+                let cancelled = cancelled.unwrap_or(false);
+                outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
+            }
+            Command::SetMode(p) => {
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Mode(p.mode), now, outlet)?;
+            }
+            Command::SetModel(p) => {
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Model(p.model), now, outlet)?;
+            }
+            Command::SetOption(p) => {
+                let session = self.session_id(p.session_id.as_deref())?;
+                let (id, value) = (p.option, p.value);
+                let setting = Setting::Option { id, value };
+                self.set(token, &session, setting, now, outlet)?;
+            }
+            Command::Subscribe(p) => {
+                self.subscribe(&p)?;
+                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::History(asked) => self.history(token, asked, now, outlet)?,
+            Command::Shutdown => self.end(Some(token), now, outlet),
+        }
+        Ok(())
+    }
+
+    fn initialize(&mut self, p: &wire::InitializeParams) -> Result<wire::InitializeResult, Error> {
+        if p.protocol_version != wire::PROTOCOL_VERSION {
+            let message = format!(
+                "protocolVersion {} is not spoken: acpipe speaks {}",
+                p.protocol_version,
+                wire::PROTOCOL_VERSION
+            );
+            let error = Error::new(ErrorKind::InvalidParams, message);
+            return Err(error.with("field", "protocolVersion"));
+        }
+        let client = &mut self.shared.client;
+        if let Some(major) = p.chunk_profile {
+            let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");
+            client.view.profile = Profile::of_major(major).ok_or_else(unknown)?;
+        }
+        client.initialized = true;
+        self.effects.extend(p.process_id.map(Effect::Watch));
+        client.capabilities = p.capabilities;
+        client.unknown_fields = p.unknown_fields;
+        if let Some(chunks) = p.capabilities.chunks {
+            client.view.chunks = chunks;
+        }
+        let agent = self.agents.get(Agents::DEFAULT).configured();
+        Ok(wire::InitializeResult {
+            protocol_version: wire::PROTOCOL_VERSION,
+            server_info: wire::PeerInfo {
+                name: "acpipe".to_owned(),
+                title: None,
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            },
+            chunk_profile: client.view.profile.major(),
+            default_agent: wire::DefaultAgent {
+                command: agent.command.clone(),
+                args: agent.args.clone(),
+                source: agent.source,
+            },
+        })
+    }
+
+    /// Connects an agent; a new name adds one.
+    fn connect(
+        &mut self,
+        token: Token,
+        p: wire::ConnectParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let agent = match p.agent.as_deref() {
+            Some(name) if self.agents.find(name).is_none() => self.add_agent(name, &p)?,
+            name => self.agent_named(name)?,
+        };
+        self.with_agent(agent, now, outlet, |agent, cx| agent.connect(token, p, cx))
+    }
+
+    /// Adds an agent of a new name.
+    fn add_agent(&mut self, name: &str, p: &wire::ConnectParams) -> Result<AgentRef, Error> {
+        check_name(name)?;
+        if p.command.is_none() && p.protocol.is_none() {
+            return Err(self.no_agent(name));
+        }
+        if self.agents.iter().count() >= MOST_AGENTS {
+            let message = format!("there are {MOST_AGENTS} agents already, as many as may be");
+            return Err(Error::new(ErrorKind::Overloaded, message));
+        }
+        let default = self.agents.get(Agents::DEFAULT);
+        let spec = default.spec_of(p.clone(), &self.shared)?;
+        Ok(self.agents.add(name, spec))
+    }
+
+    /// The agent of this name; without a name the default agent.
+    pub(super) fn agent_named(&self, name: Option<&str>) -> Result<AgentRef, Error> {
+        match name {
+            None => Ok(Agents::DEFAULT),
+            Some(name) => self.agents.find(name).ok_or_else(|| self.no_agent(name)),
+        }
+    }
+
+    fn no_agent(&self, name: &str) -> Error {
+        let known: Vec<&str> = self
+            .agents
+            .iter()
+            .map(super::super::agent::AgentMachine::name)
+            .collect();
+        let why = format!(
+            "there is no agent {name:?}: call agent/connect with its command; there are {}",
+            known.join(", ")
+        );
+        invalid("agent", &why)
+    }
+
+    fn agent_summary(&self, agent: AgentRef, now: Instant) -> wire::AgentSummary {
+        let sessions = self.sessions.of(agent).count() as u64;
+        self.agents.get(agent).summary(sessions, now)
+    }
+
+    fn disconnect(
+        &mut self,
+        token: Token,
+        agent: AgentRef,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        self.agents.get_mut(agent).forget_crash();
+        self.stop_agent(agent, now, outlet);
+        self.with_agent(agent, now, outlet, |agent, cx| agent.disconnect(token, cx));
+    }
+
+    /// Whether a session of the agent runs a turn or has prompts queued.
+    fn is_busy(&self, agent: AgentRef) -> bool {
+        let mut own = self.sessions.of(agent);
+        own.any(|s| s.running.is_some() || !s.queue.is_empty())
+    }
+
+    /// The prompts that are queued in sessions of the agent.
+    fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
+        let own = self.sessions.of(agent);
+        own.flat_map(|s| s.queue.tokens()).collect()
+    }
+
+    fn create(
+        &mut self,
+        token: Token,
+        p: wire::CreateParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let (id, _) = self.ensured_id(Some(&p.session_id), p.cwd.as_deref())?;
+        if self.session(&id).is_ok() {
+            let message =
+                format!("there is a session {id:?} already: take another id, or session/ensure");
+            return Err(Error::new(ErrorKind::SessionExists, message));
+        }
+        let params = wire::EnsureParams {
+            session_id: Some(p.session_id),
+            agent: p.agent,
+            cwd: p.cwd,
+            mcp_servers: p.mcp_servers,
+            options: p.options,
+            strategy: Strategy::Only(Rung::New),
+            agent_session_id: None,
+            fork: false,
+        };
+        self.ensure(token, params, now, outlet)
+    }
+}
+
+/// Checks that a name can be that of an agent.
+fn check_name(name: &str) -> Result<(), Error> {
+    let may = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins_well && name.len() <= LONGEST_NAME && name.chars().all(may) {
+        return Ok(());
+    }
+    let why = "a name has letters, digits, `.`, `_` and `-`, begins with a letter or digit, and has 64 bytes at most";
+    Err(invalid("agent", why))
+}

@@ -1,0 +1,182 @@
+//! `session/ensure`: the session is live at its agent, or on its way to be.
+
+use super::Hub;
+use crate::core::agent::STOPPING;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::ids::AgentRef;
+use crate::core::mcp;
+use crate::core::options;
+use crate::core::session::{Known, SessionMachine, Stage};
+use crate::proto::wire::{
+    EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
+};
+use std::time::Instant;
+
+impl Hub {
+    pub(super) fn ensure(
+        &mut self,
+        token: Token,
+        p: EnsureParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let (id, cwd) = self.ensured_id(p.session_id.as_deref(), p.cwd.as_deref())?;
+        let id = &id;
+        if !self.sessions.contains_key(id) && self.store.has(id)? {
+            self.reopen(id)?;
+        }
+        let own = self.sessions.get(id).map(|session| session.agent);
+        let agent = match (&p.agent, own) {
+            (None, Some(own)) => own,
+            (named, _) => self.agent_named(named.as_deref())?,
+        };
+        let moves = own.is_some_and(|own| own != agent);
+        let machine = self.agents.get(agent);
+        let stopping = machine.is_stopping();
+        if stopping && !machine.is_renewing() {
+            return Err(out_of_order(STOPPING));
+        }
+        let adopts = p.agent_session_id.is_some();
+        if adopts && self.sessions.contains_key(id) {
+            let message =
+                format!("there is a session {id:?} already: adopt under another sessionId");
+            return Err(Error::new(ErrorKind::SessionExists, message));
+        }
+        if p.fork && !adopts {
+            return Err(invalid("fork", "agentSessionId must say from what"));
+        }
+        self.must_be_in(id, cwd.as_deref())?;
+        self.note_default(p.session_id.as_deref(), id, cwd.as_deref(), agent);
+        let replaced = self.with(id, now, outlet, |session, cx| {
+            session.replace_opening(&p.strategy, cx)
+        });
+        let cwd = cwd.or(replaced.flatten());
+        if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
+            && ensured_already(session, token, &p, stopping, now, outlet)?
+        {
+            return Ok(());
+        }
+        self.make_room(id, agent, now, outlet)?;
+        if moves {
+            self.with_agent(agent, now, outlet, |agent, cx| agent.need(None, cx))?;
+        } else {
+            self.need_agent(id, agent, now, outlet)?;
+        }
+        let spec = self.agents.get(agent).spec();
+        let (base, protocol) = (spec.cwd.clone(), spec.protocol);
+        if p.fork && !traits(protocol).forks {
+            return Err(invalid("fork", "agents that speak ACP cannot do that"));
+        }
+        let options = self.options(id, agent, (*p.options).clone(), &p.mcp_servers)?;
+        if !self.sessions.contains_key(id) {
+            let log = self.open_log(id)?;
+            let view = self.shared.client.view;
+            let cwd = cwd.unwrap_or(base);
+            let mut session = SessionMachine::new(id.clone(), agent, cwd, log, view);
+            let identity = self.agents.get(agent).identity();
+            let known = p.agent_session_id.map(|id| Known::told(identity, id));
+            session.known = known.unwrap_or_default();
+            session.forks = p.fork;
+            self.sessions.insert(id.clone(), session);
+        }
+        if moves {
+            self.with_session(id, now, outlet, |session, cx| session.hand_over(agent, cx))?;
+        }
+        // A fresh session in the place of the one to adopt is not what was asked for.
+        let strategy = match p.strategy {
+            Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),
+            other => other,
+        };
+        self.with(id, now, outlet, |session, cx| {
+            if strategy == Strategy::Only(Rung::New) {
+                session.let_go(cx);
+            }
+            session.forget_abandoned(cx);
+            session.end_background(cx);
+            if !p.mcp_servers.is_empty() {
+                session.mcp_servers = p.mcp_servers;
+            }
+            let required = session.required(&p.options);
+            session.set_options(options, &p.options, protocol);
+            session.begin_opening(strategy, vec![token]);
+            session.require(required);
+            if let Some(connection) = &mut cx.agent.connection {
+                connection.directory.remove(&session.id);
+            }
+            session.continue_restore(cx);
+        });
+        Ok(())
+    }
+
+    /// The options that a session is to be opened with, checked.
+    fn options(
+        &self,
+        id: &str,
+        agent: AgentRef,
+        wished: SessionOptions,
+        servers: &[McpServer],
+    ) -> Result<SessionOptions, Error> {
+        let machine = self.agents.get(agent);
+        let spec = machine.spec();
+        let session = self.sessions.get(id);
+        let known = session.map_or(&spec.options, |session| &session.options);
+        let options = wished.or(known);
+        let servers = match session {
+            Some(session) if servers.is_empty() => &session.mcp_servers,
+            _ => servers,
+        };
+        mcp::check(servers)?;
+        let servers = machine.servers(servers, &self.shared.settings)?;
+        options::check(
+            spec.protocol,
+            &options,
+            &servers,
+            &self.shared.settings.policy,
+        )?;
+        Ok(options)
+    }
+}
+
+/// Whether the session is live or being opened already in the way that is asked for; answers or waits then.
+fn ensured_already(
+    session: &mut SessionMachine,
+    token: Token,
+    p: &EnsureParams,
+    stopping: bool,
+    now: Instant,
+    outlet: &mut impl Outlet,
+) -> Result<bool, Error> {
+    match &mut session.stage {
+        Stage::Opening { .. } => {
+            session.must_have(&p.options)?;
+            if let Stage::Opening { waiters, .. } = &mut session.stage {
+                waiters.push(token);
+            }
+            Ok(true)
+        }
+        Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
+            session.must_have(&p.options)?;
+            session.used = Some(now);
+            let recovery = Recovery {
+                rung: Rung::Live,
+                memory: Memory::Kept,
+                failed: Vec::new(),
+                replayed: None,
+                messages: session.log.count(),
+                adopted: 0,
+                reinjected: 0,
+                missed: 0,
+                not_restored: session.changed_since(&p.options),
+                warning: None,
+                handed_over_from: None,
+            };
+            let result = session.result(recovery);
+            outlet.reply(token, Ok(Reply::Session(Box::new(result))));
+            Ok(true)
+        }
+        Stage::Live { .. } => session.may_be_opened_anew(&p.strategy).map(|()| false),
+        Stage::Resting => Ok(false),
+    }
+}

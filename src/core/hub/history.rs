@@ -1,0 +1,111 @@
+//! Calls about what is stored: lists of sessions, chunks, messages.
+
+use super::Hub;
+use super::reads::{Read, WantedMessages};
+use crate::core::client::{History, Outlet, Reply, Token};
+use crate::core::error::{Error, invalid};
+use crate::proto::wire;
+use std::time::Instant;
+
+/// How many chunks a page has at most, and where the call does not say.
+const CHUNKS: (u32, u32) = (10_000, 1000);
+
+/// How many messages a page has at most, and where the call does not say.
+const MESSAGES: (u32, u32) = (1000, 100);
+
+impl Hub {
+    pub(super) fn history(
+        &mut self,
+        token: Token,
+        asked: History,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let reply = match asked {
+            History::ListSessions(p) => return self.list_sessions(token, p, now, outlet),
+            History::ListMessages(p) => return self.list_messages(token, &p, now, outlet),
+            History::LastMessage(p) => return self.last_message(token, &p, now, outlet),
+            History::GetSession(p) => {
+                let info = self.session_info(&p, now)?;
+                Reply::SessionInfo(Box::new(info))
+            }
+            History::CloseSession(p) => {
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.close_session(&id, now, outlet)?;
+                Reply::Done(wire::Done {})
+            }
+            History::ClearSession(p) => {
+                self.clear_session(&p, now, outlet)?;
+                Reply::Done(wire::Done {})
+            }
+            History::Replay(p) => {
+                let limit = limit(p.limit, CHUNKS)?;
+                let id = self.session_id(p.session_id.as_deref())?;
+                Reply::Replay(self.session(&id)?.replay(p.after_seq, limit)?)
+            }
+            History::AddMessage(p) => {
+                let (at, id) = (
+                    self.shared.time(now),
+                    self.session_id(p.session_id.as_deref())?,
+                );
+                Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
+            }
+            History::UpdateMessage(p) => {
+                let (at, id) = (
+                    self.shared.time(now),
+                    self.session_id(p.session_id.as_deref())?,
+                );
+                Reply::Message(self.session(&id)?.update_message(p, &at)?)
+            }
+            History::ClearMessages(p) => {
+                let id = self.session_id(p.session_id.as_deref())?;
+                self.with_session(&id, now, outlet, |session, cx| {
+                    session.clear_messages(p.archive, cx)
+                })?;
+                Reply::Done(wire::Done {})
+            }
+        };
+        outlet.reply(token, Ok(reply));
+        Ok(())
+    }
+
+    fn list_messages(
+        &mut self,
+        token: Token,
+        p: &wire::ListMessagesParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let limit = limit(p.limit, MESSAGES)?;
+        let id = self.session_id(p.session_id.as_deref())?;
+        let places = self
+            .session(&id)?
+            .places(p.after.as_deref(), p.before.as_deref())?;
+        let backwards = p.before.is_some() && p.after.is_none();
+        let wanted = WantedMessages::Page(limit);
+        self.begin_read(Read::new(token, id, places, backwards, wanted), now, outlet);
+        Ok(())
+    }
+
+    fn last_message(
+        &mut self,
+        token: Token,
+        p: &wire::SessionParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let id = self.session_id(p.session_id.as_deref())?;
+        let places = self.session(&id)?.places(None, None)?;
+        let wanted = WantedMessages::Last;
+        self.begin_read(Read::new(token, id, places, true, wanted), now, outlet);
+        Ok(())
+    }
+}
+
+/// The size of a page: as the call says, within the most, or the usual one.
+pub(super) fn limit(given: Option<u32>, (most, usual): (u32, u32)) -> Result<usize, Error> {
+    match given {
+        Some(0) => Err(invalid("limit", "it must be at least 1")),
+        given => Ok(given.unwrap_or(usual).min(most) as usize),
+    }
+}

@@ -1,0 +1,263 @@
+//! Idle timeout: sessions that nobody uses are released, after a while or where too many are live, and an agent without
+//! live sessions is stopped. They are restored when somebody needs them; only what can be restored is released.
+
+use super::Hub;
+use crate::core::client::{Command, Outlet};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::ids::AgentRef;
+use crate::core::session::{SessionMachine, Stage};
+use crate::core::view::View;
+use crate::proto::wire::McpServer;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use tracing::info;
+
+/// How many sessions are live at most where each has a process of its own.
+const MAX_PROCESSES: usize = 64;
+
+/// How many sessions are live at most in one process.
+const MAX_SESSIONS: usize = 1024;
+
+/// What is idle, and when it is looked for that.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    /// When the next check is due.
+    check: Option<Instant>,
+    /// Sessions that were unloaded.
+    released: BTreeMap<String, Released>,
+}
+
+/// What an unloaded session had beside its log.
+#[derive(Debug)]
+pub(super) struct Released {
+    mcp_servers: Vec<McpServer>,
+    view: View,
+    reinject: Option<String>,
+}
+
+impl Idle {
+    /// Takes what a session had that is opened from the store.
+    pub(super) fn take(&mut self, id: &str) -> Option<Released> {
+        self.released.remove(id)
+    }
+
+    /// Sets whether the client receives the chunks of unloaded sessions.
+    pub(super) fn set_chunks(&mut self, chunks: bool) {
+        for released in self.released.values_mut() {
+            released.view.chunks = chunks;
+        }
+    }
+
+    /// When the next check is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.check
+    }
+}
+
+impl Released {
+    /// Takes what a session has beside its log.
+    fn of(session: &mut SessionMachine) -> Self {
+        Self {
+            mcp_servers: std::mem::take(&mut session.mcp_servers),
+            view: session.view,
+            reinject: session.reinject.take(),
+        }
+    }
+
+    /// Gives it back.
+    pub(super) fn restore(self, session: &mut SessionMachine) {
+        session.mcp_servers = self.mcp_servers;
+        session.view = self.view;
+        session.reinject = self.reinject;
+    }
+}
+
+impl Hub {
+    /// Notes the use by a command: something may become idle later, and an agent that is being stopped because it was
+    /// idle is needed again.
+    pub(super) fn note_use(&mut self, command: &Command, now: Instant) {
+        if let Some(limit) = self.shared.settings.idle_after {
+            self.idle.check.get_or_insert(now + limit);
+        }
+        if command.method().needs_agent {
+            // Which agent it is about is not known yet: none of them has a session.
+            for agent in self.agents.iter_mut() {
+                if agent.is_stopping_by_itself() {
+                    agent.renew_now();
+                }
+            }
+        }
+    }
+
+    /// Releases what was idle for long enough.
+    pub(super) fn tick_idle(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let Some(limit) = self.shared.settings.idle_after else {
+            return;
+        };
+        if self.idle.check.is_none_or(|at| at > now) {
+            return;
+        }
+        self.idle.check = Some(now + limit);
+        for agent in self.agents.all() {
+            if self.agents.get(agent).renewal().is_some() {
+                continue;
+            }
+            for id in self.sessions_of(agent) {
+                self.tick_idle_session(&id, limit, now, outlet);
+            }
+            self.stop_idle_agent(agent, limit, now, outlet);
+        }
+        let used = self.sessions.values().filter_map(|session| session.used);
+        let used = used.chain(
+            self.agents
+                .iter()
+                .filter_map(super::super::agent::AgentMachine::used),
+        );
+        // What stays though it was not used for long is checked again as late as the others.
+        let next = used.map(|used| used + limit).filter(|at| *at > now).min();
+        let is_connected = self
+            .agents
+            .iter()
+            .any(super::super::agent::AgentMachine::is_connected);
+        let nothing = !is_connected && self.sessions.keys().next().is_none();
+        self.idle.check = Some(next.unwrap_or(now + limit)).filter(|_| !nothing);
+    }
+
+    fn tick_idle_session(
+        &mut self,
+        id: &str,
+        limit: Duration,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let idle = self.is_idle(id);
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let used = *session.used.get_or_insert(now);
+        if !idle {
+            session.used = Some(now);
+        } else if used + limit <= now {
+            self.release(id, now, outlet);
+        }
+    }
+
+    /// Makes room for one more live session: where too many are live, the one that was idle for longest is released.
+    pub(super) fn make_room(
+        &mut self,
+        id: &str,
+        agent: AgentRef,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let others = self.sessions.values().filter(|session| session.id != id);
+        let live = others.filter(|s| !matches!(s.stage, Stage::Resting));
+        let live: Vec<(Option<Instant>, String)> = live.map(|s| (s.used, s.id.clone())).collect();
+        let count = live.len();
+        if count < self.max_sessions(agent) {
+            return Ok(());
+        }
+        let idle = live.into_iter().filter(|(_, other)| self.is_idle(other));
+        if let Some((_, idlest)) = idle.min()
+            && self.release(&idlest, now, outlet)
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "{count} sessions are live, as many as may be, and none of them can be let go: call session/close for \
+             one, wait for the end of a turn, or raise --max-sessions"
+        );
+        Err(Error::new(ErrorKind::Overloaded, message))
+    }
+
+    fn max_sessions(&self, agent: AgentRef) -> usize {
+        let own = self.agents.get(agent).spec().is_process_per_session();
+        let usual = if own { MAX_PROCESSES } else { MAX_SESSIONS };
+        self.shared.settings.max_sessions.unwrap_or(usual)
+    }
+
+    /// Whether nothing goes on in a session, and nothing is to come.
+    fn is_idle(&self, id: &str) -> bool {
+        let Some(session) = self.sessions.get(id) else {
+            return false;
+        };
+        let busy = |agent_session| {
+            let connection = self.agents.get(session.agent).connection();
+            connection.is_some_and(|connection| connection.dialect.is_busy(agent_session))
+        };
+        session.is_idle() && !session.agent_session().is_some_and(busy)
+    }
+
+    /// Releases a session, if it can be restored: the agent may forget it, and other programs may have it.
+    fn release(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) -> bool {
+        let Some(session) = self.sessions.get(id) else {
+            return false;
+        };
+        let live = session.agent_session().is_some();
+        let connection = self.agents.get(session.agent).connection();
+        let info = connection.and_then(|connection| connection.ready());
+        let comes_back = info.is_some_and(|i| i.capabilities.resume || i.capabilities.load);
+        // What is not stored is kept: with a full disk, or a session that was never live.
+        let stored = session.log.identity().is_some();
+        if (live && !comes_back) || !stored {
+            return false;
+        }
+        let written = self.with(
+            id,
+            now,
+            outlet,
+            super::super::session::SessionMachine::identify,
+        );
+        if !matches!(written, Some(Ok(()))) {
+            return false;
+        }
+        if live {
+            info!(session = id, "the session is released until it is needed");
+            self.with(
+                id,
+                now,
+                outlet,
+                super::super::session::SessionMachine::release,
+            );
+        }
+        self.unload(id, now, outlet);
+        true
+    }
+
+    /// Keeps nothing in memory of a session that rests, where all of it is on the disk and nobody reads it.
+    fn unload(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let is_read = self.reads.is_replayed(id);
+        let is_kept = is_read || !self.store.has(id).unwrap_or(false);
+        let released = self.with(id, now, outlet, |session, cx| {
+            let unloads = !is_kept && session.is_written();
+            unloads.then(|| {
+                session.release_roots(cx);
+                Released::of(session)
+            })
+        });
+        if let Some(released) = released.flatten() {
+            self.sessions.remove(id);
+            self.idle.released.insert(id.to_owned(), released);
+        }
+    }
+
+    /// Stops an agent that has had no session for long enough; a call that needs it starts it again.
+    fn stop_idle_agent(
+        &mut self,
+        agent: AgentRef,
+        limit: Duration,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) {
+        let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
+        let is_unused = self.sessions.of(agent).all(resting);
+        let is_listed = self.listings.iter().any(|listing| listing.agent == agent);
+        if !is_unused || is_listed {
+            self.agents.get_mut(agent).note_use(now);
+        }
+        let is_over = self.with_agent(agent, now, outlet, |agent, cx| agent.stop_idle(limit, cx));
+        if is_over {
+            self.agent_stopped(agent, now, outlet);
+        }
+    }
+}

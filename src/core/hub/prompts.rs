@@ -1,0 +1,169 @@
+//! Prompts and settings: given to a session that has an agent, or that gets one for that.
+
+use super::Hub;
+use crate::core::agent::{AgentSpec, STOPPING};
+use crate::core::client::{Outlet, Token};
+use crate::core::error::{Error, invalid, out_of_order};
+use crate::core::ids::AgentRef;
+use crate::core::prompt_parts::prompt_parts;
+use crate::core::session::{Queued, Stage};
+use crate::core::setting::Setting;
+use crate::proto::wire::{AgentSource, PromptParams, Strategy};
+use std::time::Instant;
+
+/// The longest id of a turn that a client may give, in bytes: each record of the turn has it.
+const LONGEST_TURN_ID: usize = 256;
+
+impl Hub {
+    /// Begins a turn, or queues the prompt until it can begin.
+    pub(super) fn prompt(
+        &mut self,
+        token: Token,
+        p: PromptParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        // What is wrong with it is reported now, not when its turn comes.
+        prompt_parts(Some(&p.message.parts))?;
+        if p.timeout_ms == Some(0) {
+            return Err(invalid("timeoutMs", "it must be at least 1"));
+        }
+        let id = &self.session_id(p.session_id.as_deref())?;
+        if let Some(given) = &p.turn_id {
+            if given.len() > LONGEST_TURN_ID {
+                return Err(invalid("turnId", "256 bytes at most"));
+            }
+            self.session(id)?.must_not_have(given)?;
+            if self.replays_turn(id, given, &p.message.parts, p.rerun, token)? {
+                return Ok(());
+            }
+        }
+        let agent = self.session(id)?.agent;
+        let machine = self.agents.get(agent);
+        // After a crash the next agent takes the prompt.
+        let stopping = machine.is_stopping() && !machine.has_crashed();
+        let crashed = machine.is_stopping() && machine.has_crashed();
+        let held = machine.holds(token);
+        let session = self.session(id)?;
+        session.takes_prompt(p.when_busy)?;
+        let goes = !held && session.is_free() && session.queue.is_empty();
+        let rests = matches!(session.stage, Stage::Resting) && !crashed;
+        if stopping && !held {
+            return Err(out_of_order(STOPPING));
+        }
+        let turn_id = p.turn_id.clone();
+        let queued = Queued {
+            token,
+            turn_id: turn_id.unwrap_or_else(|| self.shared.next_id("turn")),
+            prompt: p,
+        };
+        if goes {
+            return self.with_session(id, now, outlet, |session, cx| {
+                session.begin_turn(queued, cx)
+            });
+        }
+        if rests {
+            self.make_room(id, agent, now, outlet)?;
+            self.need_agent(id, agent, now, outlet)?;
+        }
+        self.with(id, now, outlet, |session, cx| {
+            session.enqueue(queued, rests, cx);
+        });
+        Ok(())
+    }
+
+    /// Sends the next prompts of a session that can take one; where its agent is lost restores it for that.
+    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let agent = session.agent;
+        if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
+            let room = self.make_room(id, agent, now, outlet);
+            let needed = room.and_then(|()| self.need_agent(id, agent, now, outlet));
+            self.with(id, now, outlet, |session, cx| match needed {
+                Ok(()) => session.open(Strategy::Auto, cx),
+                Err(error) => session.fail_queue(&error, cx.client),
+            });
+            return;
+        }
+        // One that cannot be sent makes room for the one behind it.
+        while let Some(queued) = self
+            .with(
+                id,
+                now,
+                outlet,
+                super::super::session::SessionMachine::next_prompt,
+            )
+            .flatten()
+        {
+            let token = queued.token;
+            let begun = self.caught(now, outlet, |hub, outlet| {
+                hub.with_session(id, now, outlet, |session, cx| {
+                    session.begin_turn(queued, cx)
+                })
+            });
+            if let Err(error) = begun.unwrap_or_else(|panic| Err(panic.error)) {
+                outlet.reply(token, Err(error));
+            }
+        }
+    }
+
+    /// Sets a mode, a model or an option; in a session that is not live once it is restored.
+    pub(super) fn set(
+        &mut self,
+        token: Token,
+        id: &str,
+        setting: Setting,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let session = self.session(id)?;
+        let (agent, is_live) = (session.agent, session.agent_session().is_some());
+        let rests = matches!(session.stage, Stage::Resting);
+        session.used = Some(now);
+        let machine = self.agents.get(agent);
+        let comes_back = !is_live && machine.is_renewing();
+        if machine.is_stopping() && !comes_back {
+            return Err(out_of_order(STOPPING));
+        }
+        if rests {
+            self.make_room(id, agent, now, outlet)?;
+            self.need_agent(id, agent, now, outlet)?;
+        }
+        self.with_session(id, now, outlet, |session, cx| {
+            session.set(token, setting, cx)
+        })
+    }
+
+    /// Sees to it that there is an agent for a session, or that one is started. The demo agent never takes a session of
+    /// another agent.
+    pub(super) fn need_agent(
+        &mut self,
+        id: &str,
+        agent: AgentRef,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        self.must_not_be_taken_by_demo(id, agent)?;
+        let configured = self.agents.get(agent).configured();
+        let stored = self.sessions.get(id).and_then(|s| s.known.command.clone());
+        let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
+        self.with_agent(agent, now, outlet, |agent, cx| agent.need(own, cx))
+    }
+
+    /// Fails where nobody named an agent, so that the demo agent is connected, and another agent has the session.
+    fn must_not_be_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
+        let demo = self.agents.get(agent).connected_spec();
+        let demo = demo.filter(|spec| spec.source == AgentSource::Demo);
+        let session = self.sessions.get(id);
+        let other = demo.and_then(|demo| session?.known.other_than(&demo.key()));
+        match other {
+            None => Ok(()),
+            Some(other) => Err(out_of_order(&format!(
+                "session {id:?} is of the agent {other:?}, and the demo agent is connected: call agent/disconnect, \
+                 then agent/connect with that agent's command"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Calls that read the history in pieces: a turn can have a million chunks, and the loop has others to serve meanwhile.
+//! What fits into one piece is answered at once.
+
+use super::Hub;
+use super::turn_replay::TurnReplay;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, out_of_order};
+use crate::core::log::{MessagePart, Reader};
+use crate::core::session::SessionMachine;
+use crate::proto::wire;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+/// How much of a log is read at once, in bytes.
+pub const PIECE: u64 = 512 << 10;
+
+/// How large a page of messages may become, in bytes of JSON, beyond its first message.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// Calls that read the history in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// Calls for messages.
+    messages: VecDeque<Read>,
+    /// Finished turns that are replayed to the client.
+    pub(super) turns: VecDeque<TurnReplay>,
+}
+
+impl Reads {
+    /// Whether a turn of this session is being replayed.
+    pub(super) fn is_replayed(&self, session: &str) -> bool {
+        self.turns.iter().any(|turn| turn.is_of(session))
+    }
+}
+
+/// A call that is answered with messages.
+#[derive(Debug)]
+pub(super) struct Read {
+    token: Token,
+    session: String,
+    /// The places of the messages that are still to be read.
+    places: Range<usize>,
+    /// Whether the last of them comes first.
+    backwards: bool,
+    wanted: WantedMessages,
+    /// What was read of the message that is next, and its id.
+    begun: Option<(String, Reader)>,
+    messages: Vec<Value>,
+    size: usize,
+}
+
+/// Which messages a call wants.
+#[derive(Debug)]
+pub(super) enum WantedMessages {
+    /// One of the agent's.
+    Last,
+    /// At most so many.
+    Page(usize),
+}
+
+/// What came of reading a piece.
+enum Piece {
+    More(Box<Read>),
+    Last(Box<Reply>),
+}
+
+impl Read {
+    /// A call for messages at these places.
+    pub(super) fn new(
+        token: Token,
+        session: String,
+        places: Range<usize>,
+        backwards: bool,
+        wanted: WantedMessages,
+    ) -> Self {
+        Self {
+            token,
+            session,
+            places,
+            backwards,
+            wanted,
+            begun: None,
+            messages: Vec::new(),
+            size: 0,
+        }
+    }
+
+    /// Reads on until the budget is used up; true when all is read.
+    fn read(&mut self, session: &SessionMachine, budget: &mut u64) -> Result<bool, Error> {
+        while !self.is_done() {
+            let next = if self.backwards {
+                self.places.end - 1
+            } else {
+                self.places.start
+            };
+            let id = session.log.message_id(next).unwrap_or_default();
+            let begun = self.begun.take().filter(|(begun, _)| begun == id);
+            let mut reader = begun.map_or_else(Reader::default, |(_, reader)| reader);
+            let profile = session.view.profile;
+            match session
+                .log
+                .read_message(next, profile, &mut reader, budget)?
+            {
+                MessagePart::More => {
+                    self.begun = Some((id.to_owned(), reader));
+                    return Ok(false);
+                }
+                MessagePart::Whole(message) => self.take(message),
+            }
+            if *budget == 0 {
+                return Ok(self.is_done());
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, message: Option<Value>) {
+        if self.backwards {
+            self.places.end -= 1;
+        } else {
+            self.places.start += 1;
+        }
+        let is_wanted = |message: &Value| match self.wanted {
+            WantedMessages::Last => message["role"] == "assistant",
+            WantedMessages::Page(_) => true,
+        };
+        if let Some(message) = message.filter(is_wanted) {
+            if matches!(self.wanted, WantedMessages::Page(_)) {
+                self.size += message.to_string().len();
+            }
+            self.messages.push(message);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match self.wanted {
+            WantedMessages::Last => !self.messages.is_empty(),
+            WantedMessages::Page(limit) => self.messages.len() == limit || self.size > PAGE_BYTES,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.places.is_empty() || self.is_full()
+    }
+
+    fn reply(mut self, total: u64) -> Reply {
+        match self.wanted {
+            WantedMessages::Last => Reply::Message(wire::MessageResult {
+                message: self.messages.pop(),
+            }),
+            WantedMessages::Page(_) => {
+                if self.backwards {
+                    self.messages.reverse();
+                }
+                Reply::Messages(wire::ListMessagesResult {
+                    more: !self.places.is_empty(),
+                    messages: self.messages,
+                    total,
+                })
+            }
+        }
+    }
+}
+
+impl Hub {
+    /// Begins to read messages for a call: where that takes long it is answered later.
+    pub(super) fn begin_read(&mut self, read: Read, now: Instant, outlet: &mut impl Outlet) {
+        self.reads.messages.push_back(read);
+        if self.reads.messages.len() == 1 {
+            self.read_on(now, outlet);
+        }
+    }
+
+    /// Whether messages are being read.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        !self.reads.messages.is_empty()
+    }
+
+    /// Reads a piece of the messages that clients asked for.
+    pub fn read_on(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let mut budget = PIECE;
+        while budget > 0
+            && let Some(read) = self.reads.messages.pop_front()
+        {
+            let token = read.token;
+            let piece = self.caught(now, outlet, |hub, _| hub.read_piece(read, &mut budget));
+            match piece.unwrap_or_else(|panic| Err(panic.error)) {
+                Ok(Piece::Last(reply)) => outlet.reply(token, Ok(*reply)),
+                Ok(Piece::More(read)) => {
+                    // Others have their turn: one may be very long.
+                    self.reads.messages.push_back(*read);
+                    return;
+                }
+                Err(error) => outlet.reply(token, Err(error)),
+            }
+        }
+    }
+
+    fn read_piece(&mut self, mut read: Read, budget: &mut u64) -> Result<Piece, Error> {
+        let session = self.session(&read.session)?;
+        let total = session.log.count();
+        // Messages may have been cleared meanwhile.
+        let end = usize::try_from(total).unwrap_or(usize::MAX);
+        read.places.end = read.places.end.min(end);
+        read.places.start = read.places.start.min(read.places.end);
+        Ok(if read.read(session, budget)? {
+            Piece::Last(Box::new(read.reply(total)))
+        } else {
+            Piece::More(Box::new(read))
+        })
+    }
+
+    /// Fails all calls that are still being read for: acpipe is shutting down.
+    pub(super) fn stop_reads(&mut self, outlet: &mut impl Outlet) {
+        let messages = std::mem::take(&mut self.reads.messages).into_iter();
+        let messages = messages.map(|read| read.token);
+        let turns = std::mem::take(&mut self.reads.turns).into_iter();
+        let turns = turns.map(|turn| turn.token());
+        for token in turns.chain(messages) {
+            outlet.reply(token, Err(out_of_order("acpipe is shutting down")));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Names of sessions: which session a call means, and of which directory it is.
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::error::{Error, ErrorKind, invalid};
+use crate::core::ids::AgentRef;
+use crate::core::session_id::{Holder, resolve};
+use crate::proto::wire::DEFAULT_SESSION;
+use std::path::Path;
+
+/// The session that calls without an id mean, once the client ensured it.
+#[derive(Debug)]
+pub(super) struct DefaultSession {
+    id: String,
+    cwd: String,
+}
+
+impl Hub {
+    /// The id of the session that a call means. Without an id, or with `default`, that is the default session which
+    /// the client ensured last, else the one of the directory that the default agent is in.
+    pub(super) fn session_id(&self, given: Option<&str>) -> Result<String, Error> {
+        match (given, &self.default_session) {
+            (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
+            (_, Some(session)) => Ok(session.id.clone()),
+            (_, None) => self.default_in(&self.agents.get(Agents::DEFAULT).spec().cwd),
+        }
+    }
+
+    /// Like [`Hub::session_id`], for a call that makes the session where it does not exist: with its directory, where
+    /// the call or the default session says one.
+    pub(super) fn ensured_id(
+        &self,
+        given: Option<&str>,
+        cwd: Option<&str>,
+    ) -> Result<(String, Option<String>), Error> {
+        if given.is_some_and(str::is_empty) {
+            return Err(invalid("sessionId", "it is empty"));
+        }
+        if cwd.is_some_and(|cwd| !Path::new(cwd).is_absolute()) {
+            return Err(invalid("cwd", "it must be an absolute path"));
+        }
+        let is_default = given.is_none_or(|id| id == DEFAULT_SESSION);
+        match (cwd, &self.default_session) {
+            (Some(cwd), _) if is_default => Ok((self.default_in(cwd)?, Some(cwd.to_owned()))),
+            (None, Some(session)) if is_default => {
+                Ok((session.id.clone(), Some(session.cwd.clone())))
+            }
+            _ => Ok((self.session_id(given)?, cwd.map(str::to_owned))),
+        }
+    }
+
+    /// The id of the default session of a directory.
+    fn default_in(&self, cwd: &str) -> Result<String, Error> {
+        let real = |path: &str| self.store.real_path(path);
+        let holder = |id: &str| {
+            let stored = match self.sessions.get(id) {
+                Some(session) => Holder::Directory(session.cwd.clone()),
+                None => self.store.holder(id)?,
+            };
+            Ok(match stored {
+                Holder::Directory(cwd) => Holder::Directory(real(&cwd)),
+                other => other,
+            })
+        };
+        Ok(resolve(DEFAULT_SESSION, &real(cwd), holder)?.id)
+    }
+
+    /// Notes the default session, where a call ensures it: later calls without an id mean it.
+    pub(super) fn note_default(
+        &mut self,
+        given: Option<&str>,
+        id: &str,
+        cwd: Option<&str>,
+        agent: AgentRef,
+    ) {
+        if given.is_none_or(|given| given == DEFAULT_SESSION) {
+            let cwd = match self.sessions.get(id) {
+                Some(session) => session.cwd.clone(),
+                None => cwd.unwrap_or(&self.agents.get(agent).spec().cwd).to_owned(),
+            };
+            let id = id.to_owned();
+            self.default_session = Some(DefaultSession { id, cwd });
+        }
+    }
+
+    /// Fails where a session is of another directory than the call says.
+    pub(super) fn must_be_in(&self, id: &str, cwd: Option<&str>) -> Result<(), Error> {
+        let (Some(session), Some(cwd)) = (self.sessions.get(id), cwd) else {
+            return Ok(());
+        };
+        if self.is_same_directory(&session.cwd, cwd) {
+            return Ok(());
+        }
+        let own = &session.cwd;
+        let message = format!(
+            "session {id:?} works in {own}, not in {cwd}: leave cwd out to go on with it there, or take another \
+             sessionId for {cwd}"
+        );
+        Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"))
+    }
+
+    pub(super) fn is_same_directory(&self, a: &str, b: &str) -> bool {
+        a == b || self.store.real_path(a) == self.store.real_path(b)
+    }
+}

@@ -1,0 +1,141 @@
+//! Sessions as a whole: opened from the store, described, closed, cleared, subscribed to.
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::agent::AgentSpec;
+use crate::core::client::Outlet;
+use crate::core::error::Error;
+use crate::core::ids::AgentRef;
+use crate::core::log::{Identity, Log};
+use crate::core::session::{Known, SessionMachine};
+use crate::proto::chunk::Chunk;
+use crate::proto::wire::{ClearParams, SessionInfo, SessionParams, SubscribeParams};
+use std::time::Instant;
+use tracing::warn;
+
+impl Hub {
+    /// Opens a stored session, if there is one.
+    pub(super) fn reopen(&mut self, id: &str) -> Result<(), Error> {
+        let log = self.open_log(id)?;
+        let Some(identity) = log.identity().cloned() else {
+            return Ok(());
+        };
+        let view = self.shared.client.view;
+        let agent = self.agent_of(&identity);
+        let cwd = identity.cwd.clone();
+        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log, view);
+        session.known = Known::of(&identity);
+        session.options = identity.options;
+        session.wanted = identity.wanted;
+        session.cost = identity.cost;
+        if let Some(released) = self.idle.take(id) {
+            released.restore(&mut session);
+        }
+        self.sessions.insert(id.to_owned(), session);
+        Ok(())
+    }
+
+    /// The agent of a stored session: the one of its name, which is added if it is not known yet.
+    fn agent_of(&mut self, identity: &Identity) -> AgentRef {
+        let Some(name) = &identity.agent_name else {
+            return Agents::DEFAULT;
+        };
+        if let Some(agent) = self.agents.find(name) {
+            return agent;
+        }
+        let default = self.agents.get(Agents::DEFAULT).configured();
+        let stored = identity.agent_command.clone();
+        let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
+        let spec = spec.unwrap_or_else(|| default.clone());
+        self.agents.add(name, spec)
+    }
+
+    /// Opens a log, and ends the turns in it that were broken off.
+    pub(super) fn open_log(&mut self, id: &str) -> Result<Log, Error> {
+        let mut log = Log::open(self.store.open(id)?)?;
+        if log.corrupt() > 0 {
+            let lines = log.corrupt();
+            warn!(
+                session = id,
+                lines, "lines of the log cannot be read: they are left in place"
+            );
+        }
+        for turn in log.open_turns() {
+            let error_text =
+                "acpipe ended before this turn did: what the agent did then is not known";
+            log.chunk(Some(&turn), &Chunk::Error { error_text });
+        }
+        // A full disk is no reason not to read what is there.
+        log.owe();
+        log.commit()?;
+        Ok(log)
+    }
+
+    pub(super) fn session_info(
+        &mut self,
+        p: &SessionParams,
+        now: Instant,
+    ) -> Result<SessionInfo, Error> {
+        let id = &self.session_id(p.session_id.as_deref())?;
+        let session = self.session(id)?;
+        let (info, agent) = (session.info(), session.agent);
+        let machine = self.agents.get(agent);
+        let waiting_for = match self.sessions.get(id) {
+            Some(session) if session.waits_for_start() => machine.start_wait(now),
+            Some(session) => session.waiting_for(machine.connection(), now),
+            None => None,
+        };
+        Ok(SessionInfo {
+            waiting_for,
+            ..info
+        })
+    }
+
+    /// Closes a session: the agent may forget it, and other programs may have it; what is stored stays.
+    pub(super) fn close_session(
+        &mut self,
+        id: &str,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        self.with_session(
+            id,
+            now,
+            outlet,
+            super::super::session::SessionMachine::close,
+        )?;
+        self.sessions.remove(id);
+        Ok(())
+    }
+
+    /// Removes a session with its messages and its identity.
+    pub(super) fn clear_session(
+        &mut self,
+        p: &ClearParams,
+        now: Instant,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Error> {
+        let id = &self.session_id(p.session_id.as_deref())?;
+        self.with_session(id, now, outlet, |session, cx| {
+            session.must_be_idle()?;
+            session.end_background(cx);
+            session.write(cx)?;
+            session.log.remove(p.archive)
+        })?;
+        self.close_session(id, now, outlet)
+    }
+
+    pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {
+        let Some(id) = &p.session_id else {
+            self.shared.client.view.chunks = p.chunks;
+            for session in self.sessions.values_mut() {
+                session.view.chunks = p.chunks;
+            }
+            self.idle.set_chunks(p.chunks);
+            return Ok(());
+        };
+        let id = &self.session_id(Some(id))?;
+        self.session(id)?.view.chunks = p.chunks;
+        Ok(())
+    }
+}

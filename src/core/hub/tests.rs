@@ -1,0 +1,33 @@
+//! Tests of the hub with its machines, in virtual time.
+
+mod claude;
+mod closing;
+mod crossings;
+mod hook_policy;
+mod idle;
+mod panics;
+mod play;
+mod reads;
+mod restart;
+mod set;
+mod unprompted;
+mod waits;
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::agent::Connection;
+use crate::proto::wire::AgentStatus;
+use std::time::Instant;
+
+impl Hub {
+    /// Status of the default agent.
+    fn status(&self, now: Instant) -> AgentStatus {
+        self.agents.get(Agents::DEFAULT).status(now)
+    }
+
+    /// Connection of the default agent.
+    fn connection(&mut self) -> &mut Connection {
+        let agent = self.agents.get_mut(Agents::DEFAULT);
+        agent.connection_mut().expect("the agent is connected")
+    }
+}

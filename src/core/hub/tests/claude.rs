@@ -1,0 +1,274 @@
+//! An agent with a process for each session: none is left behind, whatever becomes of the session.
+
+use super::play::{program, settings};
+use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::core::store::Volatile;
+use crate::core::vitals::Vitals;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::Protocol;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The client: how its last call ended.
+#[derive(Default)]
+struct Heard(Option<Result<(), ErrorKind>>);
+
+impl Outlet for Heard {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        self.0 = Some(answer.map(|_| ()).map_err(|error| error.kind));
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+struct Play {
+    hub: Hub,
+    heard: Heard,
+    now: Instant,
+}
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+/// The version's process, and that of the first session.
+const VERSION: AgentId = AgentId(1);
+const SESSION: AgentId = AgentId(2);
+
+impl Play {
+    /// With an agent that is ready.
+    fn new() -> Self {
+        let now = Instant::now();
+        let mut settings = settings(now);
+        settings.default_agent.protocol = Protocol::Claude;
+        let home = Some("/home".to_owned());
+        settings.inherited.0.insert("HOME".to_owned(), home);
+        let mut play = Self {
+            hub: Hub::new(settings, Box::new(Volatile)),
+            heard: Heard::default(),
+            now,
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play.ask(Command::Connect(params(json!({}))));
+        play.hear(VERSION, AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        play.hear(VERSION, AgentInput::Exited(exit));
+        play
+    }
+
+    fn ask(&mut self, command: Command) -> Vec<Effect> {
+        let heard = &mut self.heard;
+        self.hub.command(Token(1), command, self.now, heard);
+        self.hub.effects(self.now)
+    }
+
+    fn hear(&mut self, id: AgentId, input: AgentInput) -> Vec<Effect> {
+        let heard = &mut self.heard;
+        assert!(self.hub.agent(id, input, self.now, heard).is_none());
+        self.hub.effects(self.now)
+    }
+
+    /// A session that is being opened.
+    fn opens(&mut self, how: Value) {
+        let effects = self.ask(Command::Ensure(params(how)));
+        assert!(
+            matches!(
+                effects[..],
+                [Effect::Spawn(SESSION, _), Effect::Send(SESSION, _), ..]
+            ),
+            "{effects:?}"
+        );
+    }
+
+    /// The CLI answers the handshake.
+    fn shakes_hands(&mut self) {
+        self.shakes(SESSION);
+    }
+
+    fn ends(&mut self, id: AgentId) -> Vec<Effect> {
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        self.hear(id, AgentInput::Exited(exit))
+    }
+
+    fn shakes(&mut self, id: AgentId) {
+        let said = json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": "1", "response": {},
+        }});
+        let lines = Batch::Lines(format!("{said}\n").into());
+        self.hear(id, AgentInput::Batch(lines));
+    }
+
+    fn closes(&mut self) -> Vec<Effect> {
+        self.ask(Command::History(History::CloseSession(params(json!({})))))
+    }
+}
+
+#[test]
+fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+    // What it still says is nobody's.
+    play.shakes_hands();
+    assert_eq!(play.hub.effects(play.now), []);
+
+    // Open for the agent, and quiet for a moment still: it may repeat its history.
+    let mut play = Play::new();
+    play.opens(json!({"sessionId": "default", "agentSessionId": "a"}));
+    play.shakes_hands();
+    let file = AgentId(SESSION.0 + 1);
+    for file in [file, AgentId(file.0 + 1), AgentId(file.0 + 2)] {
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        play.hear(file, AgentInput::Exited(exit));
+    }
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+}
+
+/// A session that was live and was closed, so that its process is ending; and the CLI's id of it.
+fn closed() -> (Play, Value) {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.shakes_hands();
+    let id = {
+        let mut sessions = play.hub.sessions.values();
+        let id = sessions.find_map(|session| session.agent_session());
+        json!({ "agentSessionId": id.unwrap() })
+    };
+    assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
+    (play, id)
+}
+
+fn starts(effects: &[Effect]) -> bool {
+    effects.iter().any(|e| matches!(e, Effect::Spawn(..)))
+}
+
+#[test]
+fn closed_session_is_opened_again_when_its_process_has_ended() {
+    let (mut play, id) = closed();
+    let effects = play.ask(Command::Ensure(params(id)));
+    assert!(!starts(&effects), "{effects:?}");
+    let effects = play.ends(SESSION);
+    assert!(starts(&effects), "{effects:?}");
+    // Once it has ended nothing is waited for.
+    let (mut play, id) = closed();
+    play.ends(SESSION);
+    let effects = play.ask(Command::Ensure(params(id)));
+    assert!(starts(&effects), "{effects:?}");
+}
+
+#[test]
+fn closed_session_is_opened_again_after_the_limit_though_its_process_lives() {
+    let (mut play, id) = closed();
+    let closed_at = play.now;
+    let mut effects = play.ask(Command::Ensure(params(id)));
+    let mut ticks = 0;
+    while !starts(&effects) {
+        (play.now, _) = play.hub.deadline().unwrap();
+        play.hub.tick(play.now, &mut play.heard);
+        effects = play.hub.effects(play.now);
+        ticks += 1;
+        assert!(ticks < 20);
+    }
+    assert_eq!(play.now - closed_at, Duration::from_secs(10));
+}
+
+#[test]
+fn another_session_does_not_wait_for_the_end_of_a_closed_one() {
+    let (mut play, _) = closed();
+    let effects = play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
+    assert!(starts(&effects), "{effects:?}");
+}
+
+#[test]
+fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.hear(
+        SESSION,
+        AgentInput::Started {
+            pid: 2,
+            program: Box::new(program()),
+            vitals: Vitals::default(),
+        },
+    );
+    play.heard.0 = None;
+    play.now += Duration::from_secs(120);
+    play.hub.tick(play.now, &mut play.heard);
+    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    let effects = play.hub.effects(play.now);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
+    play.now += Duration::from_secs(2);
+    play.hub.tick(play.now, &mut play.heard);
+    let effects = play.hub.effects(play.now);
+    assert_eq!(effects, [Effect::Terminate(SESSION)]);
+}
+
+#[test]
+fn a_process_that_does_not_start_is_given_up() {
+    let mut play = Play::new();
+    play.opens(json!({}));
+    play.heard.0 = None;
+    let (due, what) = play.hub.deadline().unwrap();
+    assert_eq!((due - play.now, what), (Duration::from_secs(2), "silence"));
+    play.now += Duration::from_secs(30);
+    play.hub.tick(play.now, &mut play.heard);
+    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    let effects = play.hub.effects(play.now);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_file_that_is_read() {
+    let mut play = Play::new();
+    play.opens(json!({"agentSessionId": "a"}));
+    let effects = play.ask(Command::Shutdown);
+    assert_eq!(effects, [Effect::CloseInput(SESSION)]);
+    let effects = play.hear(SESSION, AgentInput::Exited(Exit::default()));
+    assert_eq!(effects, [Effect::Finished]);
+    assert_eq!(play.heard.0, Some(Ok(())));
+}
+
+#[test]
+fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
+    let mut play = Play::new();
+    play.opens(json!({"sessionId": "a"}));
+    play.shakes_hands();
+    play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
+    let (b, b_loads, b_resumes) = (AgentId(3), AgentId(4), AgentId(6));
+    play.shakes(b);
+    play.ends(b);
+    let prompt = |session| json!({"sessionId": session, "message": "go"});
+    play.ask(Command::Prompt(params(prompt("a"))));
+    let update = json!({"set": {"V": "1"}});
+    play.ask(Command::UpdateEnvironment(params(update)));
+    play.ask(Command::Prompt(params(prompt("b"))));
+    play.ends(b_loads);
+    play.shakes(b_resumes);
+    play.ends(b_resumes);
+    // With its turn the last that the old environment is needed for ends.
+    play.ends(SESSION);
+    play.hub.drained(true, play.now, &mut play.heard);
+    let effects = play.hub.effects(play.now);
+    let [Effect::Spawn(version, _)] = effects[..] else {
+        panic!("{effects:?}");
+    };
+    let lines = Batch::Lines("2.1.330\n".into());
+    let effects = play.hear(version, AgentInput::Batch(lines));
+    let started = effects.iter().filter(|e| matches!(e, Effect::Spawn(..)));
+    assert_eq!(started.count(), 1, "{effects:?}");
+}

@@ -1,0 +1,352 @@
+//! Calls that cross: whatever comes late, twice or in between, everyone is answered and nothing is mixed up.
+
+use super::play::settings;
+use super::play::{Play, params};
+use crate::core::client::{Command, History};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::store::{Card, LogFile, Store, Volatile};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// What an agent with two modes answers for a session.
+fn opened(id: &str) -> Value {
+    json!({"sessionId": id, "modes": {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}})
+}
+
+fn set_mode() -> Command {
+    Command::SetMode(params(json!({"mode": "b"})))
+}
+
+fn close() -> History {
+    History::CloseSession(params(json!({})))
+}
+
+fn text(kind: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": "x"}})
+}
+
+#[test]
+fn closing_a_session_answers_what_was_to_be_set_in_it() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let setting = play.ask(set_mode());
+    let call = play.sent();
+    let closed = play.history(close());
+    assert_eq!(play.result(closed), &json!({}));
+    assert_eq!(play.failed(setting), Some(ErrorKind::Cancelled));
+    play.answer(&call, &json!({}));
+}
+
+#[test]
+fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
+    let mut play = Play::new();
+    let first = play.ensure(json!({"cwd": "/a"}));
+    let late = play.ready();
+    play.history(close());
+    assert_eq!(play.failed(first), Some(ErrorKind::Cancelled));
+    let second = play.ensure(json!({"cwd": "/b"}));
+    let call = play.sent();
+    assert_eq!(call["params"]["cwd"], "/b");
+    play.answer(&late, &opened("A"));
+    assert!(!play.heard.answers.contains_key(&second));
+    play.answer(&call, &opened("B"));
+    assert_eq!(play.result(second)["agentSessionId"], "B");
+}
+
+#[test]
+fn a_session_of_the_agent_is_of_one_client_session_at_a_time() {
+    let mut play = Play::new();
+    play.ensure(json!({"sessionId": "a"}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let twice = play.ensure(json!({"sessionId": "b", "agentSessionId": "S"}));
+    assert_eq!(play.sent(), Value::Null);
+    assert_eq!(play.failed(twice), Some(ErrorKind::SessionExists));
+    play.update("S", &text("agent_message_chunk"));
+    assert_eq!(play.heard.chunks.first().map(String::as_str), Some("a"));
+}
+
+#[test]
+fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
+    let mut play = Play::new();
+    for _ in 0..2 {
+        play.ensure(json!({}));
+        play.ready();
+        play.crash();
+    }
+    play.ensure(json!({"sessionId": "b", "agentSessionId": "S"}));
+    assert_eq!(play.hub.deadline().unwrap().1, "restart");
+    play.wait();
+    let call = play.ready();
+    assert_eq!(
+        (&call["method"], &call["params"]["sessionId"]),
+        (&json!("session/load"), &json!("S"))
+    );
+}
+
+#[test]
+fn any_number_can_be_replayed_after() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.update("S", &text("agent_message_chunk"));
+    let last = History::Replay(params(json!({"afterSeq": u64::MAX})));
+    let replayed = play.history(last);
+    assert_eq!(play.result(replayed)["entries"], json!([]));
+}
+
+#[test]
+fn a_session_that_was_not_live_yet_is_not_taken_for_the_one_before() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.ask(set_mode());
+    let call = play.sent();
+    play.answer(&call, &json!({}));
+    let message = json!({"id": "m", "role": "user", "parts": []});
+    play.history(History::AddMessage(params(json!({"message": message}))));
+    play.ensure(json!({"strategy": "new"}));
+    let call = play.sent();
+    let call = play.answer(&call, &opened("T"));
+    assert_eq!(call["method"], "session/set_mode");
+    play.crash();
+    play.ensure(json!({}));
+    let call = play.ready();
+    assert_eq!(
+        (&call["method"], &call["params"]["sessionId"]),
+        (&json!("session/resume"), &json!("S"))
+    );
+}
+
+#[test]
+fn messages_that_were_cleared_do_not_come_back_with_the_session() {
+    let mut play = Play::new();
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    let call = play.sent();
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    let cleared = play.history(History::ClearMessages(params(json!({}))));
+    assert_eq!(play.result(cleared), &json!({}));
+    play.crash();
+    let again = play.ensure(json!({}));
+    let call = play.ready();
+    assert_eq!(call["method"], "session/load");
+    play.update("S", &text("user_message_chunk"));
+    play.answer(&call, &json!({}));
+    play.wait();
+    let recovery = &play.result(again)["recovery"];
+    assert_eq!(
+        (&recovery["replayed"], &recovery["messages"]),
+        (&json!(1), &json!(0))
+    );
+}
+
+/// A disk that is full while the cell says so, and what was written on it.
+#[derive(Debug, Clone, Default)]
+struct Disk(Rc<Cell<bool>>, Rc<RefCell<Vec<u8>>>);
+
+impl Disk {
+    /// The types of all chunks on it.
+    fn chunks(&self) -> Vec<String> {
+        let written = self.1.borrow();
+        let lines = written.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        let records = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
+        let chunks = records.filter(|record| record["record"] == "chunk");
+        chunks
+            .map(|record| record["chunk"]["type"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[derive(Debug)]
+struct OnDisk(Disk, Box<dyn LogFile>);
+
+impl Store for Disk {
+    fn has(&self, _: &str) -> Result<bool, Error> {
+        Ok(false)
+    }
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        let mut file = Volatile.open(id)?;
+        file.append(&self.1.borrow()).unwrap();
+        Ok(Box::new(OnDisk(self.clone(), file)))
+    }
+    fn list(&mut self, _: u64) -> bool {
+        false
+    }
+}
+
+impl LogFile for OnDisk {
+    fn end(&self) -> u64 {
+        self.1.end()
+    }
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.0.0.get() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.1.borrow_mut().extend_from_slice(lines);
+        self.1.append(lines)
+    }
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        self.1.read(range)
+    }
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.1.cut(len)
+    }
+    fn sync(&mut self, _: u64) -> bool {
+        false
+    }
+    fn describe(&mut self, _: &Card) {}
+    fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
+        self.1.replace(lines, archive)
+    }
+    fn remove(&mut self, archive: bool) -> io::Result<()> {
+        self.1.remove(archive)
+    }
+}
+
+#[test]
+fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_free() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({"agentSessionId": "S", "strategy": ["load", "new"]}));
+    let call = play.ready();
+    play.update("S", &text("agent_message_chunk"));
+    play.answer(&call, &json!({}));
+    play.wait();
+    let turn = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    let call = play.sent();
+    let list = play.answer(&call, &json!({"stopReason": "refusal"}));
+    assert_eq!(list["method"], "session/list");
+    disk.0.set(true);
+    play.update("S", &text("agent_message_chunk"));
+    assert_eq!(play.result(turn)["errors"][0]["kind"], "storage");
+    disk.0.set(false);
+    play.answer(&list, &json!({"sessions": []}));
+    let next = play.ask(Command::Prompt(params(json!({"message": "again"}))));
+    assert_eq!(
+        (play.failed(next), &play.sent()["method"]),
+        (None, &json!("session/prompt"))
+    );
+}
+
+/// A session that is being loaded, in which the agent already asks something: a turn is open in it.
+fn asked_too_early(disk: &Disk) -> Play {
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({"agentSessionId": "S", "strategy": "load"}));
+    play.ready();
+    let params = json!({"sessionId": "S", "toolCall": {"toolCallId": "t"}, "options": []});
+    play.say(&json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": params}));
+    play
+}
+
+#[test]
+fn what_was_told_of_a_session_before_it_was_open_is_stored_when_it_is_closed() {
+    let disk = Disk::default();
+    let mut play = asked_too_early(&disk);
+    let closed = play.history(close());
+    assert_eq!(play.result(closed), &json!({}));
+    assert_eq!(disk.chunks().len(), play.heard.chunks.len());
+    assert_eq!(disk.chunks().last().unwrap(), "finish");
+}
+
+#[test]
+fn a_turn_that_a_crash_broke_off_before_its_session_was_open_is_ended() {
+    let disk = Disk::default();
+    drop(asked_too_early(&disk));
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    assert_eq!(disk.chunks().last().unwrap(), "error");
+}
+
+#[test]
+fn a_session_that_is_cleared_tells_nothing_more_though_the_disk_is_full() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    play.update("S", &text("agent_message_chunk"));
+    disk.0.set(true);
+    play.update("S", &text("agent_message_chunk"));
+    let told = play.heard.chunks.len();
+    let cleared = play.history(History::ClearSession(params(json!({}))));
+    assert_eq!(play.result(cleared), &json!({}));
+    assert_eq!(play.heard.chunks.len(), told);
+}
+
+#[test]
+fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    disk.0.set(true);
+    let unsent = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    assert_eq!(play.failed(unsent), Some(ErrorKind::Storage));
+    assert_eq!(play.sent(), Value::Null);
+    disk.0.set(false);
+    let turn = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    let call = play.sent();
+    let before = json!({"id": call["id"].as_u64().unwrap() - 1});
+    play.answer(&before, &json!({"stopReason": "end_turn"}));
+    assert!(!play.heard.answers.contains_key(&turn));
+    play.update("S", &text("agent_message_chunk"));
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    assert_eq!(play.result(turn)["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_turn_whose_end_the_disk_is_owed_is_told_and_not_run_again() {
+    let disk = Disk::default();
+    let mut play = Play::with(Box::new(disk.clone()));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &opened("S"));
+    let prompt = json!({"turnId": "t", "rerun": true, "message": "hello"});
+    let turn = play.ask(Command::Prompt(params(prompt.clone())));
+    let call = play.sent();
+    disk.0.set(true);
+    play.update("S", &text("agent_message_chunk"));
+    assert_eq!(play.result(turn)["errors"][0]["kind"], "storage");
+    play.answer(&call, &json!({"stopReason": "cancelled"}));
+    let again = play.ask(Command::Prompt(params(prompt)));
+    assert_eq!(play.result(again), play.result(turn));
+}
+
+#[test]
+fn what_an_agent_says_in_a_session_that_it_then_loses_ends_before_it_is_cleared() {
+    let mut settings = settings(Instant::now());
+    settings.on_lost.clear = true;
+    let mut play = Play::of(settings, Box::new(Volatile));
+    play.ensure(json!({"agentSessionId": "S", "strategy": ["resume", "new"]}));
+    let call = play.ready();
+    assert_eq!(call["method"], "session/resume");
+    let question = json!({"sessionId": "S", "toolCall": {"toolCallId": "t"}, "options": []});
+    play.say(
+        &json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission",
+        "params": question}),
+    );
+    let mut call = play.say(&json!({"jsonrpc": "2.0", "id": call["id"],
+        "error": {"code": -32002, "message": "there is none"}}));
+    if call["method"] == "session/list" {
+        call = play.answer(&call, &json!({"sessions": []}));
+    }
+    assert_eq!(call["method"], "session/new");
+    play.answer(&call, &opened("N"));
+    let get = History::GetSession(params(json!({})));
+    let info = play.history(get);
+    assert_eq!(play.result(info)["state"], "live");
+    assert_eq!(play.result(info)["turnId"], Value::Null);
+    assert_eq!(play.result(info)["messages"], 0);
+}

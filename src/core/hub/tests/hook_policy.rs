@@ -1,0 +1,172 @@
+//! Tools that the CLI runs without asking, under rules.
+
+use super::play::settings;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::Error;
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+
+use crate::core::policy::{self, Policy, Rule};
+use crate::core::store::Volatile;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::Protocol;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// The client: the chunks that it got.
+#[derive(Default)]
+struct Seen(Vec<Value>);
+
+impl Outlet for Seen {
+    fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.0.push(serde_json::from_slice(json).unwrap());
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+struct Play {
+    hub: Hub,
+    seen: Seen,
+    now: Instant,
+}
+
+const VERSION: AgentId = AgentId(1);
+const SESSION: AgentId = AgentId(2);
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+/// No `.env` may be read, and of Bash is to be asked.
+fn rules() -> Policy {
+    let mut policy = Policy::default();
+    let mut secrets = Rule::new("rule \"secrets\"".to_owned(), policy::Effect::Deny);
+    secrets.path("**/.env", None).unwrap();
+    policy.add(secrets);
+    let mut shell = Rule::new("rule \"shell\"".to_owned(), policy::Effect::Ask);
+    shell.kind("execute").unwrap();
+    policy.add(shell);
+    policy
+}
+
+impl Play {
+    /// With a turn that runs, under this policy; and what the CLI was told at the beginning.
+    fn new(policy: Policy) -> (Self, Value) {
+        let now = Instant::now();
+        let mut settings = settings(now);
+        settings.default_agent.protocol = Protocol::Claude;
+        settings.policy = policy;
+        let mut play = Self {
+            hub: Hub::new(settings, Box::new(Volatile)),
+            seen: Seen::default(),
+            now,
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play.ask(Command::Connect(params(json!({}))));
+        play.hear(VERSION, AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
+        let exit = Exit {
+            code: Some(0),
+            ..Exit::default()
+        };
+        play.hear(VERSION, AgentInput::Exited(exit));
+        let hello = play.ask(Command::Ensure(params(json!({}))));
+        play.says(&json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": "1", "response": {}}}));
+        play.ask(Command::Prompt(params(json!({"message": "go"}))));
+        (play, hello[0]["request"].clone())
+    }
+
+    /// The frames that the CLI got.
+    fn frames(&mut self) -> Vec<Value> {
+        let effects = self.hub.effects(self.now).into_iter();
+        let sent = effects.filter_map(|effect| match effect {
+            Effect::Send(SESSION, bytes) => Some(bytes),
+            _ => None,
+        });
+        let lines: Vec<u8> = sent.flatten().collect();
+        let lines = lines.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
+    }
+
+    fn ask(&mut self, command: Command) -> Vec<Value> {
+        let seen = &mut self.seen;
+        self.hub.command(Token(1), command, self.now, seen);
+        self.frames()
+    }
+
+    fn hear(&mut self, id: AgentId, input: AgentInput) {
+        let seen = &mut self.seen;
+        assert!(self.hub.agent(id, input, self.now, seen).is_none());
+    }
+
+    fn says(&mut self, frame: &Value) -> Vec<Value> {
+        let lines = Batch::Lines(format!("{frame}\n").into());
+        self.hear(SESSION, AgentInput::Batch(lines));
+        self.frames()
+    }
+
+    /// The CLI tells of a call: what it is answered.
+    fn calls(&mut self, session: &str, tool: &str, input: &Value) -> Value {
+        let call = json!({"type": "assistant", "session_id": session, "parent_tool_use_id": null, "message": {
+            "id": "m", "role": "assistant", "content": [
+                {"type": "tool_use", "id": "t", "name": tool, "input": input}]}});
+        self.says(&call);
+        let hook = json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input, "tool_use_id": "t"});
+        let answers = self.says(&json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}));
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        answers[0]["response"]["response"].clone()
+    }
+}
+
+#[test]
+fn rules_hold_for_what_the_cli_does_not_ask_about() {
+    for (tool, input, decision) in [
+        ("Read", json!({"file_path": "/w/.env"}), json!("deny")),
+        ("Bash", json!({"command": "ls"}), json!("ask")),
+        ("Read", json!({"file_path": "/w/a"}), Value::Null),
+    ] {
+        let (mut play, hello) = Play::new(rules());
+        assert_eq!(
+            hello["hooks"],
+            json!({"PreToolUse": [{"hookCallbackIds": ["acpipe"]}]})
+        );
+        let answer = play.calls("s", tool, &input);
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision);
+        let told = |kind: &str| play.seen.0.iter().find(|c| c["type"] == kind);
+        if decision == "deny" {
+            assert_eq!(told("tool-approval-response").unwrap()["approved"], false);
+            let shown = play.seen.0.iter().rfind(|c| c["type"] == "data-permission");
+            assert_eq!(shown.unwrap()["data"]["rule"], "rule \"secrets\"");
+        } else {
+            // Nothing is decided yet.
+            assert_eq!(told("data-permission"), None);
+        }
+    }
+}
+
+#[test]
+fn with_rules_the_default_holds_for_it_too() {
+    for (mode, decision) in [
+        (policy::Mode::Deny, json!("deny")),
+        (policy::Mode::Ask, Value::Null),
+    ] {
+        let mut policy = rules();
+        policy.set_mode(mode);
+        let (mut play, _) = Play::new(policy);
+        let answer = play.calls("s", "Glob", &json!({"pattern": "*"}));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision);
+    }
+}
+
+#[test]
+fn without_rules_the_cli_is_not_asked_to_tell() {
+    for mode in [policy::Mode::Approve, policy::Mode::Deny] {
+        let (_, hello) = Play::new(mode.into());
+        assert_eq!(hello["hooks"], Value::Null);
+    }
+}

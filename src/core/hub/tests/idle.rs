@@ -1,0 +1,411 @@
+//! What is let go and what stays, in virtual time.
+
+use super::play::settings;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::Error;
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::core::store::{Card, LogFile, Store};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::AgentState;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// A disk that may be full: the bytes of each log.
+#[derive(Debug, Clone, Default)]
+struct Disk(Rc<RefCell<Logs>>);
+
+#[derive(Debug, Default)]
+struct Logs {
+    bytes: BTreeMap<String, Vec<u8>>,
+    is_full: bool,
+}
+
+impl Store for Disk {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.0.borrow().bytes.contains_key(id))
+    }
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        self.0.borrow_mut().bytes.entry(id.to_owned()).or_default();
+        Ok(Box::new(File(self.clone(), id.to_owned())))
+    }
+    fn list(&mut self, _: u64) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct File(Disk, String);
+
+impl LogFile for File {
+    fn end(&self) -> u64 {
+        self.0.0.borrow().bytes[&self.1].len() as u64
+    }
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let mut logs = self.0.0.borrow_mut();
+        if logs.is_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        logs.bytes.get_mut(&self.1).unwrap().extend(lines);
+        Ok(())
+    }
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        Ok(self.0.0.borrow().bytes[&self.1][range].to_vec())
+    }
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        unreachable!("nothing is torn")
+    }
+    fn sync(&mut self, _: u64) -> bool {
+        false
+    }
+    fn describe(&mut self, _: &Card) {}
+    fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {
+        unreachable!("nothing is cleared")
+    }
+    fn remove(&mut self, _: bool) -> io::Result<()> {
+        self.0.0.borrow_mut().bytes.remove(&self.1);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    answers: HashMap<u64, Result<Value, Error>>,
+    states: Vec<(AgentState, bool)>,
+    /// How many chunks it got.
+    chunks: usize,
+    /// The types of those that are told once more.
+    told: Vec<String>,
+    is_full: bool,
+}
+
+impl Outlet for Heard {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+        assert!(self.answers.insert(token.0, answer).is_none());
+    }
+    fn is_full(&self) -> bool {
+        self.is_full
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
+        self.chunks += 1;
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
+        self.told.push(chunk["type"].as_str().unwrap().to_owned());
+    }
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::AgentState(told) = notice {
+            self.states.push((told.state, told.reason.is_some()));
+        }
+    }
+}
+
+/// An agent that answers every call but prompts, and what was done to it.
+struct Play {
+    hub: Hub,
+    heard: Heard,
+    now: Instant,
+    tokens: u64,
+    disk: Disk,
+    agent: AgentId,
+    offers: Value,
+    /// The methods it was called, and the steps of its end.
+    done: Vec<String>,
+    prompts: Vec<Value>,
+}
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+impl Play {
+    fn new(offers: Value, max_sessions: Option<usize>) -> Self {
+        let mut settings = settings(Instant::now());
+        settings.idle_after = Some(LIMIT);
+        settings.max_sessions = max_sessions;
+        let disk = Disk::default();
+        let mut play = Self {
+            hub: Hub::new(settings, Box::new(disk.clone())),
+            disk,
+            heard: Heard::default(),
+            now: Instant::now(),
+            tokens: 0,
+            agent: AgentId(0),
+            offers,
+            done: Vec::new(),
+            prompts: Vec::new(),
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play
+    }
+
+    fn ask(&mut self, command: Command) -> u64 {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        let (now, heard) = (self.now, &mut self.heard);
+        self.hub.command(token, command, now, heard);
+        self.work();
+        self.tokens
+    }
+
+    fn ensure(&mut self, id: &str) -> Result<Value, Error> {
+        let token = self.ask(Command::Ensure(params(json!({ "sessionId": id }))));
+        self.heard.answers.remove(&token).unwrap()
+    }
+
+    fn prompt(&mut self, id: &str) -> u64 {
+        self.prompt_as(id, &format!("t{}", self.tokens))
+    }
+
+    fn prompt_as(&mut self, id: &str, turn: &str) -> u64 {
+        let prompt = json!({"sessionId": id, "turnId": turn, "message": "x"});
+        self.ask(Command::Prompt(params(prompt)))
+    }
+
+    /// Ends the prompt that the agent got first.
+    fn end_turn(&mut self) {
+        let id = self.prompts.remove(0);
+        self.says(&json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": "end_turn"}}));
+        self.work();
+    }
+
+    fn says(&mut self, line: &Value) {
+        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        self.world(batch);
+    }
+
+    fn world(&mut self, input: AgentInput) {
+        let (now, heard) = (self.now, &mut self.heard);
+        assert!(self.hub.agent(self.agent, input, now, heard).is_none());
+        self.hub.drained(true, now, heard);
+        self.hub.commit(now, heard);
+    }
+
+    fn work(&mut self) {
+        loop {
+            let effects = self.hub.effects(self.now);
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Spawn(id, _) => self.agent = id,
+                    Effect::Send(_, lines) => self.answer(&lines),
+                    other => self.done.push(format!("{other:?}")),
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, lines: &[u8]) {
+        for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            let call: Value = serde_json::from_slice(line).unwrap();
+            let (id, method) = (call["id"].clone(), call["method"].as_str().unwrap());
+            self.done.push(method.to_owned());
+            let result = match method {
+                "initialize" => json!({"protocolVersion": 1, "agentCapabilities":
+                    {"sessionCapabilities": self.offers}}),
+                "session/new" => json!({"sessionId": format!("agent-{id}")}),
+                "session/prompt" => {
+                    self.prompts.push(id);
+                    continue;
+                }
+                _ => json!({}),
+            };
+            self.says(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        }
+    }
+
+    /// Lets time pass, with everything that is due in it.
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some((at, what)) = self.hub.deadline().filter(|(at, _)| *at <= until) {
+            assert!(at > self.now, "{what} is due again and again");
+            self.now = at;
+            self.hub.tick(self.now, &mut self.heard);
+            self.work();
+        }
+        self.now = until;
+    }
+
+    fn done(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.done)
+    }
+}
+
+fn all() -> Value {
+    json!({"resume": {}, "close": {}})
+}
+
+const ALMOST: Duration = Duration::from_secs(1799);
+
+#[test]
+fn an_idle_session_is_let_go_and_then_the_agent_and_both_come_back() {
+    let mut p = Play::new(all(), None);
+    p.ensure("a").unwrap();
+    let turn = p.prompt("a");
+    p.wait(2 * LIMIT);
+    p.end_turn();
+    assert!(p.heard.answers[&turn].is_ok());
+    p.done();
+    p.wait(ALMOST);
+    assert_eq!(p.done(), [""; 0]);
+    p.heard.states.clear();
+    p.wait(LIMIT);
+    assert_eq!(p.done(), ["session/close"]);
+    p.wait(LIMIT);
+    assert_eq!(p.done()[0], "CloseInput(AgentId(1))");
+    p.world(AgentInput::Exited(Exit::default()));
+    let stopped = [
+        (AgentState::Stopping, true),
+        (AgentState::Disconnected, true),
+    ];
+    assert_eq!(p.heard.states, stopped);
+    let reason = p.hub.status(p.now).reason.unwrap();
+    assert!(reason.contains("nobody used it"), "{reason}");
+    let again = p.prompt("a");
+    assert_eq!(p.done(), ["initialize", "session/resume", "session/prompt"]);
+    p.end_turn();
+    assert!(p.heard.answers[&again].is_ok());
+}
+
+#[test]
+fn who_needs_an_agent_that_is_just_let_go_waits_for_its_return() {
+    for set in [false, true] {
+        let mut p = Play::new(all(), None);
+        p.ensure("a").unwrap();
+        while p.heard.states.last().unwrap().0 != AgentState::Stopping {
+            p.wait(LIMIT);
+        }
+        p.done();
+        let token = if set {
+            let mode = json!({"sessionId": "a", "mode": "m"});
+            p.ask(Command::SetMode(params(mode)))
+        } else {
+            p.prompt("a")
+        };
+        assert!(!p.heard.answers.contains_key(&token));
+        p.world(AgentInput::Exited(Exit::default()));
+        p.work();
+        assert_eq!(p.done()[..2], ["initialize", "session/resume"]);
+        if !set {
+            p.end_turn();
+        }
+        assert_eq!(p.heard.answers[&token].is_ok(), !set);
+    }
+}
+
+#[test]
+fn what_could_not_come_back_stays() {
+    let mut p = Play::new(json!({"close": {}}), Some(1));
+    p.ensure("a").unwrap();
+    p.done();
+    p.wait(10 * LIMIT);
+    assert_eq!(p.done(), [""; 0]);
+    assert_eq!(p.ensure("a").unwrap()["recovery"]["rung"], "live");
+    assert_eq!(p.ensure("b").unwrap_err().kind.name(), "overloaded");
+}
+
+#[test]
+fn the_idlest_makes_room_and_none_that_is_at_work() {
+    let mut p = Play::new(all(), Some(2));
+    for id in ["a", "b"] {
+        p.ensure(id).unwrap();
+        p.wait(Duration::from_secs(1));
+    }
+    // Its turn makes it the last that was used.
+    p.prompt("a");
+    p.end_turn();
+    p.done();
+    p.ensure("c").unwrap();
+    assert_eq!(p.done(), ["session/close", "session/new"]);
+    p.prompt("a");
+    p.prompt("c");
+    let error = p.ensure("d").unwrap_err();
+    assert_eq!(error.kind.name(), "overloaded");
+    // A prompt to the one that was let go has no room either, and has it later.
+    let early = p.prompt("b");
+    let refused = p.heard.answers.remove(&early).unwrap();
+    assert_eq!(refused.unwrap_err().kind.name(), "overloaded");
+    p.end_turn();
+    p.done();
+    p.prompt("b");
+    assert_eq!(
+        p.done(),
+        ["session/close", "session/resume", "session/prompt"]
+    );
+    // One that is live needs no room.
+    p.ensure("c").unwrap();
+}
+
+#[test]
+fn what_the_disk_did_not_take_stays_in_memory() {
+    let mut p = Play::new(all(), None);
+    let opened = p.ensure("a").unwrap();
+    let turn = p.prompt_as("a", "t");
+    p.disk.0.borrow_mut().is_full = true;
+    p.says(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": opened["agentSessionId"], "update": {"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "x"}}}}),
+    );
+    // The turn was cut off, and the client knows more than the disk.
+    p.end_turn();
+    assert_eq!(
+        p.heard.answers[&turn].as_ref().unwrap()["stopReason"],
+        "error"
+    );
+    p.done();
+    p.wait(3 * LIMIT);
+    assert_eq!(p.done()[0], "session/close");
+    p.disk.0.borrow_mut().is_full = false;
+    let again = p.prompt_as("a", "t");
+    let answers = [turn, again].map(|token| p.heard.answers[&token].as_ref().unwrap());
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
+fn a_turn_that_is_told_once_more_is_told_to_its_end() {
+    let mut p = Play::new(all(), Some(1));
+    let opened = p.ensure("a").unwrap();
+    p.prompt_as("a", "t");
+    p.says(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": opened["agentSessionId"], "update": {"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "x"}}}}),
+    );
+    p.end_turn();
+    p.heard.is_full = true;
+    let again = p.prompt_as("a", "t");
+    let ensure = Command::Ensure(params(json!({"sessionId": "b"})));
+    p.hub.command(Token(0), ensure, p.now, &mut p.heard);
+    p.heard.is_full = false;
+    p.hub.replay_turns(&mut p.heard);
+    assert!(p.heard.answers[&again].is_ok());
+    assert_eq!(p.heard.told.last().unwrap(), "finish");
+}
+
+#[test]
+fn what_is_shown_of_a_session_that_was_let_go_can_be_chosen() {
+    let mut p = Play::new(all(), None);
+    p.ensure("a").unwrap();
+    p.wait(2 * LIMIT);
+    let hide = params(json!({"sessionId": "a", "chunks": false}));
+    let hide = p.ask(Command::Subscribe(hide));
+    assert!(p.heard.answers[&hide].is_ok());
+    p.wait(2 * LIMIT);
+    p.world(AgentInput::Exited(Exit::default()));
+    p.prompt("a");
+    p.end_turn();
+    assert_eq!(p.heard.chunks, 0);
+}

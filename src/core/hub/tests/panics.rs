@@ -1,0 +1,422 @@
+//! A panic on purpose, wherever words pass: it costs the turn or the process in whose hands it was, and no other.
+
+use super::play::settings;
+use crate::core::acp::Acp;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::dialect::Place as Where;
+use crate::core::dialect::{Child, Dialect, Launch, Offer, Opening, Outgoing, PromptPart};
+use crate::core::error::Error;
+use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::permit::Decision;
+use crate::core::setting::Setting;
+use crate::core::store::Volatile;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::{Batch, Overlong};
+use crate::proto::wire::{AgentState, LineFaults};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// ACP with traps: what the agent says decides where it panics.
+struct Trapped(Box<dyn Dialect>);
+
+impl Dialect for Trapped {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn start(&mut self, out: &mut Outgoing) {
+        self.0.start(out);
+    }
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Where<'_>, out: &mut Outgoing) {
+        self.0.open(call, way, place, out);
+    }
+    fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
+        self.0.list(call, cwd, from, out);
+    }
+    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.0.close(call, session, out)
+    }
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        assert!(parts != [PromptPart::Text("trap".into())], "in a prompt");
+        self.0.prompt(call, session, parts, degrade, out)
+    }
+    fn unsend(&mut self, call: CallId, session: &str) {
+        self.0.unsend(call, session);
+    }
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
+        if *setting == Setting::Mode("trap".into()) {
+            out.lines(Child::MAIN).extend_from_slice(b"half a li");
+            panic!("in a setting");
+        }
+        self.0.set(call, session, setting, out);
+    }
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
+        self.0.cancel(session, out);
+    }
+    fn answer(&mut self, ask: &RawValue, decision: &Decision, out: &mut Outgoing) {
+        self.0.answer(ask, decision, out);
+    }
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        let line = std::str::from_utf8(line).unwrap();
+        assert!(line != "trap in the reader", "in the reader");
+        if let Some(session) = line.strip_prefix("trap in ") {
+            let original = Original {
+                line,
+                cut: |_| panic!("in the turn"),
+                fields: |_| panic!("in the turn"),
+            };
+            let update = Update::Other;
+            let session = session.into();
+            events.push(AgentEvent::Update {
+                session,
+                update,
+                original,
+            });
+            return;
+        }
+        self.0.read(child, line.as_bytes(), events, out);
+    }
+    fn read_overlong(
+        &mut self,
+        child: Child,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        self.0.read_overlong(child, line, events, out);
+    }
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) -> bool {
+        self.0.ended(child, how, events, out)
+    }
+    fn faults(&self) -> LineFaults {
+        self.0.faults()
+    }
+}
+
+/// The client; writing a chunk with this text to it panics, so many times.
+#[derive(Default)]
+struct Heard {
+    answers: HashMap<u64, Result<Value, Error>>,
+    chunks: Vec<(String, u64, String)>,
+    states: Vec<AgentState>,
+    trap: Option<(&'static str, u32)>,
+}
+
+impl Outlet for Heard {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+        assert!(self.answers.insert(token.0, answer).is_none(), "{token:?}");
+    }
+    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        let json = String::from_utf8(json.to_vec()).unwrap();
+        if let Some((text, times)) = &mut self.trap
+            && json.contains(*text)
+            && *times > 0
+        {
+            *times -= 1;
+            panic!("in the outlet");
+        }
+        self.chunks
+            .push((place.session.to_owned(), place.seq, json));
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, session: &str, after: u64) {
+        self.chunks
+            .retain(|(id, seq, _)| id != session || *seq <= after);
+    }
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::AgentState(p) = notice {
+            self.states.push(p.state);
+        }
+    }
+}
+
+struct Play {
+    hub: Hub,
+    heard: Heard,
+    now: Instant,
+    tokens: u64,
+    agent: AgentId,
+}
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+fn prompt(session: &str, text: &str) -> Command {
+    Command::Prompt(params(json!({"sessionId": session, "message": text})))
+}
+
+impl Play {
+    /// With the sessions `a` and `b`, which the agent calls `A` and `B`.
+    fn new() -> Self {
+        let now = Instant::now();
+        let mut play = Self {
+            hub: Hub::new(settings(now), Box::new(Volatile)),
+            heard: Heard::default(),
+            now,
+            tokens: 0,
+            agent: AgentId(0),
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play.connect();
+        for (id, agent_id) in [("a", "A"), ("b", "B")] {
+            play.ask(Command::Ensure(params(json!({"sessionId": id}))));
+            let call = play.sent().pop().unwrap();
+            let modes = json!({"currentModeId": "x", "availableModes": [{"id": "x"}, {"id": "y"}, {"id": "trap"}]});
+            play.answer(&call, &json!({"sessionId": agent_id, "modes": modes}));
+        }
+        play
+    }
+
+    fn connect(&mut self) {
+        self.ask(Command::Connect(params(json!({}))));
+        let agent = self.hub.connection();
+        let none = Box::new(Acp::new(Launch::default(), Offer::default()));
+        let acp = std::mem::replace(&mut agent.dialect, none);
+        agent.dialect = Box::new(Trapped(acp));
+        let hello = self.sent().pop().unwrap();
+        self.answer(&hello, &json!({"protocolVersion": 1}));
+    }
+
+    fn ask(&mut self, command: Command) -> u64 {
+        self.tokens += 1;
+        let (token, now) = (Token(self.tokens), self.now);
+        self.hub.command(token, command, now, &mut self.heard);
+        self.tokens
+    }
+
+    /// What the agent got.
+    fn sent(&mut self) -> Vec<Value> {
+        self.hub.commit(self.now, &mut self.heard);
+        let mut sent = Vec::new();
+        for effect in self.hub.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Send(_, lines) => {
+                    let lines = lines.split_inclusive(|byte| *byte == b'\n');
+                    sent.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+                }
+                _ => {}
+            }
+        }
+        sent
+    }
+
+    fn say(&mut self, line: &str) {
+        let lines = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        let (now, heard) = (self.now, &mut self.heard);
+        assert!(self.hub.agent(self.agent, lines, now, heard).is_none());
+        self.hub.drained(true, now, heard);
+    }
+
+    fn answer(&mut self, call: &Value, result: &Value) {
+        assert!(call["id"].is_number(), "no call: {call}");
+        let answer = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
+        self.say(&answer.to_string());
+    }
+
+    /// A piece of an answer.
+    fn text(session: &str, text: &str) -> String {
+        let content = json!({"type": "text", "text": text});
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        let params = json!({"sessionId": session, "update": update});
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
+    }
+
+    /// A prompt in each session.
+    fn both(&mut self) -> [(u64, Value); 2] {
+        ["a", "b"].map(|id| {
+            let token = self.ask(prompt(id, "go"));
+            (token, self.sent().pop().unwrap())
+        })
+    }
+
+    fn result(&self, token: u64) -> &Value {
+        self.heard.answers[&token].as_ref().unwrap()
+    }
+
+    fn internal(&self, token: u64) {
+        let error = match &self.heard.answers[&token] {
+            Ok(summary) => summary["errors"][0].clone(),
+            Err(error) => json!({"kind": error.kind.name(), "message": error.message}),
+        };
+        assert_eq!(error["kind"], "internal", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("report it"));
+    }
+
+    fn types(&self, session: &str) -> Vec<String> {
+        let own = self.heard.chunks.iter().filter(|(id, _, _)| id == session);
+        let kind = |json: &str| serde_json::from_str::<Value>(json).unwrap()["type"].clone();
+        own.map(|(_, _, json)| kind(json).as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The other session's turn ends as if nothing had happened, and both take the next prompt.
+    fn lives(&mut self, first: &Value, second: (u64, &Value)) {
+        self.say(&Self::text("B", "whole"));
+        let (token, call) = second;
+        self.answer(call, &json!({"stopReason": "end_turn"}));
+        assert_eq!(self.result(token)["text"], "whole");
+        assert_eq!(self.result(token)["isError"], false);
+        // The agent takes note of the cancel.
+        self.answer(first, &json!({"stopReason": "cancelled"}));
+        for (id, agent_id) in [("a", "A"), ("b", "B")] {
+            self.turn(id, agent_id);
+        }
+    }
+
+    fn turn(&mut self, id: &str, agent_id: &str) {
+        let token = self.ask(prompt(id, "again"));
+        let call = self.sent().pop().unwrap();
+        assert_eq!(call["params"]["sessionId"], agent_id);
+        self.say(&Self::text(agent_id, "back"));
+        self.answer(&call, &json!({"stopReason": "end_turn"}));
+        assert_eq!(self.result(token)["text"], "back");
+        // What was numbered has no gap.
+        let own = self
+            .heard
+            .chunks
+            .iter()
+            .filter(|(session, _, _)| session == id);
+        let numbers: Vec<u64> = own.map(|(_, seq, _)| *seq).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        let log = &self.hub.sessions.get(id).unwrap().log;
+        assert_eq!((log.corrupt(), log.open_turns().len()), (0, 0));
+    }
+}
+
+#[test]
+fn in_a_turn_it_ends_that_turn_alone() {
+    let mut play = Play::new();
+    let [(a, first), (b, second)] = play.both();
+    play.say(&Play::text("A", "kept"));
+    play.say(&format!("trap in A\n{}", Play::text("B", "")));
+    play.internal(a);
+    assert_eq!(play.result(a)["text"], "kept");
+    let cancel = play.sent().pop().unwrap();
+    assert_eq!(cancel["method"], "session/cancel");
+    assert_eq!(cancel["params"]["sessionId"], "A");
+    let types = play.types("a");
+    let want = [
+        "start",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "message-metadata",
+        "error",
+    ];
+    assert_eq!(types, want);
+    play.lives(&first, (b, &second));
+}
+
+#[test]
+fn in_what_nobody_asked_for_it_ends_that_alone() {
+    let mut play = Play::new();
+    play.say(&Play::text("A", "unasked"));
+    play.say("trap in A");
+    assert_eq!(play.types("a").last().unwrap(), "error");
+    play.turn("a", "A");
+    play.turn("b", "B");
+    assert_eq!(play.sent(), [Value::Null; 0]);
+}
+
+#[test]
+fn at_the_end_of_a_turn_it_is_an_error_of_that_turn() {
+    let mut play = Play::new();
+    play.heard.trap = Some((r#""type":"finish""#, 1));
+    let [(a, first), (b, second)] = play.both();
+    play.say(&Play::text("A", "kept"));
+    play.answer(&first, &json!({"stopReason": "end_turn"}));
+    play.internal(a);
+    assert_eq!(
+        play.sent(),
+        [Value::Null; 0],
+        "it has ended: nothing to cancel"
+    );
+    play.say(&Play::text("B", "whole"));
+    play.answer(&second, &json!({"stopReason": "end_turn"}));
+    assert_eq!(play.result(b)["text"], "whole");
+    play.turn("a", "A");
+}
+
+#[test]
+fn a_second_one_while_it_is_mended_ends_it_all_the_same() {
+    let mut play = Play::new();
+    let [(a, first), (b, second)] = play.both();
+    play.say(&Play::text("A", "kept"));
+    play.heard.trap = Some(("text-end", 1));
+    play.say("trap in A");
+    play.internal(a);
+    assert_eq!(play.types("a").last().unwrap(), "error");
+    play.lives(&first, (b, &second));
+}
+
+#[test]
+fn in_the_reader_it_ends_the_process() {
+    let mut play = Play::new();
+    let [(a, _), (b, _)] = play.both();
+    play.say(&Play::text("A", "kept"));
+    play.say("trap in the reader\ntrap in the reader");
+    play.internal(a);
+    play.internal(b);
+    assert_eq!(play.result(a)["text"], "kept");
+    assert_eq!(play.heard.states.last(), Some(&AgentState::Stopping));
+    // It is ended as any other, and another takes its place.
+    play.sent();
+    let (now, heard) = (play.now, &mut play.heard);
+    let ended = AgentInput::Exited(Exit::default());
+    assert!(play.hub.agent(play.agent, ended, now, heard).is_none());
+    play.connect();
+    play.ask(Command::Ensure(params(json!({"sessionId": "a"}))));
+    let call = play.sent().pop().unwrap();
+    play.answer(&call, &json!({"sessionId": "A2"}));
+    play.turn("a", "A2");
+}
+
+#[test]
+fn in_a_command_it_is_answered() {
+    let mut play = Play::new();
+    let [(_, first), (b, second)] = play.both();
+    let queued = play.ask(prompt("a", "trap"));
+    let mode = |mode: &str| Command::SetMode(params(json!({"sessionId": "b", "mode": mode})));
+    let set = play.ask(mode("trap"));
+    play.internal(set);
+    assert_eq!(play.sent(), [Value::Null; 0], "no half line");
+    let set = play.ask(mode("y"));
+    let call = play.sent().pop().unwrap();
+    play.answer(&call, &json!({}));
+    play.result(set);
+    play.answer(&first, &json!({"stopReason": "end_turn"}));
+    play.internal(queued);
+    let direct = play.ask(prompt("a", "trap"));
+    play.internal(direct);
+    play.say(&Play::text("B", "whole"));
+    play.answer(&second, &json!({"stopReason": "end_turn"}));
+    assert_eq!(play.result(b)["text"], "whole");
+    play.turn("a", "A");
+}

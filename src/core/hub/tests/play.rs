@@ -1,0 +1,179 @@
+//! A client and an agent in virtual time, call by call.
+
+use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
+use crate::core::store::{Store, Volatile};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::{FoundBy, Program};
+use crate::testing::SettingsBuilder;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// The settings of a hub with an agent on the command line.
+pub(super) fn settings(now: Instant) -> Settings {
+    SettingsBuilder::new(now).build()
+}
+
+/// A program that needed no search.
+pub(super) fn program() -> Program {
+    Program {
+        file: "/agent".into(),
+        real_file: "/agent".into(),
+        found_by: FoundBy::GivenPath,
+        passed_over: Vec::new(),
+        added_path: Vec::new(),
+    }
+}
+
+/// The client: its answers, and the sessions of the chunks that it got.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub answers: HashMap<u64, Result<Value, Error>>,
+    pub chunks: Vec<String>,
+}
+
+impl Outlet for Heard {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+        let twice = self.answers.insert(token.0, answer);
+        assert!(twice.is_none(), "{token:?} is answered twice");
+    }
+    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
+        self.chunks.push(place.session.to_owned());
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+pub(super) struct Play {
+    pub hub: Hub,
+    pub heard: Heard,
+    pub now: Instant,
+    pub tokens: u64,
+    pub agent: AgentId,
+}
+
+pub(super) fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+impl Play {
+    pub fn new() -> Self {
+        Self::with(Box::new(Volatile))
+    }
+
+    pub fn with(store: Box<dyn Store>) -> Self {
+        Self::of(settings(Instant::now()), store)
+    }
+
+    pub fn of(settings: Settings, store: Box<dyn Store>) -> Self {
+        let mut play = Self {
+            hub: Hub::new(settings, store),
+            heard: Heard::default(),
+            now: Instant::now(),
+            tokens: 0,
+            agent: AgentId(0),
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play
+    }
+
+    pub fn ask(&mut self, command: Command) -> u64 {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.hub.command(token, command, self.now, &mut self.heard);
+        self.tokens
+    }
+
+    pub fn ensure(&mut self, wish: Value) -> u64 {
+        self.ask(Command::Ensure(params(wish)))
+    }
+
+    pub fn history(&mut self, asked: History) -> u64 {
+        self.ask(Command::History(asked))
+    }
+
+    /// The last call that the agent got.
+    pub fn sent(&mut self) -> Value {
+        self.hub.commit(self.now, &mut self.heard);
+        let mut last = Value::Null;
+        for effect in self.hub.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Send(_, lines) => {
+                    let line = lines.split(|b| *b == b'\n').rfind(|line| !line.is_empty());
+                    last = serde_json::from_slice(line.unwrap()).unwrap();
+                }
+                _ => {}
+            }
+        }
+        last
+    }
+
+    pub fn hear(&mut self, input: AgentInput) -> Value {
+        let rest = self.hub.agent(self.agent, input, self.now, &mut self.heard);
+        assert!(rest.is_none());
+        self.hub.drained(true, self.now, &mut self.heard);
+        self.sent()
+    }
+
+    pub fn say(&mut self, message: &Value) -> Value {
+        let lines = format!("{message}\n").into();
+        self.hear(AgentInput::Batch(Batch::Lines(lines)))
+    }
+
+    /// Answers a call and gives the next.
+    pub fn answer(&mut self, call: &Value, result: &Value) -> Value {
+        assert!(call["id"].is_number(), "no call: {call}");
+        self.say(&json!({"jsonrpc": "2.0", "id": call["id"], "result": result}))
+    }
+
+    pub fn update(&mut self, session: &str, update: &Value) {
+        let params = json!({"sessionId": session, "update": update});
+        self.say(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
+    }
+
+    /// Answers the handshake and gives the next call.
+    pub fn ready(&mut self) -> Value {
+        self.ready_with(&json!({"resume": {}, "list": {}}))
+    }
+
+    /// The same, where the agent loads sessions and offers this.
+    pub fn ready_with(&mut self, offers: &Value) -> Value {
+        let hello = self.sent();
+        assert_eq!(hello["method"], "initialize");
+        let can = json!({"loadSession": true, "sessionCapabilities": offers});
+        self.answer(
+            &hello,
+            &json!({"protocolVersion": 1, "agentCapabilities": can}),
+        )
+    }
+
+    pub fn crash(&mut self) {
+        self.hear(AgentInput::Exited(Exit::default()));
+    }
+
+    /// Lets the time pass until the next is due.
+    pub fn wait(&mut self) {
+        (self.now, _) = self.hub.deadline().unwrap();
+        self.hub.tick(self.now, &mut self.heard);
+    }
+
+    pub fn failed(&self, token: u64) -> Option<ErrorKind> {
+        let answer = self.heard.answers.get(&token)?;
+        answer.as_ref().err().map(|error| error.kind)
+    }
+
+    pub fn error(&self, token: u64) -> &str {
+        &self.heard.answers[&token].as_ref().unwrap_err().message
+    }
+
+    pub fn result(&self, token: u64) -> &Value {
+        self.heard.answers[&token].as_ref().unwrap()
+    }
+}

@@ -1,0 +1,209 @@
+//! Restarts after crashes, with growing pauses.
+
+use super::play::settings;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::Error;
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::AgentParams;
+use crate::proto::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
+use std::time::{Duration, Instant};
+
+/// A client that notes what went wrong and how the agent is.
+#[derive(Default)]
+struct Seen {
+    errors: Vec<(u64, &'static str)>,
+    states: Vec<AgentState>,
+}
+
+impl Outlet for Seen {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        if let Err(error) = answer {
+            self.errors.push((token.0, error.kind.name()));
+        }
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::AgentState(params) = notice {
+            self.states.push(params.state);
+        }
+    }
+}
+
+struct Test {
+    hub: Hub,
+    seen: Seen,
+    now: Instant,
+    token: u64,
+    started: u64,
+}
+
+impl Test {
+    fn new() -> Self {
+        let hub = Hub::new(
+            settings(Instant::now()),
+            Box::new(crate::core::store::Volatile),
+        );
+        let mut test = Self {
+            hub,
+            seen: Seen::default(),
+            now: Instant::now(),
+            token: 0,
+            started: 0,
+        };
+        let hello = serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap();
+        test.ask(Command::Initialize(hello));
+        test
+    }
+
+    fn ask(&mut self, command: Command) -> u64 {
+        self.token += 1;
+        let token = Token(self.token);
+        self.hub.command(token, command, self.now, &mut self.seen);
+        self.token
+    }
+
+    fn ensure(&mut self) -> u64 {
+        self.ask(Command::Ensure(EnsureParams::default()))
+    }
+
+    /// Whether an agent was started since the last time.
+    fn starts(&mut self) -> bool {
+        let before = self.started;
+        for effect in self.hub.effects(self.now) {
+            if let Effect::Spawn(AgentId(id), _) = effect {
+                self.started = id;
+            }
+        }
+        self.started > before
+    }
+
+    fn hear(&mut self, input: AgentInput) {
+        let id = AgentId(self.started);
+        let rest = self.hub.agent(id, input, self.now, &mut self.seen);
+        assert!(rest.is_none());
+        self.hub.drained(true, self.now, &mut self.seen);
+    }
+
+    /// The agent gets ready, then it ends.
+    fn crash(&mut self) {
+        let ready = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n";
+        self.hear(AgentInput::Batch(Batch::Lines(ready.into())));
+        self.hear(AgentInput::Exited(Exit::default()));
+    }
+
+    fn restart(&self) -> Option<Duration> {
+        let (at, what) = self.hub.deadline()?;
+        assert_eq!(what, "restart");
+        Some(at - self.now)
+    }
+}
+
+/// An agent that ended twice in a row, and a session that waits for it.
+fn in_a_pause() -> (Test, u64) {
+    let mut t = Test::new();
+    for _ in 0..2 {
+        t.ensure();
+        assert!(t.starts());
+        t.crash();
+    }
+    t.seen = Seen::default();
+    let waits = t.ensure();
+    assert!(!t.starts());
+    (t, waits)
+}
+
+#[test]
+fn an_agent_that_crashes_is_started_ever_more_slowly_and_then_not_at_all() {
+    let mut t = Test::new();
+    t.ensure();
+    assert!(t.starts());
+    t.crash();
+    // The pause begins with the end, not with the wish.
+    for (late, rest) in [(0, 0), (300, 700), (400, 1600)].map(|(late, rest)| {
+        let time = Duration::from_millis;
+        (time(late), time(rest))
+    }) {
+        t.now += late;
+        t.seen = Seen::default();
+        let waits = t.ensure();
+        if !rest.is_zero() {
+            assert_eq!(t.hub.status(t.now).state, AgentState::Starting);
+            assert_eq!(t.restart(), Some(rest));
+            assert!(!t.starts());
+            t.now += rest;
+            t.hub.tick(t.now, &mut t.seen);
+        }
+        assert!(t.starts(), "{late:?} {rest:?}");
+        t.crash();
+        assert_eq!(t.seen.errors, [(waits, "agentExited")]);
+        let states = [
+            AgentState::Starting,
+            AgentState::Ready,
+            AgentState::Disconnected,
+        ];
+        assert_eq!(t.seen.states, states);
+    }
+    let refused = t.ensure();
+    assert!(!t.starts());
+    assert_eq!(t.seen.errors.last(), Some(&(refused, "agentExited")));
+    assert_eq!(t.hub.deadline(), None);
+}
+
+#[test]
+fn a_restart_that_fails_counts_and_is_tried_again() {
+    let mut t = Test::new();
+    t.ensure();
+    assert!(t.starts());
+    t.crash();
+    t.ensure();
+    assert!(t.starts());
+    t.hear(AgentInput::Exited(Exit::default()));
+    t.ensure();
+    assert_eq!(t.restart(), Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn a_pause_can_be_cut_short() {
+    let (mut t, waits) = in_a_pause();
+    let message = serde_json::from_str(r#"{"message":"x"}"#).unwrap();
+    let prompt = t.ask(Command::Prompt(message));
+    t.ask(Command::Cancel(CancelParams::default()));
+    assert_eq!(t.seen.errors, [(prompt, "cancelled")]);
+    t.ask(Command::Disconnect(AgentParams::default()));
+    assert_eq!(t.seen.errors[1..], [(waits, "cancelled")]);
+    assert_eq!(t.hub.deadline(), None);
+    let states = [AgentState::Starting, AgentState::Disconnected];
+    assert_eq!(t.seen.states, states);
+
+    let (mut t, waits) = in_a_pause();
+    t.ask(Command::Shutdown);
+    assert_eq!(t.seen.errors, [(waits, "cancelled")]);
+    assert_eq!(t.hub.effects(t.now), [Effect::Finished]);
+
+    // Whoever connects wants it now.
+    let (mut t, _) = in_a_pause();
+    t.ask(Command::Connect(ConnectParams::default()));
+    assert!(t.starts());
+    assert_eq!(t.seen.states, [AgentState::Starting]);
+    assert_eq!(t.seen.errors, []);
+}
+
+#[test]
+fn an_environment_that_is_changed_in_a_pause_is_that_of_the_next_start() {
+    let (mut t, _) = in_a_pause();
+    let update = serde_json::from_str(r#"{"set":{"A":"b"},"whenBusy":"reject"}"#).unwrap();
+    t.ask(Command::UpdateEnvironment(update));
+    assert_eq!(t.seen.errors, []);
+    t.now += Duration::from_secs(1);
+    t.hub.tick(t.now, &mut t.seen);
+    let effects = t.hub.effects(t.now);
+    let Some(Effect::Spawn(_, spec)) = effects.first() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(spec.env.0["A"].as_deref(), Some("b"));
+    assert!(!format!("{effects:?}").contains("\"b\""), "{effects:?}");
+}

@@ -1,0 +1,161 @@
+//! Modes, models and options that the client sets.
+
+use super::play::settings;
+use crate::core::client::{Command, Notice, Place};
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::Hub;
+use crate::core::hub::{AgentId, AgentInput, Effect};
+use crate::core::limits::Wait;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use serde_json::Value;
+use serde_json::json;
+use std::time::Duration;
+use std::time::Instant;
+
+/// The client: the last answer, and how often the state was told.
+#[derive(Default)]
+struct Heard {
+    answer: Option<Result<Value, Error>>,
+    states: usize,
+}
+
+impl Outlet for Heard {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, notice: Notice) {
+        self.states += usize::from(matches!(notice, Notice::SessionState(_)));
+    }
+}
+
+struct Play {
+    hub: Hub,
+    heard: Heard,
+    now: Instant,
+}
+
+impl Play {
+    /// Gives a command and returns the call it made to the agent.
+    fn command(&mut self, command: Command) -> Value {
+        let (now, heard) = (self.now, &mut self.heard);
+        self.hub.command(Token(1), command, now, heard);
+        self.sent()
+    }
+
+    fn sent(&mut self) -> Value {
+        let sent = |effect| match effect {
+            Effect::Send(_, line) => Some(serde_json::from_slice(&line).unwrap()),
+            _ => None,
+        };
+        let calls: Vec<Value> = self
+            .hub
+            .effects(self.now)
+            .into_iter()
+            .filter_map(sent)
+            .collect();
+        calls.last().cloned().unwrap_or_default()
+    }
+
+    /// Answers a call and returns the next.
+    fn answer(&mut self, call: &Value, result: &Value) -> Value {
+        let line = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
+        let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
+        let (now, heard) = (self.now, &mut self.heard);
+        assert!(self.hub.agent(AgentId(1), batch, now, heard).is_none());
+        self.sent()
+    }
+
+    /// Lets the limit pass, and no less than that.
+    fn wait(&mut self) {
+        self.heard.answer = None;
+        let limit = self.hub.limits().of(Wait::Set).unwrap();
+        self.now += limit.saturating_sub(Duration::from_millis(1));
+        self.hub.tick(self.now, &mut self.heard);
+        assert!(self.heard.answer.is_none());
+        self.now += Duration::from_millis(1);
+        self.hub.tick(self.now, &mut self.heard);
+    }
+}
+
+/// With a live session whose agent has two modes.
+fn play() -> (Play, Value) {
+    let mut play = Play {
+        hub: Hub::new(
+            settings(Instant::now()),
+            Box::new(crate::core::store::Volatile),
+        ),
+        heard: Heard::default(),
+        now: Instant::now(),
+    };
+    let new = json!({"sessionId": "S", "modes": {"currentModeId": "a",
+        "availableModes": [{"id": "a"}, {"id": "b"}]}});
+    let hello = serde_json::from_value(json!({"protocolVersion": 1})).unwrap();
+    play.command(Command::Initialize(hello));
+    let call = play.command(ensure(&json!("auto")));
+    let call = play.answer(&call, &json!({"protocolVersion": 1}));
+    play.answer(&call, &new);
+    (play, new)
+}
+
+fn ensure(strategy: &Value) -> Command {
+    Command::Ensure(serde_json::from_value(json!({ "strategy": strategy })).unwrap())
+}
+
+fn set_mode() -> Command {
+    Command::SetMode(serde_json::from_value(json!({"mode": "b"})).unwrap())
+}
+
+#[test]
+fn a_wait_is_given_up_and_a_late_answer_still_counts() {
+    let (mut play, _) = play();
+    let call = play.command(set_mode());
+    play.wait();
+    let error = play.heard.answer.take().unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout);
+    assert_eq!((play.hub.deadline(), play.heard.states), (None, 0));
+    play.answer(&call, &json!({}));
+    assert_eq!(play.heard.states, 1);
+    assert!(play.heard.answer.is_none());
+    play.command(ensure(&json!("auto")));
+    let state = play.heard.answer.unwrap().unwrap()["state"].clone();
+    assert_eq!(state["modes"]["currentModeId"], "b");
+}
+
+#[test]
+fn an_agent_that_does_not_restore_in_time_gives_the_session_all_the_same() {
+    let (mut play, mut new) = play();
+    let call = play.command(set_mode());
+    play.answer(&call, &json!({}));
+    play.heard.answer = None;
+    let call = play.command(ensure(&json!("new")));
+    new["sessionId"] = json!("T");
+    let again = play.answer(&call, &new);
+    assert_eq!(again["params"], json!({"sessionId": "T", "modeId": "b"}));
+    assert!(play.heard.answer.is_none());
+    play.wait();
+    let answer = play.heard.answer.take().unwrap().unwrap();
+    let lost = &answer["recovery"]["notRestored"][0];
+    assert_eq!(
+        (&lost["setting"], &lost["value"]),
+        (&json!("mode"), &json!("b"))
+    );
+    assert_eq!(answer["state"]["modes"]["currentModeId"], "a");
+}
+
+#[test]
+fn an_answer_for_a_session_that_was_opened_anew_changes_nothing() {
+    let (mut play, mut new) = play();
+    let late = play.command(set_mode());
+    let call = play.command(ensure(&json!("new")));
+    new["sessionId"] = json!("T");
+    play.answer(&call, &new);
+    play.heard.answer = None;
+    play.answer(&late, &json!({}));
+    let error = play.heard.answer.take().unwrap().unwrap_err();
+    assert_eq!((error.kind, play.heard.states), (ErrorKind::Cancelled, 0));
+}

@@ -1,0 +1,181 @@
+//! Unprompted turns.
+
+use super::play::settings;
+use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::Error;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::session::QUIET_LIMIT;
+use crate::core::store::Volatile;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use crate::proto::wire::{EnsureParams, Protocol};
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+struct Seen(Vec<String>);
+
+impl Outlet for Seen {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        answer.unwrap();
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
+        self.0.push(chunk["type"].as_str().unwrap().to_owned());
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+fn say(hub: &mut Hub, line: &str, now: Instant, seen: &mut Seen) {
+    let lines = Batch::Lines(format!("{line}\n").into());
+    let rest = hub.agent(AgentId(1), AgentInput::Batch(lines), now, seen);
+    assert!(rest.is_none());
+    hub.drained(true, now, seen);
+}
+
+#[test]
+fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs() {
+    let (mut now, seen) = (Instant::now(), &mut Seen::default());
+    let mut hub = Hub::new(settings(now), Box::new(Volatile));
+    hub.command(
+        Token(1),
+        Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),
+        now,
+        seen,
+    );
+    let ensure = Command::Ensure(EnsureParams::default());
+    hub.command(Token(2), ensure, now, seen);
+    assert!(matches!(hub.effects(now)[..], [Effect::Spawn(..), ..]));
+    let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    say(&mut hub, &answer(1, r#"{"protocolVersion":1}"#), now, seen);
+    say(&mut hub, &answer(2, r#"{"sessionId":"a"}"#), now, seen);
+    let update = |update: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"a","update":{update}}}}}"#
+        )
+    };
+    let text =
+        update(r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}"#);
+    let tool = |status| {
+        update(&format!(
+            r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#
+        ))
+    };
+    assert!(hub.deadline().is_none());
+    say(&mut hub, &text, now, seen);
+    say(&mut hub, &tool("in_progress"), now, seen);
+    let (at, _) = hub.deadline().unwrap();
+    assert_eq!(at, now + QUIET_LIMIT);
+
+    // A tool that runs is waited for, however long.
+    now = at;
+    hub.tick(now, seen);
+    assert!(hub.deadline().is_none());
+    now += Duration::from_secs(3600);
+    say(&mut hub, &tool("completed"), now, seen);
+    let (at, _) = hub.deadline().unwrap();
+    hub.tick(at, seen);
+    assert!(hub.deadline().is_none());
+    let kinds: Vec<&str> = seen.0.iter().map(String::as_str).collect();
+    assert_eq!(
+        kinds,
+        [
+            "start",
+            "start-step",
+            "text-start",
+            "text-delta",
+            "text-end",
+            "tool-input-available",
+            "tool-output-available",
+            "finish-step",
+            "finish"
+        ]
+    );
+}
+
+/// The words of each turn.
+#[derive(Default)]
+struct Words(Vec<(String, String)>);
+
+impl Outlet for Words {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        answer.unwrap();
+    }
+    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+        let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
+        let said = match chunk["type"].as_str().unwrap() {
+            "text-delta" => chunk["delta"].as_str().unwrap().to_owned(),
+            kind @ ("start" | "finish") => kind.to_owned(),
+            _ => return,
+        };
+        self.0.push((place.turn.unwrap().to_owned(), said));
+    }
+    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+#[test]
+fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
+    let (now, seen) = (Instant::now(), &mut Words::default());
+    let mut settings = settings(now);
+    settings.default_agent.protocol = Protocol::Claude;
+    let mut hub = Hub::new(settings, Box::new(Volatile));
+    let initialize = serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap();
+    hub.command(Token(1), Command::Initialize(initialize), now, seen);
+    let ensure = Command::Ensure(EnsureParams::default());
+    hub.command(Token(2), ensure, now, seen);
+    hub.effects(now);
+    let mut cli = AgentId(1);
+    let mut sent = String::new();
+    let mut world = |hub: &mut Hub, line: &str, seen: &mut Words| {
+        let lines = Batch::Lines(format!("{line}\n").into());
+        let input = AgentInput::Batch(lines);
+        assert!(hub.agent(cli, input, now, seen).is_none());
+        hub.drained(true, now, seen);
+        for effect in hub.effects(now) {
+            match effect {
+                Effect::Spawn(id, _) => cli = id,
+                Effect::Send(_, bytes) => sent = String::from_utf8(bytes).unwrap(),
+                _ => {}
+            }
+        }
+        sent.clone()
+    };
+    world(&mut hub, "2.1.330 (Claude Code)", seen);
+    let handshake = r#"{"type":"control_response","response":{"subtype":"success","request_id":"1","response":{}}}"#;
+    world(&mut hub, handshake, seen);
+    let text = |id: &str, text: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{id}","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}},"parent_tool_use_id":null}}"#
+        )
+    };
+    let init = r#"{"type":"system","subtype":"init"}"#;
+    world(&mut hub, init, seen);
+    world(&mut hub, &text("m1", "a task ended"), seen);
+    let prompt = serde_json::from_str(r#"{"message":"hello","turnId":"mine"}"#).unwrap();
+    hub.command(Token(3), Command::Prompt(prompt), now, seen);
+    let frame = world(&mut hub, r#"{"type":"keep_alive"}"#, seen);
+    let frame: serde_json::Value = serde_json::from_str(&frame).unwrap();
+    let uuid = frame["uuid"].as_str().unwrap();
+    world(&mut hub, &text("m2", "as I said"), seen);
+    let origin = r#"{"type":"result","subtype":"success","is_error":false,"origin":{"kind":"task-notification"}}"#;
+    world(&mut hub, origin, seen);
+    let state = |state: &str| {
+        format!(r#"{{"type":"command_lifecycle","command_uuid":"{uuid}","state":"{state}"}}"#)
+    };
+    world(&mut hub, &state("started"), seen);
+    world(&mut hub, init, seen);
+    world(&mut hub, &text("m3", "hello too"), seen);
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"user_message_uuids":["{uuid}"]}}"#
+    );
+    world(&mut hub, &result, seen);
+    let of = |mine: bool| -> Vec<&str> {
+        let words = seen.0.iter().filter(|(turn, _)| (turn == "mine") == mine);
+        words.map(|(_, word)| word.as_str()).collect()
+    };
+    assert_eq!(of(true), ["start", "hello too", "finish"]);
+    assert_eq!(of(false), ["start", "a task ended", "as I said", "finish"]);
+}

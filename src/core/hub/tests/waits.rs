@@ -1,0 +1,469 @@
+//! Waits in virtual time: when they are given up, what is said then, and what is told meanwhile.
+
+mod limit;
+mod stderr;
+
+use super::play::{program, settings};
+use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::error::Error;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::limits::Wait;
+use crate::core::store::Volatile;
+use crate::core::vitals::Vitals;
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Batch;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// The client: its answers, and what it was told is waited for.
+#[derive(Default)]
+struct Heard {
+    answers: HashMap<u64, Result<Value, Error>>,
+    told: Vec<Value>,
+}
+
+impl Outlet for Heard {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
+        assert!(self.answers.insert(token.0, answer).is_none(), "{token:?}");
+    }
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, notice: Notice) {
+        let waiting = match notice {
+            Notice::Activity(p) => p.waiting_for,
+            Notice::AgentState(p) if p.waiting_for.is_some() => p.waiting_for,
+            Notice::AgentState(_) | Notice::SessionState(_) => return,
+        };
+        self.told.push(serde_json::to_value(waiting).unwrap());
+    }
+}
+
+struct Play {
+    hub: Hub,
+    heard: Heard,
+    begun: Instant,
+    now: Instant,
+    tokens: u64,
+    agent: AgentId,
+    vitals: Vitals,
+}
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+fn params<T: DeserializeOwned>(params: Value) -> T {
+    serde_json::from_value(params).unwrap()
+}
+
+impl Play {
+    /// An agent that was started, and the handshake that it got.
+    fn new(command: &str, limits: &[(Wait, u64)]) -> (Self, Value) {
+        let now = Instant::now();
+        let mut settings = settings(now);
+        command.clone_into(&mut settings.default_agent.command);
+        for (wait, seconds) in limits {
+            settings.limits.set(*wait, Some(S(*seconds)));
+        }
+        let mut play = Self {
+            hub: Hub::new(settings, Box::new(Volatile)),
+            heard: Heard::default(),
+            begun: now,
+            now,
+            tokens: 0,
+            agent: AgentId(0),
+            vitals: Vitals::default(),
+        };
+        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        play.ask(Command::Connect(params(json!({}))));
+        let hello = play.sent();
+        (play, hello)
+    }
+
+    fn started(&mut self) {
+        let started = AgentInput::Started {
+            pid: 1,
+            program: Box::new(program()),
+            vitals: self.vitals.clone(),
+        };
+        self.hear(started);
+    }
+
+    /// With an agent that is ready, can load, and has been asked for a session.
+    fn opening(limits: &[(Wait, u64)], wish: Value) -> (Self, u64, Value) {
+        let (mut play, hello) = Self::new("agent", limits);
+        play.started();
+        let can = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
+        play.answer(&hello, &can);
+        let asked = play.ask(Command::Ensure(params(wish)));
+        let call = play.sent();
+        (play, asked, call)
+    }
+
+    /// In a turn.
+    fn prompted(limits: &[(Wait, u64)]) -> (Self, u64, Value) {
+        let (mut play, _, call) = Self::opening(limits, json!({}));
+        play.answer(&call, &json!({"sessionId": "S"}));
+        let prompt = play.ask(Command::Prompt(params(json!({"message": "x"}))));
+        let call = play.sent();
+        assert_eq!(call["method"], "session/prompt");
+        play.heard.told.clear();
+        (play, prompt, call)
+    }
+
+    fn ask(&mut self, command: Command) -> u64 {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.hub.command(token, command, self.now, &mut self.heard);
+        self.tokens
+    }
+
+    /// The last message that the agent got.
+    fn sent(&mut self) -> Value {
+        self.hub.commit(self.now, &mut self.heard);
+        let mut last = Value::Null;
+        for effect in self.hub.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Send(_, lines) => last = serde_json::from_slice(&lines).unwrap(),
+                _ => {}
+            }
+        }
+        last
+    }
+
+    fn hear(&mut self, input: AgentInput) {
+        let (now, heard) = (self.now, &mut self.heard);
+        assert!(self.hub.agent(self.agent, input, now, heard).is_none());
+        self.hub.drained(true, now, heard);
+    }
+
+    fn say(&mut self, line: &str) {
+        self.hear(AgentInput::Batch(Batch::Lines(format!("{line}\n").into())));
+    }
+
+    fn answer(&mut self, call: &Value, result: &Value) {
+        let answer = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
+        self.say(&answer.to_string());
+    }
+
+    fn update(&mut self, session: &str, update: &Value) {
+        let params = json!({"sessionId": session, "update": update});
+        let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+        self.say(&update.to_string());
+    }
+
+    /// Lets time pass as the loop does: nothing that is due is missed.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some((at, _)) = self.hub.deadline().filter(|(at, _)| *at <= end) {
+            self.now = at;
+            self.hub.tick(at, &mut self.heard);
+            self.hub.rest(at);
+            self.hub.wake(at);
+        }
+        self.now = end;
+    }
+
+    fn error(&self, token: u64) -> &Error {
+        self.heard.answers[&token].as_ref().unwrap_err()
+    }
+
+    /// The only error of a turn that has ended.
+    fn turn_error(&self, token: u64) -> Value {
+        let summary = self.heard.answers[&token].as_ref().unwrap();
+        assert_eq!(summary["errorReason"], "timeout exceeded");
+        summary["errors"][0].clone()
+    }
+
+    /// What was told, and when after the begin, in seconds.
+    fn told(&mut self, until: Duration) -> Vec<(u64, Value)> {
+        let mut all = Vec::new();
+        let end = self.now + until;
+        while self.now < end {
+            self.pass(S(1));
+            let at = self.now.duration_since(self.begun).as_secs();
+            all.extend(self.heard.told.drain(..).map(|told| (at, told)));
+        }
+        all
+    }
+
+    fn waiting(&mut self) -> Value {
+        let token = self.ask(Command::History(History::GetSession(params(json!({})))));
+        self.heard.answers[&token].as_ref().unwrap()["waitingFor"].clone()
+    }
+}
+
+fn text() -> Value {
+    json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
+}
+
+fn tool(status: &str) -> Value {
+    json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "make", "kind": "execute",
+        "status": status, "rawInput": {}})
+}
+
+#[test]
+fn an_agent_that_does_not_shake_hands() {
+    // (what it says, what was last heard, the message)
+    let cases = [
+        (None, Value::Null, "within 60 s (nothing was heard)"),
+        (
+            Some("Usage: agent"),
+            json!({"what": "lines that are no answer", "agoMs": 50_000}),
+            "(last heard: lines that are no answer, 50 s ago)",
+        ),
+    ];
+    for (said, last, words) in cases {
+        let (mut play, _) = Play::new("agent", &[]);
+        play.started();
+        play.vitals.add_stderr(b"loading\n\x1b[1mno key\n");
+        play.pass(S(10));
+        if let Some(said) = said {
+            play.say(said);
+        }
+        play.pass(S(49));
+        assert!(!play.heard.answers.contains_key(&2));
+        play.pass(S(1));
+        let error = play.error(2);
+        assert!(error.message.contains(words), "{error}");
+        assert!(error.message.ends_with("no key"), "{error}");
+        let data = error.data();
+        assert_eq!(data["kind"], "timeout");
+        assert_eq!(data["stage"], "initialize");
+        assert_eq!(data["waitedMs"], 60_000);
+        assert_eq!(data["lastHeard"], last);
+        assert!(data["stderr"].as_str().unwrap().starts_with("loading\n"));
+    }
+}
+
+#[test]
+fn a_process_that_does_not_start() {
+    let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
+    play.pass(S(7));
+    let data = play.error(2).data();
+    assert_eq!(data["stage"], "spawn");
+    assert_eq!(data["waitedMs"], 7000);
+    assert_eq!(data.get("stderr"), None);
+}
+
+#[test]
+fn a_slow_start_is_told_ever_more_seldom() {
+    let (mut play, hello) = Play::new("npx", &[]);
+    let spawn = play.told(S(3));
+    assert_eq!(spawn.len(), 1);
+    assert_eq!(spawn[0].1["stage"], "spawn");
+    play.started();
+    play.vitals.add_stderr(b"npm warn\n");
+    let told = play.told(S(50));
+    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [4, 8, 16, 32]);
+    let note = told[3].1["note"].as_str().unwrap();
+    for words in ["initialize, 32 s", "npx may be downloading", "npm warn"] {
+        assert!(note.contains(words), "{note}");
+    }
+    let waiting = play.hub.status(play.now).waiting_for.unwrap();
+    assert_eq!(waiting.silent_ms, 53_000);
+    play.answer(&hello, &json!({"protocolVersion": 1}));
+    assert_eq!(play.told(S(1000)), []);
+}
+
+#[test]
+fn opening_a_session_takes_as_long_as_something_is_heard() {
+    // What is heard: of a session that is loaded, and of one whose id is not known yet.
+    let load = json!({"agentSessionId": "S"});
+    for (wish, session) in [(load, "S"), (json!({}), "early")] {
+        let (mut play, asked, _) = Play::opening(&[(Wait::Open, 20)], wish);
+        for _ in 0..5 {
+            play.pass(S(19));
+            let update =
+                json!({"sessionUpdate": "available_commands_update", "availableCommands": []});
+            play.update(session, &update);
+        }
+        play.pass(S(19));
+        assert!(!play.heard.answers.contains_key(&asked), "{session}");
+        play.pass(S(1));
+        let error = play.error(asked);
+        assert!(error.message.contains("said nothing for 20 s"), "{error}");
+        let data = error.data();
+        assert_eq!(data["stage"], "open");
+        assert_eq!(data["waitedMs"], 20_000);
+        assert_eq!(data["lastHeard"]["agoMs"], 20_000);
+    }
+}
+
+#[test]
+fn what_other_sessions_say_opens_none() {
+    let (mut play, asked, call) = Play::opening(&[(Wait::Open, 20)], json!({}));
+    play.answer(&call, &json!({"sessionId": "S"}));
+    assert!(play.heard.answers.contains_key(&asked));
+    let other = play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
+    play.sent();
+    for _ in 0..3 {
+        play.pass(S(9));
+        play.update("S", &text());
+    }
+    assert_eq!(play.error(other).data()["lastHeard"], Value::Null);
+}
+
+#[test]
+fn a_turn_has_no_limit_where_none_is_set() {
+    let (mut play, prompt, _) = Play::prompted(&[]);
+    play.pass(S(1_000_000));
+    assert_eq!(play.sent(), Value::Null);
+    assert!(!play.heard.answers.contains_key(&prompt));
+}
+
+#[test]
+fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
+    let failed = json!({"error": {"code": -32603, "message": "aborted"}});
+    // However the agent takes the cancel.
+    for answer in ["end_turn", "cancelled", "refusal", "error", "nothing"] {
+        let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
+        play.pass(S(40));
+        play.update("S", &tool("in_progress"));
+        play.pass(S(59));
+        assert_eq!(play.sent(), Value::Null);
+        play.pass(S(1));
+        assert_eq!(play.sent()["method"], "session/cancel");
+        // A cancel of the client changes nothing any more.
+        play.ask(Command::Cancel(params(json!({}))));
+        assert_eq!(play.sent(), Value::Null);
+        match answer {
+            "nothing" => play.pass(S(5)),
+            "error" => {
+                let mut answer = failed.clone();
+                answer["jsonrpc"] = json!("2.0");
+                answer["id"] = call["id"].clone();
+                play.say(&answer.to_string());
+            }
+            stop => play.answer(&call, &json!({"stopReason": stop})),
+        }
+        let error = play.turn_error(prompt);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("said nothing for 60 s"), "{message}");
+        assert!(message.contains("it runs tool"), "{message}");
+        let unanswered = message.contains("session/cancel within 5 s");
+        assert_eq!(unanswered, answer == "nothing", "{message}");
+        let data = &error["data"];
+        assert_eq!(data["stage"], "prompt");
+        assert_eq!(
+            data["lastHeard"],
+            json!({"what": "tool call", "agoMs": 60_000})
+        );
+        // Only the answer to a turn that was given up is waited for.
+        assert_eq!(play.hub.deadline().is_some(), answer == "nothing");
+    }
+}
+
+#[test]
+fn time_in_which_nobody_listens_to_the_agent_is_not_its_own() {
+    let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
+    play.pass(S(50));
+    // The loop does not tick meanwhile.
+    play.now += S(1000);
+    play.hub.postpone(S(1000));
+    play.pass(S(9));
+    play.update("S", &text());
+    play.pass(S(59));
+    assert_eq!(play.sent(), Value::Null);
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    assert_eq!(
+        play.heard.answers[&prompt].as_ref().unwrap()["isError"],
+        false
+    );
+}
+
+#[test]
+fn a_start_that_nobody_listens_to_is_not_given_up() {
+    let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
+    play.now += S(1000);
+    play.hub.postpone(S(1000));
+    play.pass(S(6));
+    assert_eq!(play.heard.answers.get(&2), None);
+    play.pass(S(1));
+    assert_eq!(play.error(2).data()["stage"], "spawn");
+}
+
+#[test]
+fn a_list_that_nobody_listens_to_is_not_given_up() {
+    let (mut play, hello) = Play::new("agent", &[]);
+    play.started();
+    let can =
+        json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"list": {}}}});
+    play.answer(&hello, &can);
+    let list = play.ask(Command::History(History::ListSessions(params(
+        json!({"agent": true}),
+    ))));
+    let call = play.sent();
+    assert_eq!(call["method"], "session/list");
+    play.now += S(1000);
+    play.hub.postpone(S(1000));
+    play.pass(S(9));
+    assert_eq!(play.heard.answers.get(&list), None);
+}
+
+#[test]
+fn a_prompt_that_came_before_another_environment_does_not_wait_for_a_stuck_turn() {
+    let (mut play, ..) = Play::prompted(&[(Wait::Cancel, 5)]);
+    play.ask(Command::Prompt(params(json!({"message": "next"}))));
+    play.ask(Command::UpdateEnvironment(params(
+        json!({"set": {"A": "b"}}),
+    )));
+    play.ask(Command::Cancel(params(json!({}))));
+    play.pass(S(9));
+    assert!(!play.hub.is_stopping());
+    play.pass(S(1));
+    assert!(play.hub.is_stopping());
+}
+
+#[test]
+fn a_silent_turn_says_what_it_waits_for() {
+    let (mut play, _, call) = Play::prompted(&[]);
+    let told = play.told(S(45));
+    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [10, 20, 40]);
+    assert_eq!(told[2].1["party"], "agent");
+    assert_eq!(told[2].1["stage"], "prompt");
+    assert_eq!(told[2].1["silentMs"], 40_000);
+    assert_eq!(
+        told[2].1["note"],
+        "waiting for the agent, 40 s (nothing heard so far)"
+    );
+    // It goes on: that is told too, once.
+    play.update("S", &text());
+    play.update("S", &text());
+    assert_eq!(play.heard.told, [Value::Null]);
+    play.heard.told.clear();
+    play.begun = play.now;
+    play.update("S", &tool("in_progress"));
+    play.heard.told.clear();
+    let told = play.told(S(10));
+    assert_eq!((told[0].0, &told[0].1["party"]), (10, &json!("tool")));
+    play.vitals.writes(Some(play.now));
+    assert_eq!(play.waiting()["party"], "tool");
+    play.now += S(1);
+    assert_eq!(play.waiting()["party"], "agentInput");
+    play.vitals.writes(None);
+    play.ask(Command::Cancel(params(json!({}))));
+    assert_eq!(play.waiting()["stage"], "cancel");
+    play.answer(&call, &json!({"stopReason": "cancelled"}));
+    assert_eq!(play.waiting(), Value::Null);
+    play.heard.told.clear();
+    assert_eq!(play.told(S(100)), []);
+}
+
+#[test]
+fn a_slow_opening_is_told() {
+    let (mut play, _, call) = Play::opening(&[], json!({}));
+    let told = play.told(S(5));
+    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [2, 4]);
+    assert_eq!(told[0].1["stage"], "open");
+    assert_eq!(play.waiting()["stage"], "open");
+    play.answer(&call, &json!({"sessionId": "S"}));
+    assert_eq!(play.waiting(), Value::Null);
+    assert_eq!(play.hub.deadline(), None);
+}

@@ -1,0 +1,52 @@
+//! The limit of a turn as a whole.
+
+use super::{Play, S, Wait, params, text};
+use crate::core::client::Command;
+use serde_json::{Value, json};
+
+#[test]
+fn a_turn_is_cancelled_at_its_limit_however_much_the_agent_says() {
+    // The limit of all turns, and what the client gives with the prompt; the one that holds.
+    for (usual, own, limit) in [
+        (Some(10), None, 10),
+        (None, Some(4), 4),
+        (Some(10), Some(20), 20),
+    ] {
+        let limits: Vec<(Wait, u64)> = usual.map(|s| (Wait::Turn, s)).into_iter().collect();
+        let (mut play, _, call) = Play::opening(&limits, json!({}));
+        play.answer(&call, &json!({"sessionId": "S"}));
+        let own = own.map(|seconds| seconds * 1000);
+        let message = json!({"message": "x", "timeoutMs": own});
+        let prompt = play.ask(Command::Prompt(params(message.clone())));
+        let call = play.sent();
+        let next = play.ask(Command::Prompt(params(message)));
+        for _ in 1..limit {
+            play.pass(S(1));
+            play.update("S", &text());
+        }
+        assert_eq!(play.sent(), Value::Null);
+        play.pass(S(1));
+        assert_eq!(play.sent()["method"], "session/cancel");
+        play.answer(&call, &json!({"stopReason": "end_turn"}));
+        let error = play.turn_error(prompt);
+        let data = &error["data"];
+        assert_eq!(
+            (&data["stage"], &data["waitedMs"]),
+            (&json!("turn"), &json!(limit * 1000))
+        );
+        // Time in the queue does not count.
+        assert_eq!(play.sent()["method"], "session/prompt");
+        play.pass(S(limit - 1));
+        assert!(!play.heard.answers.contains_key(&next));
+    }
+}
+
+#[test]
+fn the_limit_of_a_turn_holds_while_nobody_listens_to_the_agent() {
+    let (mut play, ..) = Play::prompted(&[(Wait::Turn, 60)]);
+    play.now += S(60);
+    assert_eq!(play.hub.turn_deadline(), Some((play.now, "turn")));
+    play.hub.tick_turn_limits(play.now, &mut play.heard);
+    assert_eq!(play.sent()["method"], "session/cancel");
+    assert_eq!(play.hub.turn_deadline(), None);
+}

@@ -1,0 +1,29 @@
+//! Options of sessions: the checks that every dialect shares.
+
+use super::dialects;
+use super::error::{Error, invalid};
+use super::policy::Policy;
+use crate::proto::wire::{McpServer, Protocol, SessionOptions};
+use std::path::Path;
+
+/// Checks that an agent of this protocol can be given these options; `servers` are all MCP servers of the session.
+///
+/// # Errors
+/// `invalidParams`.
+pub fn check(
+    protocol: Protocol,
+    options: &SessionOptions,
+    servers: &[McpServer],
+    policy: &Policy,
+) -> Result<(), Error> {
+    let is_absolute = |path: &&String| Path::new(path).is_absolute();
+    let mut directories = options.additional_directories.iter();
+    if let Some(directory) = directories.find(|d| !is_absolute(d)) {
+        let why = format!("{directory:?} is no absolute path");
+        return Err(invalid("options.additionalDirectories", &why));
+    }
+    if options.max_turns == Some(0) {
+        return Err(invalid("options.maxTurns", "it must be at least 1"));
+    }
+    dialects::check_options(protocol, options, servers, policy)
+}

@@ -1,0 +1,47 @@
+//! The parts of a prompt, as agents get them.
+
+use super::dialect::PromptPart;
+use super::error::{Error, invalid};
+use serde_json::Value;
+
+/// The parts of a prompt that can be sent, and the types of those that cannot.
+///
+/// # Errors
+/// `invalidParams`: a part lacks a field, or no part can be sent.
+pub fn prompt_parts(
+    message: Option<&Vec<Value>>,
+) -> Result<(Vec<PromptPart<'_>>, Vec<String>), Error> {
+    let mut parts = Vec::new();
+    let mut skipped = Vec::new();
+    for (n, part) in message.into_iter().flatten().enumerate() {
+        let said = |name: &str| part.get(name).and_then(Value::as_str);
+        let field = |name: &str| said(name).map(str::to_owned);
+        let need = |name: &str| {
+            said(name)
+                .ok_or_else(|| invalid(&format!("message.parts[{n}].{name}"), "a string is needed"))
+        };
+        match need("type")? {
+            "text" => parts.push(PromptPart::Text(need("text")?.into())),
+            "file" => parts.push(PromptPart::File {
+                url: need("url")?.into(),
+                media_type: field("mediaType"),
+                name: field("filename"),
+            }),
+            "source-url" => parts.push(PromptPart::File {
+                url: need("url")?.into(),
+                media_type: None,
+                name: field("title"),
+            }),
+            "source-document" => parts.push(PromptPart::File {
+                url: need("sourceId")?.into(),
+                media_type: field("mediaType"),
+                name: field("filename").or_else(|| field("title")),
+            }),
+            other => skipped.push(other.to_owned()),
+        }
+    }
+    if parts.is_empty() {
+        return Err(invalid("message.parts", "there is no text or file part"));
+    }
+    Ok((parts, skipped))
+}

@@ -1,0 +1,224 @@
+//! Unprompted turns: what an agent says and does without a prompt.
+//!
+//! An agent may go on after it has answered a prompt (a task in the background ends, a subagent reports). What would be
+//! part of a message then makes a message of its own, with a turn id of its own and `unprompted` in its metadata. ACP does
+//! not report its end: it ends before the next prompt, with the agent, or when the agent has been quiet for a while and no
+//! tool runs. Where the agent reports the end, a prompt that comes meanwhile waits beside it. What comes late while the
+//! next prompt runs (an update of an earlier tool call) makes one beside that prompt's.
+
+use super::{Last, Numbered, SessionMachine, Unprompted};
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::Error;
+use crate::core::event::{Content, MessagePiece, Original, TurnEnd, Update, Voice};
+use crate::core::turn::{Turn, notice, other, passing, user_message};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::debug;
+
+/// After how long without news an unprompted turn is over.
+pub const QUIET_LIMIT: Duration = Duration::from_secs(10);
+
+impl SessionMachine {
+    /// Takes an update that is not part of a prompt's turn.
+    pub(super) fn unasked<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        update: &Update<'_>,
+        original: Original<'_>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let protocol = cx.agent.protocol_name();
+        if self.unprompted.is_none() {
+            match update {
+                Update::Context { .. } if subagent.is_some() => {
+                    other(protocol, original, &mut self.sink(None, cx.client));
+                    return;
+                }
+                Update::Context { cost, figures } => {
+                    let figures = figures.clone().unwrap_or_else(|| original.fields());
+                    self.set_context(&figures, *cost, cx.client);
+                    return;
+                }
+                Update::Notice => {
+                    notice(original, &mut self.sink(None, cx.client));
+                    return;
+                }
+                Update::Passing => {
+                    passing(protocol, original, &mut self.sink(None, cx.client));
+                    return;
+                }
+                Update::Other => {
+                    other(protocol, original, &mut self.sink(None, cx.client));
+                    return;
+                }
+                Update::Message(MessagePiece {
+                    voice: Voice::User, ..
+                }) => {
+                    user_message(original, &mut self.sink(None, cx.client));
+                    return;
+                }
+                // An empty text is no reason for a message.
+                Update::Message(MessagePiece {
+                    content: Content::Text(text),
+                    about,
+                    ..
+                }) if text.is_empty() && about.is_empty() => return,
+                Update::Step | Update::WordsEnd { provider: None } => return,
+                _ => {}
+            }
+        }
+        // Figures and notices are no sign that the agent goes on.
+        let is_passing = matches!(
+            update,
+            Update::Context { .. } | Update::Notice | Update::Passing | Update::Session(_)
+        );
+        if !is_passing || self.unprompted.is_none() {
+            let begins_with = match update {
+                Update::Message(piece) => piece.message_id.as_deref(),
+                Update::Tool(tool) => Some(tool.id.as_ref()),
+                _ => None,
+            };
+            self.begin_unprompted(begins_with, cx);
+        }
+        self.with_unprompted(cx.client, |turn, sink| match subagent {
+            None => turn.update(update, original, sink),
+            Some(id) => turn.subagent(id, update, original, sink),
+        });
+    }
+
+    /// Begins an unprompted turn, if none is open; `begins_with` is the agent's id of the message or tool call that it
+    /// begins with.
+    pub(super) fn begin_unprompted<O: Outlet>(
+        &mut self,
+        begins_with: Option<&str>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        self.used = Some(cx.now);
+        if let Some(unprompted) = &mut self.unprompted {
+            unprompted.quiet_at = Some(cx.now + QUIET_LIMIT);
+            return;
+        }
+        let (turn_id, message_id) = (cx.shared.next_id("turn"), cx.shared.next_id("msg"));
+        if cx.agent.connection.is_none() {
+            return;
+        }
+        let mut about = json!({ "sessionId": self.agent_session(), "unprompted": true });
+        let last = self.last.as_ref();
+        let goes_on = |last: &&Last| begins_with.is_some_and(|id| last.names.knows(id));
+        if let Some(last) = last.filter(goes_on) {
+            about["continues"] = last.message_id.as_str().into();
+        }
+        let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
+        let protocol = cx.agent.protocol_name();
+        let mut sink = self.sink(Some(&turn_id), cx.client);
+        let turn = Turn::start(message_id, protocol, &about, &names, &mut sink);
+        drop(sink);
+        debug!(session = self.id, %turn_id, "an unprompted turn begins");
+        self.unprompted = Some(Unprompted {
+            turn,
+            turn_id,
+            quiet_at: Some(cx.now + QUIET_LIMIT),
+            cancelled: false,
+        });
+    }
+
+    /// Ends the unprompted turn, and what was asked in it.
+    pub fn end_background<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        if let Some(turn_id) = self.unprompted.as_ref().map(|u| u.turn_id.clone()) {
+            self.end_asks_of(&turn_id, cx);
+        }
+        self.end_unprompted(None, cx.client);
+    }
+
+    /// The agent begins something unprompted: a prompt that is on its way to it, or that is to be sent again, waits
+    /// meanwhile.
+    pub fn background_begins<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        // Nothing more comes of the turn that was answered.
+        if self.running.as_ref().is_some_and(|r| r.ended.is_some()) {
+            self.end_answered(cx);
+        }
+        if let Some(running) = &mut self.running {
+            running.waits = true;
+        }
+    }
+
+    /// Ends the unprompted turn if its time came; one whose tool runs waits for the tool.
+    pub(super) fn tick_quiet(&mut self, now: Instant, client: &mut impl Outlet) {
+        let Some(unprompted) = &mut self.unprompted else {
+            return;
+        };
+        if unprompted.quiet_at.is_none_or(|at| at > now) {
+            return;
+        }
+        if unprompted.turn.is_working() || !self.asks.is_empty() {
+            unprompted.quiet_at = None;
+        } else {
+            self.end_unprompted(None, client);
+        }
+    }
+
+    /// When the unprompted turn is over.
+    pub(super) fn quiet(&self) -> Option<(Instant, &'static str)> {
+        let at = self.unprompted.as_ref()?.quiet_at?;
+        Some((at, "quiet"))
+    }
+
+    /// Does `act` to the unprompted turn, which may be open beside a prompt's turn.
+    pub fn with_unprompted<O: Outlet>(
+        &mut self,
+        outlet: &mut O,
+        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+    ) {
+        if self.running.is_none() {
+            self.with_turn(outlet, act);
+        } else if let Some(u) = &mut self.unprompted {
+            let mut sink = Numbered {
+                session: &self.id,
+                turn: Some(&u.turn_id),
+                log: &mut self.log,
+                unsent: &mut self.unsent,
+                broken: &mut self.broken,
+                view: self.view,
+                outlet,
+            };
+            act(&mut u.turn, &mut sink);
+        }
+    }
+
+    /// Ends the unprompted turn, if there is one.
+    pub fn end_unprompted(&mut self, error: Option<&Error>, outlet: &mut impl Outlet) {
+        if self.unprompted.is_none() {
+            return;
+        }
+        self.with_unprompted(outlet, |turn, sink| match error {
+            None => turn.finish_unasked(sink),
+            Some(error) => turn.fail(error, sink),
+        });
+        self.forget_unprompted();
+    }
+
+    /// The agent begins with the prompt that waited for the unprompted turn.
+    pub fn begin_prompt(&mut self, outlet: &mut impl Outlet) {
+        self.end_unprompted(None, outlet);
+        if let Some(running) = &mut self.running {
+            running.waits = false;
+        }
+    }
+
+    /// The agent reports the end of the unprompted turn.
+    pub fn finish_unprompted(&mut self, end: &TurnEnd, outlet: &mut impl Outlet) {
+        let cancelled = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
+        self.with_unprompted(outlet, |turn, sink| turn.finish(end, cancelled, sink));
+        self.forget_unprompted();
+        self.cost = end.cost.or(self.cost);
+        self.begin_prompt(outlet);
+    }
+
+    fn forget_unprompted(&mut self) {
+        if let Some(mut over) = self.unprompted.take() {
+            self.remember(&mut over.turn, over.cancelled);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Sessions that are closed at the agent, and sessions that the agent could not close. See
+//! [`directory`](crate::core::agent::directory) for why a session waits for its own close.
+
+use super::restore::Adoption;
+use super::{SessionMachine, Stage};
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::ladder::Ladder;
+use crate::core::silence::Silence;
+use crate::proto::wire::Rung;
+
+impl SessionMachine {
+    /// Tells the agent that the session is not needed any more, where it takes that.
+    pub fn let_go<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let Some(agent_session) = self.agent_session().map(str::to_owned) else {
+            return;
+        };
+        self.leave_directory(cx);
+        self.end_host_calls(cx);
+        let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
+        if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
+            let state = self.state.clone();
+            connection
+                .directory
+                .leave_open(agent_session.clone(), state);
+        }
+        cx.close_at_agent(&agent_session);
+    }
+
+    /// The agent did not load a session that is still open in its process: takes the open one. False where it is not
+    /// open.
+    pub(super) fn take_left_open<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+        let key = cx.agent.identity();
+        let (Some(known), Some(connection)) = (self.known.id_of(&key), &mut cx.agent.connection)
+        else {
+            return false;
+        };
+        let Some(left) = connection.directory.take_left_open(known) else {
+            return false;
+        };
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return false;
+        };
+        restore.rung = Some(Rung::Live);
+        let early = connection.directory.take_early(&left.agent_session);
+        for told in [&mut self.state, &mut restore.told] {
+            told.extend(left.state.clone());
+            told.extend(early.state.clone());
+        }
+        let agent_session = left.agent_session;
+        connection
+            .directory
+            .add(agent_session.clone(), self.id.clone());
+        self.arrived(agent_session, Adoption::Unknown, cx);
+        true
+    }
+
+    /// Waits while the agent is still closing the session; true where it waits.
+    pub(super) fn wait_for_close<O>(&mut self, known: Option<&str>, cx: &Cx<'_, O>) -> bool {
+        let directory = cx.agent.connection.as_ref().map(|c| &c.directory);
+        let (Some(known), Some(directory)) = (known, directory) else {
+            return false;
+        };
+        let Some(until) = directory.closing_until(known, cx.now) else {
+            return false;
+        };
+        let Stage::Opening {
+            restore, deadline, ..
+        } = &mut self.stage
+        else {
+            return false;
+        };
+        let next = restore.ladder.as_ref().and_then(Ladder::peek);
+        if !matches!(next, Some(Rung::Resume | Rung::Load)) {
+            return false;
+        }
+        restore.held = Some(known.to_owned());
+        *deadline = Some(until);
+        self.silence = Some(Silence::begin(cx.now, None));
+        true
+    }
+
+    /// The session waited long enough for its close; false where it did not wait for that.
+    pub(super) fn close_overdue<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+        let Some(agent_session) = self.held().map(str::to_owned) else {
+            return false;
+        };
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.give_up_closing(&agent_session);
+        }
+        if let Stage::Opening {
+            restore, deadline, ..
+        } = &mut self.stage
+        {
+            // An agent that is not ready now opens it when it is.
+            (restore.held, *deadline) = (None, None);
+        }
+        self.continue_restore(cx);
+        true
+    }
+
+    /// The agent's id of the session, while it waits for the close of that.
+    #[must_use]
+    pub fn held(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Opening { restore, .. } => restore.held.as_deref(),
+            Stage::Live { .. } | Stage::Resting => None,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What an agent says of a session and may not be true: a refusal while its list has the session, and a session that it
+//! says it loaded though it does not have it.
+
+use super::restore::{Adoption, PAGES, WAY_OUT};
+use super::{SessionMachine, Stage};
+use crate::core::agent::connection::Call;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::ladder::leads_down;
+use crate::core::limits::Wait;
+use crate::proto::wire::Rung;
+
+/// A page of an agent's sessions: their ids, and the cursor of the next page; `None` where the agent gives no list.
+pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
+
+impl SessionMachine {
+    /// A call for the session failed: tries the next way, unless the error says that this is of no use.
+    pub fn open_refused<O: Outlet>(&mut self, mut error: Error, cx: &mut Cx<'_, O>) {
+        let Stage::Opening { restore, call, .. } = &mut self.stage else {
+            return;
+        };
+        *call = None;
+        let rung = restore.rung.unwrap_or(Rung::New);
+        let ladder = restore.ladder.get_or_insert_default();
+        if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
+            if rung != Rung::New && leads_down(&error) {
+                error.message = format!("{}; {WAY_OUT}", error.message);
+            }
+            self.opening_failed(&error, cx);
+            return;
+        }
+        ladder.note(rung, &error);
+        restore.replay = None;
+        let is_last = ladder.peek() == Some(Rung::New);
+        if is_last && self.take_left_open(cx) {
+            return;
+        }
+        // A fresh session in the place of one that the agent still has would hide its history.
+        if is_last
+            && can_list(cx)
+            && let Stage::Opening { restore, .. } = &mut self.stage
+        {
+            restore.doubted = Some(error);
+            restore.pages = 0;
+            self.request_list(None, cx);
+            return;
+        }
+        self.continue_restore(cx);
+    }
+
+    fn request_list<O>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, O>) {
+        let call = cx.next_call();
+        let limit = cx.shared.settings.limits.of(Wait::Open);
+        if let Some(connection) = &mut cx.agent.connection {
+            let session = self.id.clone();
+            connection.calls.insert(call, Call::List { session });
+            let (cwd, out) = (Some(self.cwd.as_str()), &mut connection.out);
+            connection.dialect.list(call, cwd, cursor, out);
+            self.opening(call, cx.now, limit);
+        }
+    }
+
+    /// The agent gave a page of its sessions.
+    pub fn listed<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+        let known = self.known.id_of(&cx.agent.identity()).map(str::to_owned);
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return;
+        };
+        restore.pages += 1;
+        if restore.adopting.is_some() {
+            self.listed_for_adoption(page, cx);
+            return;
+        }
+        let there = |ids: &[String]| known.as_ref().is_some_and(|known| ids.contains(known));
+        match page {
+            Some((ids, _)) if there(ids) => {
+                if let Some(mut error) = restore.doubted.take() {
+                    let said = &error.message;
+                    error.message = format!("{said}; the agent still lists the session: {WAY_OUT}");
+                    self.opening_failed(&error, cx);
+                }
+            }
+            Some((_, Some(cursor))) if restore.pages < PAGES => {
+                self.request_list(Some(cursor), cx);
+            }
+            _ => self.continue_restore(cx),
+        }
+    }
+
+    /// An agent says that it loaded a session that is to be adopted, but repeated no message: looks the session up in
+    /// the agent's list. False where there is none.
+    pub(super) fn doubt_adopted<O>(&mut self, agent_session: &str, cx: &mut Cx<'_, O>) -> bool {
+        if !can_list(cx) {
+            return false;
+        }
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return false;
+        };
+        restore.adopting = Some(agent_session.to_owned());
+        restore.pages = 0;
+        self.request_list(None, cx);
+        true
+    }
+
+    /// The agent gave a page of its sessions while one is to be adopted.
+    fn listed_for_adoption<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+        let Stage::Opening { restore, call, .. } = &mut self.stage else {
+            return;
+        };
+        *call = None;
+        let Some(agent_session) = restore.adopting.take() else {
+            return;
+        };
+        match page {
+            Some((ids, _)) if ids.contains(&agent_session) => {
+                self.arrived(agent_session, Adoption::Listed, cx);
+            }
+            Some((_, Some(cursor))) if restore.pages < PAGES => {
+                restore.adopting = Some(agent_session);
+                self.request_list(Some(cursor), cx);
+            }
+            Some((_, None)) => {
+                let message = format!(
+                    "the agent does not have session {agent_session:?}: it repeated no message of it, and its list of \
+                     sessions lacks the id"
+                );
+                let error = Error::new(ErrorKind::SessionNotFound, message);
+                let may_be_new = restore.strategy.allows(Rung::New);
+                let ladder = restore.ladder.get_or_insert_default();
+                ladder.note(Rung::Load, &error);
+                cx.close_at_agent(&agent_session);
+                if may_be_new {
+                    self.continue_restore(cx);
+                    return;
+                }
+                let message = format!(
+                    "{}; session/list with `agent: true` shows the ids that it has, and {WAY_OUT}",
+                    error.message
+                );
+                let error = Error::new(ErrorKind::SessionNotFound, message);
+                self.opening_failed(&error, cx);
+            }
+            _ => self.arrived(agent_session, Adoption::NotListed, cx),
+        }
+    }
+}
+
+/// Whether the agent lists its sessions.
+fn can_list<O>(cx: &Cx<'_, O>) -> bool {
+    cx.agent.ready().is_some_and(|info| info.capabilities.list)
+}

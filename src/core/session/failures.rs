@@ -1,0 +1,132 @@
+//! Turns that failed although the agent's answer to the prompt does not say so.
+
+use super::{Running, SessionMachine};
+use crate::core::cause::cause;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{StopReason, TurnEnd};
+use crate::core::retry::printed_failure;
+use crate::core::turn_ending::Ending;
+use serde_json::{Map, Value};
+
+impl SessionMachine {
+    /// The end of an answered turn, with the error that the answer does not report: the agent reported a failure
+    /// beside the answer, it ended the turn with a word for failure, or it gave the user nothing at all.
+    pub(super) fn find_failure<O>(&self, ending: Ending, cx: &Cx<'_, O>) -> Ending {
+        let Ending::Answered(end) = &ending else {
+            return ending;
+        };
+        let Some(running) = self.running.as_ref().filter(|r| !r.is_cancelled()) else {
+            return ending;
+        };
+        if end.error.is_some() || end.stop_reason == StopReason::Cancelled {
+            return ending;
+        }
+        let error = self
+            .reported_failure(running, end, cx)
+            .or_else(|| printed_failure(running.attempts.said(&running.turn), end))
+            .or_else(|| self.empty_turn(running, end, cx));
+        match error {
+            Some(error) => ending.with_error(error),
+            None => ending,
+        }
+    }
+
+    /// The failure that the agent reported in the turn: the text after the report is the reason.
+    fn reported_failure<O>(
+        &self,
+        running: &Running,
+        end: &TurnEnd,
+        cx: &Cx<'_, O>,
+    ) -> Option<Error> {
+        let said = running.turn.failure_text(end)?;
+        if said.is_empty() {
+            let message = "the agent reported that the turn failed, without a reason";
+            let error = Error::new(ErrorKind::Session, message);
+            return Some(self.with_stderr(error, running, cx));
+        }
+        Some(cx.agent.connection.as_ref()?.dialect.failure(said))
+    }
+
+    fn empty_turn<O>(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_, O>) -> Option<Error> {
+        let silent = end.stop_reason == StopReason::EndTurn
+            && end.structured_output.is_none()
+            && !running.turn.has_output();
+        if !silent || end.of_command || is_command(&running.attempts.prompt.message, &self.state) {
+            return None;
+        }
+        let error = Error::new(
+            ErrorKind::EmptyTurn,
+            "The agent ended its turn without any output.",
+        );
+        Some(self.with_stderr(error, running, cx))
+    }
+
+    /// Adds what the agent wrote to stderr in the turn, to the message too where it looks like an error.
+    fn with_stderr<O>(&self, mut error: Error, running: &Running, cx: &Cx<'_, O>) -> Error {
+        let connection = cx.agent.connection.as_ref();
+        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
+        let stderr = process.map(|p| p.vitals.stderr_since(running.stderr_at));
+        let stderr = stderr.unwrap_or_default();
+        if stderr.trim().is_empty() {
+            return error;
+        }
+        if let Some(line) = cause(&stderr) {
+            let message = error.message.trim_end_matches('.');
+            error.message = format!("{message}; its stderr says: {line}");
+        }
+        error.with_end("stderr", &stderr)
+    }
+}
+
+/// Whether a prompt is one of the agent's commands, which may have nothing to say. Where the agent lists no commands,
+/// whatever looks like one is one.
+fn is_command(message: &Value, state: &Map<String, Value>) -> bool {
+    let mut parts = message["parts"].as_array().into_iter().flatten();
+    let text = parts.find_map(|part| part["text"].as_str());
+    let name = text.and_then(|text| text.trim_start().strip_prefix('/'));
+    let name = name.and_then(|text| text.split(char::is_whitespace).next());
+    let Some(name) = name.filter(|name| !name.is_empty() && !name.contains('/')) else {
+        return false;
+    };
+    let listed = state.get("availableCommands").and_then(Value::as_array);
+    let named = |command: &Value| {
+        let known = command["name"].as_str().unwrap_or_default();
+        known.trim_start_matches('/') == name
+    };
+    listed.is_none_or(|commands| commands.is_empty() || commands.iter().any(named))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn commands_are_those_that_the_agent_lists() {
+        let state = |commands: Value| {
+            let state = json!({ "availableCommands": commands });
+            state.as_object().cloned().unwrap_or_default()
+        };
+        let listed = state(json!([{"name": "compact"}, {"name": "/init"}, {"name": "mcp:a:b"}]));
+        let cases = [
+            ("/compact", true),
+            ("  /compact now", true),
+            ("/init", true),
+            ("/mcp:a:b x", true),
+            ("/other", false),
+            ("/etc/hosts", false),
+            ("/", false),
+            ("compact", false),
+            ("", false),
+        ];
+        for (prompt, want) in cases {
+            let message = json!({"parts": [{"type": "file"}, {"type": "text", "text": prompt}]});
+            assert_eq!(is_command(&message, &listed), want, "{prompt}");
+        }
+        let message = json!({"parts": [{"type": "text", "text": "/other"}]});
+        for unlisted in [Map::new(), state(json!([]))] {
+            assert!(is_command(&message, &unlisted));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Hand-over: a session moves to another agent, which gets the stored conversation with the next prompt.
+
+use super::SessionMachine;
+use crate::core::client::Outlet;
+use crate::core::config::OnLost;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::ids::AgentRef;
+
+/// Characters of the stored conversation that the next agent gets, at least.
+const TRANSCRIPT: usize = 32 << 10;
+
+/// The agent that had a session until it was handed over.
+#[derive(Debug)]
+pub struct Handover {
+    pub agent: AgentRef,
+    pub name: String,
+}
+
+impl SessionMachine {
+    /// Moves the session to another agent; the old one may forget it. The session is to be opened there next.
+    ///
+    /// # Errors
+    /// `busy`.
+    pub fn hand_over<O: Outlet>(&mut self, to: AgentRef, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+        self.must_be_idle()?;
+        if self.is_opening() {
+            let message = format!(
+                "session {:?} is being opened: hand it over when that has ended",
+                self.id
+            );
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        self.end_background(cx);
+        self.release(cx);
+        self.handover = Some(Handover {
+            agent: self.agent,
+            name: cx.agent.name.to_owned(),
+        });
+        self.agent = to;
+        Ok(())
+    }
+
+    /// Gives the session back to the agent that had it: it could not be opened at the other one.
+    pub(super) fn give_back(&mut self) {
+        if let Some(handover) = self.handover.take() {
+            self.agent = handover.agent;
+        }
+    }
+
+    /// What happens to the history where the agent does not know it: a hand-over keeps it and passes it on.
+    pub(super) fn on_lost(&self, configured: OnLost) -> OnLost {
+        match self.handover {
+            Some(_) => OnLost {
+                clear: false,
+                reinject: configured.reinject.max(TRANSCRIPT),
+            },
+            None => configured,
+        }
+    }
+}

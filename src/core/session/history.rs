@@ -1,0 +1,191 @@
+//! The session's history: its chunks and messages, as they are stored.
+
+use super::SessionMachine;
+use crate::core::client::Outlet;
+use crate::core::client_requests::Ask;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind, invalid};
+use crate::core::log::Record;
+use crate::proto::json::value;
+use crate::proto::wire;
+use serde_json::{Map, Value};
+use std::ops::Range;
+
+impl SessionMachine {
+    /// A page of chunks after a number, at most `limit`.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn replay(&self, after: u64, limit: usize) -> Result<wire::ReplayResult, Error> {
+        let profile = self.view.profile;
+        let page = self.log.page(after, limit)?;
+        let next = page
+            .chunks
+            .last()
+            .filter(|_| page.more)
+            .map(|last| last.seq);
+        let mut entries = Vec::with_capacity(page.chunks.len());
+        let is_open = |id: &str| {
+            let open = |ask: &Ask| ask.about.question().id == id;
+            self.asks.iter().any(open)
+        };
+        for stored in page.chunks {
+            profile.adapt_replayed(value(&stored.chunk), is_open, |chunk| {
+                entries.push(wire::ReplayEntry {
+                    seq: stored.seq,
+                    turn_id: stored.turn_id.clone(),
+                    chunk,
+                });
+            });
+        }
+        Ok(wire::ReplayResult { entries, next })
+    }
+
+    /// The places of the messages between two others.
+    ///
+    /// # Errors
+    /// `messageNotFound`.
+    pub fn places(&self, after: Option<&str>, before: Option<&str>) -> Result<Range<usize>, Error> {
+        let place = |id: Option<&str>| id.map(|id| self.place(id)).transpose();
+        let (after, before) = (place(after)?, place(before)?);
+        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
+        let begin = after.map_or(0, |at| at + 1);
+        Ok(begin..before.unwrap_or(total))
+    }
+
+    /// The place of a message in their order.
+    fn place(&self, id: &str) -> Result<usize, Error> {
+        self.log.position(id).ok_or_else(|| {
+            let text = format!("there is no message {id:?}: message/list shows what there is");
+            Error::new(ErrorKind::MessageNotFound, text)
+        })
+    }
+
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// `invalidParams`, `messageExists`, `storage`.
+    pub fn add_message(
+        &mut self,
+        message: Map<String, Value>,
+        at: &str,
+    ) -> Result<wire::MessageResult, Error> {
+        let message = checked(message)?;
+        let id = message["id"].as_str().unwrap_or_default();
+        if self.log.position(id).is_some() {
+            let text = format!("there is a message {id:?} already: message/update changes it");
+            return Err(Error::new(ErrorKind::MessageExists, text));
+        }
+        self.log_message(&message, at)?;
+        Ok(wire::MessageResult {
+            message: Some(message),
+        })
+    }
+
+    /// Changes fields of a message.
+    ///
+    /// # Errors
+    /// `messageNotFound`, `busy` while its turn runs, `invalidParams`, `storage`.
+    pub fn update_message(
+        &mut self,
+        p: wire::UpdateMessageParams,
+        at: &str,
+    ) -> Result<wire::MessageResult, Error> {
+        let place = self.place(&p.message_id)?;
+        let running = self.running.as_ref().map(|r| r.turn.message_id());
+        let unprompted = self.unprompted.as_ref().map(|u| u.turn.message_id());
+        if [running, unprompted].contains(&Some(p.message_id.as_str())) {
+            let text = "the message is still being made: update it when its turn has ended";
+            return Err(Error::new(ErrorKind::Busy, text));
+        }
+        let known = self.log.message(place, self.view.profile)?;
+        let mut message = match known {
+            Some(Value::Object(message)) => message,
+            _ => Map::new(),
+        };
+        message.extend(p.message);
+        message.insert("id".to_owned(), p.message_id.into());
+        let message = checked(message)?;
+        self.log_message(&message, at)?;
+        Ok(wire::MessageResult {
+            message: Some(message),
+        })
+    }
+
+    fn log_message(&mut self, message: &Value, at: &str) -> Result<(), Error> {
+        self.log.append(&Record::Message { at, message });
+        self.log.commit()?;
+        self.log.describe();
+        self.log.sync(0);
+        Ok(())
+    }
+
+    /// Removes all messages.
+    ///
+    /// # Errors
+    /// `busy`, `storage`.
+    pub fn clear_messages<O: Outlet>(
+        &mut self,
+        archive: bool,
+        cx: &mut Cx<'_, O>,
+    ) -> Result<(), Error> {
+        let at = cx.time();
+        self.must_be_idle()?;
+        self.end_background(cx);
+        self.write(cx)?;
+        self.log.clear(&at, archive)?;
+        self.log.describe();
+        Ok(())
+    }
+
+    /// The last `limit` characters of the text in these messages; `None` where that is empty.
+    pub(super) fn transcript(
+        &self,
+        messages: Range<u64>,
+        limit: usize,
+    ) -> Result<Option<String>, Error> {
+        let mut said: Vec<String> = Vec::new();
+        let mut left = limit;
+        for at in messages.rev() {
+            if left == 0 {
+                break;
+            }
+            let place = usize::try_from(at).unwrap_or(usize::MAX);
+            let Some(message) = self.log.message(place, self.view.profile)? else {
+                continue;
+            };
+            let parts = message["parts"].as_array().into_iter().flatten();
+            let texts = parts.filter(|part| part["type"] == "text");
+            let text: Vec<&str> = texts.filter_map(|part| part["text"].as_str()).collect();
+            if text.is_empty() {
+                continue;
+            }
+            let role = message["role"].as_str().unwrap_or_default();
+            let text = format!("{role}: {}", text.join("\n"));
+            let excess = text.chars().count().saturating_sub(left);
+            left -= text.chars().count() - excess;
+            said.push(text.chars().skip(excess).collect());
+        }
+        said.reverse();
+        Ok(Some(said.join("\n\n")).filter(|text| !text.is_empty()))
+    }
+}
+
+/// Checks that a message can be stored.
+fn checked(message: Map<String, Value>) -> Result<Value, Error> {
+    let id = message.get("id").and_then(Value::as_str);
+    if id.is_none_or(str::is_empty) {
+        return Err(invalid("message.id", "a string is needed"));
+    }
+    let role = message.get("role").and_then(Value::as_str);
+    if !role.is_some_and(|role| ["user", "assistant", "system"].contains(&role)) {
+        return Err(invalid(
+            "message.role",
+            "user, assistant or system is needed",
+        ));
+    }
+    if !message.get("parts").is_some_and(Value::is_array) {
+        return Err(invalid("message.parts", "a list is needed"));
+    }
+    Ok(Value::Object(message))
+}

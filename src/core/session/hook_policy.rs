@@ -1,0 +1,66 @@
+//! Tools that an agent reports before it runs them without asking: the policy's rules hold for them, too.
+//!
+//! With rules, what the policy denies is denied, by default too. To ask about what the agent takes for harmless takes a
+//! rule that says so.
+
+use super::SessionMachine;
+use super::permissions::entry;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::event::Permission;
+use crate::core::permit::{By, Decision};
+use crate::core::policy::Effect;
+use crate::core::turn::written;
+use tracing::warn;
+
+impl SessionMachine {
+    /// Lets a tool run, has the agent ask, or refuses it; what cannot be judged is refused.
+    pub fn judge_call<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        call: &Permission<'_>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let effect = self.effect_of(subagent, call, cx);
+        if let Some(connection) = &mut cx.agent.connection {
+            let out = &mut connection.out;
+            connection.dialect.watched(&call.question, effect, out);
+        }
+    }
+
+    fn effect_of<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        call: &Permission<'_>,
+        cx: &mut Cx<'_, O>,
+    ) -> Effect {
+        let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {
+            warn!(session = %call.session, "a tool of a session that was not opened is refused");
+            return Effect::Deny;
+        };
+        let verdict = cx.shared.settings.policy.judge(&subject);
+        // It is judged here: that it runs without a question needs no notice.
+        let calls = [call.tool.id.clone().into_owned()];
+        self.with_turn_of(&turn_id, cx.client, |turn, _| turn.note_asked(&calls));
+        match verdict.effect {
+            Effect::Deny => {}
+            Effect::Ask if verdict.is_explicit => return Effect::Ask,
+            Effect::Ask | Effect::Allow => return Effect::Allow,
+        }
+        let decision = Decision::of(false, false, &call.options, By::Policy(verdict.by));
+        self.hear(cx.now, "tool", cx.client);
+        let mut shown = None;
+        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+            let question = turn.ask(subagent, call, &[], true, sink);
+            turn.decide(&question, &decision, sink);
+            let tool = turn.asked(&question).unwrap_or_default();
+            shown = Some((question, tool));
+        });
+        if let Some((question, tool)) = shown {
+            let mut entry = entry("permission", &question.id, &tool, subject);
+            entry.tool_call = written(&call.tool);
+            self.log_decision(&turn_id, entry, &decision, cx);
+        }
+        Effect::Deny
+    }
+}

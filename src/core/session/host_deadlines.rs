@@ -1,0 +1,103 @@
+//! Deadlines of the requests that a client serves: files and terminals.
+//!
+//! A request has `--timeout client=…` for its answer. `terminal/waitForExit` has no deadline while the command may run,
+//! since commands take as long as they take; from when the client says that the command has ended, or that the terminal
+//! was killed or released, the wait for its exit has the same deadline.
+
+use super::SessionMachine;
+use super::host_call::HostStage;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::host::{Forwarded, HostAnswer, Ticket};
+use crate::core::limits::Wait;
+use crate::core::permit::By;
+use crate::core::silence::in_words;
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// The method whose answer comes when a command ends.
+const WAIT_FOR_EXIT: &str = "terminal/waitForExit";
+
+/// Whether a request has a deadline from its beginning.
+pub(super) fn has_deadline(request: &Forwarded) -> bool {
+    request.method() != WAIT_FOR_EXIT
+}
+
+impl SessionMachine {
+    /// When the first request is given up that the client did not answer.
+    pub(super) fn client_due(&self) -> Option<(Instant, &'static str)> {
+        let until = self
+            .host_calls
+            .values()
+            .filter_map(|call| match &call.stage {
+                HostStage::Client(forwarded) => forwarded.until,
+                HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
+            });
+        Some((until.min()?, "client"))
+    }
+
+    /// Extends the deadlines of what the client was asked for.
+    pub(super) fn postpone_client(&mut self, by: Duration) {
+        for call in self.host_calls.values_mut() {
+            if let HostStage::Client(forwarded) = &mut call.stage
+                && let Some(until) = &mut forwarded.until
+            {
+                *until += by;
+            }
+        }
+    }
+
+    /// Gives up the requests that the client did not answer in time: the agent gets an error.
+    pub(super) fn tick_client<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let now = cx.now;
+        let overdue = self.host_calls.iter().filter_map(|(ticket, call)| {
+            let HostStage::Client(forwarded) = &call.stage else {
+                return None;
+            };
+            let is_due = forwarded.until.is_some_and(|at| at <= now);
+            is_due.then_some((*ticket, forwarded.id, forwarded.method))
+        });
+        for (ticket, ask, method) in overdue.collect::<Vec<_>>() {
+            let limit = cx.shared.settings.limits.of(Wait::Client);
+            let message = format!(
+                "the client did not answer {method} within {}; --timeout client=… gives it more time",
+                in_words(limit.unwrap_or_default())
+            );
+            warn!(method, "{message}");
+            cx.client.withdraw(ask, &By::Timeout(None));
+            let error = Error::new(ErrorKind::Resource, message);
+            // The agent had to wait for the client: that was not its silence.
+            self.hear(now, "file or terminal", cx.client);
+            self.answer_host_call(ticket, &Err(error), cx);
+        }
+    }
+
+    /// Sets the deadline of open waits for a command's exit, once the client's answer says that the command has ended.
+    pub(super) fn limit_waits_for_exit<O>(
+        &mut self,
+        answered: Ticket,
+        answer: &Result<HostAnswer, Error>,
+        cx: &Cx<'_, O>,
+    ) {
+        let has_ended = match answer {
+            Ok(HostAnswer::Output(output)) => output.exit.is_some(),
+            Ok(HostAnswer::Done | HostAnswer::Exit(_)) => true,
+            _ => false,
+        };
+        let call = self.host_calls.get(&answered).filter(|_| has_ended);
+        let Some(HostStage::Client(forwarded)) = call.map(|call| &call.stage) else {
+            return;
+        };
+        let terminal = forwarded.terminal.clone();
+        let until = cx.until(Wait::Client);
+        for call in self.host_calls.values_mut() {
+            if let HostStage::Client(forwarded) = &mut call.stage
+                && forwarded.method == WAIT_FOR_EXIT
+                && forwarded.terminal == terminal
+            {
+                forwarded.until = forwarded.until.or(until);
+            }
+        }
+    }
+}

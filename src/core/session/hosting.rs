@@ -1,0 +1,393 @@
+//! Files and terminals that the agent asks for: judged, served by acpipe or by a client that declared it, answered.
+
+use super::SessionMachine;
+use super::host_call::{ForwardedCall, HostCall, HostStage, options, tool};
+use super::host_deadlines::has_deadline;
+use super::permissions::offer;
+use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::cx::SessionRequest;
+use crate::core::effect::Effect;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Permission, ToolUpdate};
+use crate::core::host::{Forwarded, HostAnswer, HostRequest, Offer, Place, Ticket, answered};
+use crate::core::limits::Wait;
+use crate::core::nested;
+use crate::core::permit::{By, Decision};
+use crate::core::policy::{self, Subject, Tool};
+use crate::core::shared::RequestOwner;
+use crate::proto::json::{Members, to_raw};
+use crate::proto::wire::LedgerEntry;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use tracing::warn;
+
+/// How many requests of a session may wait for their answers.
+const MOST_CALLS: usize = 1024;
+
+impl SessionMachine {
+    /// The agent asks for a file or a terminal.
+    pub fn host_request<O: Outlet>(
+        &mut self,
+        key: Box<RawValue>,
+        request: HostRequest,
+        cx: &mut Cx<'_, O>,
+    ) {
+        self.hear(cx.now, request.name(), cx.client);
+        if !cx.shared.offer().covers(&request) {
+            let message = "acpipe does not serve this here: nobody offered it to the agent";
+            let error = Error::new(ErrorKind::MethodNotFound, message);
+            give_agent(&key, Err(&error), cx);
+            return;
+        }
+        if let Err(error) = request.check() {
+            give_agent(&key, Err(&error), cx);
+            return;
+        }
+        if self.host_calls.len() >= MOST_CALLS {
+            let message = "too many files and terminals are waited for; wait for the answers first";
+            let error = Error::new(ErrorKind::Overloaded, message);
+            give_agent(&key, Err(&error), cx);
+            return;
+        }
+        let ticket = cx.hosting.open(&self.id);
+        let tool = tool(ticket, &request);
+        let call = HostCall {
+            agent: cx.agent.number(),
+            key,
+            tool: None,
+            stage: HostStage::Judged(request),
+        };
+        self.host_calls.insert(ticket, call);
+        match tool {
+            Some((what, tool)) => self.judge_host_call(ticket, what, tool, cx),
+            // Operations on an existing terminal need no further permission.
+            None => self.do_host_call(ticket, cx),
+        }
+    }
+
+    /// Whether a request may be done: the policy decides at once, or the client is asked as about any tool.
+    fn judge_host_call<O: Outlet>(
+        &mut self,
+        ticket: Ticket,
+        what: &'static str,
+        tool: ToolUpdate<'static>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        if !self.may_act(&tool.id) || !cx.agent.is_serving() {
+            let message = "the turn was cancelled: nothing more is done in it";
+            let error = Error::new(ErrorKind::Cancelled, message);
+            self.answer_host_call(ticket, &Err(error), cx);
+            return;
+        }
+        let facts = Tool {
+            name: tool.name.as_deref(),
+            title: tool.title.as_deref(),
+            kind: tool.kind.as_deref(),
+            input: tool.input.as_deref(),
+            content: tool.content.as_deref(),
+            locations: tool.locations.as_deref(),
+        };
+        let subject = Subject::of_tool(&facts, &self.cwd);
+        let verdict = self.verdict(&subject, cx);
+        self.granted.note_served(&subject);
+        let by = match verdict.effect {
+            policy::Effect::Allow => Some(verdict.by),
+            policy::Effect::Ask if self.granted.cover(&subject) => {
+                Some("allowed with its tool call".to_owned())
+            }
+            policy::Effect::Ask | policy::Effect::Deny => None,
+        };
+        let Some(by) = by else {
+            self.ask_about_host_call(ticket, what, tool, cx);
+            return;
+        };
+        let turn_id = self.turn_id().unwrap_or_default().to_owned();
+        let entry = LedgerEntry {
+            what: what.to_owned(),
+            question_id: tool.id.into_owned(),
+            title: subject.title,
+            kind: Some(subject.kind),
+            paths: subject.paths,
+            command: subject.command,
+            ..LedgerEntry::default()
+        };
+        let decision = Decision::of(true, false, &options(), By::Policy(by));
+        let other = self.log_decision(&turn_id, entry, &decision, cx);
+        match other {
+            None => self.do_host_call(ticket, cx),
+            Some(decision) => self.refuse_host_call(ticket, &decision, cx),
+        }
+    }
+
+    /// Shows what is asked about or refused as a tool call with its question.
+    fn ask_about_host_call<O: Outlet>(
+        &mut self,
+        ticket: Ticket,
+        what: &'static str,
+        mut tool: ToolUpdate<'static>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        // An agent that announced a call of this name would have its own words shown beside the question.
+        while self.knows_call(&tool.id) {
+            tool.id.to_mut().push('+');
+        }
+        let session = self.agent_session().unwrap_or_default().to_owned();
+        let Some(call) = self.host_calls.get_mut(&ticket) else {
+            return;
+        };
+        call.tool = Some(tool.id.clone().into_owned());
+        let options = options();
+        let raw_options = to_raw(&offer(&options));
+        let question = Permission {
+            session: Cow::Owned(session),
+            question: call.key.clone(),
+            tool,
+            options: options.to_vec(),
+            raw_options: Some(&raw_options),
+            form: None,
+            other: Members::default(),
+        };
+        self.permission((what, Some(ticket)), None, &question, cx);
+    }
+
+    /// It was decided whether a request may be done: carried out when everything else of the event is done.
+    pub(super) fn host_decided<O>(
+        &mut self,
+        ticket: Ticket,
+        decision: &Decision,
+        cx: &mut Cx<'_, O>,
+    ) {
+        self.host_decisions.push((ticket, decision.clone()));
+        cx.hosting.note_decision(&self.id);
+    }
+
+    /// Carries out the decisions about files and terminals.
+    pub fn do_host_decisions<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        for (ticket, decision) in std::mem::take(&mut self.host_decisions) {
+            if decision.approved() {
+                self.do_host_call(ticket, cx);
+            } else {
+                self.refuse_host_call(ticket, &decision, cx);
+            }
+        }
+    }
+
+    fn refuse_host_call<O: Outlet>(
+        &mut self,
+        ticket: Ticket,
+        decision: &Decision,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let kind = match decision.choice {
+            Some(_) => ErrorKind::Resource,
+            None => ErrorKind::Cancelled,
+        };
+        let error = Error::new(kind, decision.reason.as_str());
+        self.answer_host_call(ticket, &Err(error), cx);
+    }
+
+    /// Does what was asked for, or has the client do it.
+    fn do_host_call<O: Outlet>(&mut self, ticket: Ticket, cx: &mut Cx<'_, O>) {
+        let Some(call) = self.host_calls.get_mut(&ticket) else {
+            return;
+        };
+        if !matches!(call.stage, HostStage::Judged(_)) {
+            return;
+        }
+        let HostStage::Judged(request) = std::mem::replace(&mut call.stage, HostStage::Terminal)
+        else {
+            return;
+        };
+        if !cx.shared.client_offer().covers(&request) {
+            if let HostRequest::ReadFile { .. } | HostRequest::WriteFile { .. } = &request {
+                call.stage = HostStage::File;
+            }
+            self.serve(ticket, request, cx);
+            return;
+        }
+        let id = cx.shared.next_ask(RequestOwner::Session(self.id.clone()));
+        let forwarded = Forwarded::of(request, self.id.clone());
+        let until = cx.until(Wait::Client);
+        call.stage = HostStage::Client(ForwardedCall {
+            id,
+            method: forwarded.method(),
+            terminal: forwarded.terminal().map(str::to_owned),
+            until: until.filter(|_| has_deadline(&forwarded)),
+        });
+        // What the client was sent before comes before it.
+        self.number_unsent(cx.client);
+        cx.client.ask(id, ClientRequest::Host(Box::new(forwarded)));
+    }
+
+    fn serve<O: Outlet>(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_, O>) {
+        if matches!(request, HostRequest::ReleaseTerminal { .. }) {
+            // The last chance to show its output.
+            self.show_terminals(cx);
+        }
+        let mut env = nested::environment();
+        if cx.agent.connection.is_some() {
+            env.0.extend(cx.agent.spec.env.0.clone());
+        }
+        let place = Place {
+            roots: self.roots(),
+            env,
+        };
+        cx.hosting.host.ask(ticket, &self.id, &place, request);
+        cx.requests.push(SessionRequest::SettleHost);
+    }
+
+    /// The client answered a forwarded request; false where it was not one.
+    pub(super) fn client_served<O: Outlet>(
+        &mut self,
+        id: AskId,
+        answer: &ClientAnswer,
+        cx: &mut Cx<'_, O>,
+    ) -> bool {
+        let mut calls = self.host_calls.iter();
+        let found = calls.find_map(|(ticket, call)| match &call.stage {
+            HostStage::Client(forwarded) if forwarded.id == id => Some((*ticket, forwarded.method)),
+            _ => None,
+        });
+        let Some((ticket, method)) = found else {
+            return false;
+        };
+        let read = answered(method, answer, cx.shared.client.unknown_fields);
+        if let (Ok(_), Err(error)) = (answer, &read) {
+            warn!(method, %error, "the client's answer is not valid: the agent gets an error");
+        }
+        self.limit_waits_for_exit(ticket, &read, cx);
+        self.hear(cx.now, "file or terminal", cx.client);
+        self.answer_host_call(ticket, &read, cx);
+        true
+    }
+
+    /// acpipe has done what was asked for.
+    pub fn host_answered<O: Outlet>(
+        &mut self,
+        ticket: Ticket,
+        answer: &Result<HostAnswer, Error>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        // The agent had to wait: that was not its silence.
+        self.hear(cx.now, "file or terminal", cx.client);
+        self.answer_host_call(ticket, answer, cx);
+    }
+
+    /// Gives a request its one answer.
+    pub(super) fn answer_host_call<O: Outlet>(
+        &mut self,
+        ticket: Ticket,
+        answer: &Result<HostAnswer, Error>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        cx.hosting.close(ticket);
+        let Some(call) = self.host_calls.remove(&ticket) else {
+            return;
+        };
+        if let HostStage::Client(forwarded) = &call.stage {
+            cx.close_request(forwarded.id);
+        }
+        if let Some(tool) = &call.tool {
+            let is_served = answer.is_ok();
+            self.with_turn(cx.client, |turn, sink| turn.served(tool, is_served, sink));
+        }
+        // A later connection may use the same key.
+        if call.agent == cx.agent.number() {
+            give_agent(&call.key, answer.as_ref(), cx);
+        }
+    }
+
+    /// Whether it has an open request of a connection, under this key, that can still be stopped.
+    #[must_use]
+    pub fn has_host_call(&self, agent: u64, key: &RawValue) -> bool {
+        self.stoppable(agent, key).is_some()
+    }
+
+    fn stoppable(&self, agent: u64, key: &RawValue) -> Option<Ticket> {
+        let found = self.host_calls.iter().find(|(_, call)| {
+            let may_stop = matches!(call.stage, HostStage::Client(..) | HostStage::File);
+            may_stop && call.agent == agent && call.key.get() == key.get()
+        });
+        found.map(|(ticket, _)| *ticket)
+    }
+
+    /// The agent withdrew a request: what the client was asked is withdrawn, a file is not read or written any more. The
+    /// request is answered all the same. What is done with a terminal goes on.
+    pub fn host_call_withdrawn<O: Outlet>(&mut self, key: &RawValue, cx: &mut Cx<'_, O>) {
+        if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
+            self.stop_host_call(ticket, &By::Agent, cx);
+            let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
+            self.answer_host_call(ticket, &Err(error), cx);
+        }
+    }
+
+    /// Ends all requests: the session is not the agent's any more.
+    pub fn end_host_calls<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let all: Vec<Ticket> = self.host_calls.keys().copied().collect();
+        self.end_calls(all, cx);
+    }
+
+    /// Ends the requests of earlier connections.
+    pub fn end_old_host_calls<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let number = cx.agent.number();
+        let old = self.host_calls.iter().filter(|(_, c)| c.agent != number);
+        let old = old.map(|(ticket, _)| *ticket).collect();
+        self.end_calls(old, cx);
+    }
+
+    fn end_calls<O: Outlet>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, O>) {
+        for ticket in tickets {
+            self.stop_host_call(ticket, &By::End, cx);
+            let error = Error::new(ErrorKind::Cancelled, "its session has ended");
+            self.answer_host_call(ticket, &Err(error), cx);
+        }
+    }
+
+    fn stop_host_call<O: Outlet>(&self, ticket: Ticket, by: &By, cx: &mut Cx<'_, O>) {
+        match self.host_calls.get(&ticket).map(|call| &call.stage) {
+            Some(HostStage::Client(forwarded)) => cx.client.withdraw(forwarded.id, by),
+            Some(HostStage::File) => {
+                cx.hosting.host.stop_file(ticket);
+                take_host_effects(cx);
+            }
+            _ => {}
+        }
+    }
+
+    /// Has the session's directories held, which is about to be opened: what takes their place later is not served.
+    pub(super) fn hold_roots<O>(&self, cx: &mut Cx<'_, O>) {
+        if cx.shared.served != Offer::default() {
+            cx.hosting.host.hold_roots(&self.id, self.roots());
+            take_host_effects(cx);
+        }
+    }
+
+    /// Releases the directories of a session that is closed or not in use.
+    pub fn release_roots<O>(&self, cx: &mut Cx<'_, O>) {
+        if cx.shared.served != Offer::default() {
+            cx.hosting.host.release_roots(&self.id);
+            take_host_effects(cx);
+        }
+    }
+
+    /// The directories that are served to the session.
+    fn roots(&self) -> Vec<String> {
+        let more = self.options.additional_directories.iter().cloned();
+        std::iter::once(self.cwd.clone()).chain(more).collect()
+    }
+}
+
+fn take_host_effects<O>(cx: &mut Cx<'_, O>) {
+    let effects = cx.hosting.host.take_effects().into_iter();
+    cx.effects.extend(effects.map(Effect::Host));
+}
+
+/// Answers a request of the agent.
+fn give_agent<O>(key: &RawValue, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, O>) {
+    if let Some(connection) = &mut cx.agent.connection {
+        let out = &mut connection.out;
+        connection.dialect.give(key, answer, out);
+    }
+}

@@ -1,0 +1,202 @@
+//! The session as a whole: lost by its agent, renamed, closed, released, and what lists show of it.
+
+use super::{SessionMachine, SessionRequest, Stage};
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::client::{Outlet, Token};
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::permit::By;
+use crate::core::setting;
+use crate::core::store::Card;
+use crate::core::turn_ending::Ending;
+use crate::proto::wire::{Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
+use serde_json::Value;
+
+impl SessionMachine {
+    /// The agent does not have the session any more, though it serves others: the next prompt restores it.
+    pub fn lost<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+        self.end_asks(&By::End, cx);
+        self.end_turn(Ending::Failed(error.clone()), cx);
+        self.end_unprompted(Some(error), cx.client);
+        for token in self.settings.take_waiting() {
+            cx.client.reply(token, Err(error.clone()));
+        }
+        self.opening_failed(error, cx);
+        self.leave_directory(cx);
+        self.end_host_calls(cx);
+        self.forget_abandoned(cx);
+        cx.requests.push(SessionRequest::Free);
+        self.rest();
+        // Queued prompts still need it, those for another environment with that.
+        let prompts: Vec<Token> = self.queue.tokens().collect();
+        if !prompts.is_empty() {
+            self.begin_opening(Strategy::Auto, Vec::new());
+            if !prompts.into_iter().all(|prompt| cx.agent.holds(prompt)) {
+                self.continue_restore(cx);
+            }
+        }
+    }
+
+    /// The agent's connection is over, or about to be: everything that waits for it fails. `broke_off` says that nobody
+    /// asked for the end. With `renews` the session is restored at the next agent.
+    pub fn agent_lost<O: Outlet>(
+        &mut self,
+        error: &Error,
+        (broke_off, renews): (bool, bool),
+        cx: &mut Cx<'_, O>,
+    ) {
+        // No later agent gets the answers.
+        self.end_asks(&By::End, cx);
+        self.end_turn(Ending::Failed(error.clone()), cx);
+        self.end_unprompted(Some(error).filter(|_| broke_off), cx.client);
+        for token in self.settings.take_waiting() {
+            cx.client.reply(token, Err(error.clone()));
+        }
+        if !renews {
+            self.opening_failed(error, cx);
+            self.rest();
+        }
+    }
+
+    /// The agent is being stopped on request: cancels the running turn and fails the queued prompts.
+    pub fn agent_stopping<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let message = "the agent was disconnected before the prompt's turn began";
+        self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.client);
+        self.cancel(None, cx);
+    }
+
+    /// The agent calls the session by another id: what it had under the old one may be gone.
+    pub fn renamed<O: Outlet>(&mut self, to: String, cx: &mut Cx<'_, O>) {
+        self.known.rename(to.clone());
+        // What it counts from now on may not continue from before.
+        self.cost = None;
+        self.with_turn(cx.client, |turn, sink| turn.moved(&to, sink));
+        if let Stage::Live { agent_session } = &mut self.stage {
+            *agent_session = to;
+        }
+        // A storage error is reported by the turn that hits it.
+        let _ = self.identify(cx);
+    }
+
+    /// Closes the session: the agent may forget it, and other programs may have it; what is stored stays.
+    ///
+    /// # Errors
+    /// `busy`.
+    pub fn close<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+        self.must_be_idle()?;
+        self.end_background(cx);
+        // What changed outside of turns, such as the title, and what was logged before it was open. A full disk does
+        // not prevent the close.
+        let _ = match self.log.identity() {
+            Some(_) => self.identify(cx),
+            None => self.write(cx),
+        };
+        let message = "the session was closed before it was open";
+        self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+        for token in self.settings.take_waiting() {
+            let message = "the session was closed before the agent answered";
+            let error = Error::new(ErrorKind::Cancelled, message);
+            cx.client.reply(token, Err(error));
+        }
+        self.let_go(cx);
+        self.end_host_calls(cx);
+        self.release_roots(cx);
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.used = cx.now;
+        }
+        Ok(())
+    }
+
+    /// Releases a live session: the agent may forget it until it is needed again.
+    pub fn release<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        self.let_go(cx);
+        self.release_roots(cx);
+        self.leave_directory(cx);
+        self.rest();
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.used = cx.now;
+        }
+    }
+
+    /// Whether nothing goes on in the session, and nothing waits for anything in it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.running.is_none()
+            && self.queue.is_empty()
+            && self.late_words.is_empty()
+            && self.unprompted.is_none()
+            && self.abandoned.is_none()
+            && self.settings.is_empty()
+            && !self.is_opening()
+    }
+
+    /// Checks that no turn runs or is queued.
+    ///
+    /// # Errors
+    /// `busy`.
+    pub fn must_be_idle(&self) -> Result<(), Error> {
+        if self.running.is_none() && self.queue.is_empty() && self.abandoned.is_none() {
+            return Ok(());
+        }
+        let text = format!(
+            "session {:?} is in a turn, or prompts wait for it: try again when that has ended, or call session/cancel",
+            self.id
+        );
+        Err(Error::new(ErrorKind::Busy, text))
+    }
+
+    /// The answer to a call that opens it.
+    #[must_use]
+    pub fn result(&self, recovery: Recovery) -> SessionResult {
+        SessionResult {
+            session_id: self.id.clone(),
+            agent_session_id: self.agent_session().unwrap_or_default().to_owned(),
+            agent_name: self.known.agent_name().to_owned(),
+            cwd: self.cwd.clone(),
+            recovery,
+            state: Value::Object(self.state.clone()),
+        }
+    }
+
+    /// What lists show of it.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        let card = self.log.card();
+        SessionInfo {
+            state: match self.stage {
+                Stage::Live { .. } => SessionStage::Live,
+                Stage::Opening { .. } => SessionStage::Opening,
+                Stage::Resting => SessionStage::Resting,
+            },
+            turn_id: self.turn_id().map(str::to_owned),
+            corrupt_lines: Some(self.log.corrupt()),
+            waiting_for: None,
+            mode: setting::mode(&self.state).or(card.mode.clone()),
+            model: setting::model(&self.state).or(card.model.clone()),
+            ..stored_info(card)
+        }
+    }
+}
+
+/// What lists show of a stored session that is not open.
+#[must_use]
+pub fn stored_info(card: Card) -> SessionInfo {
+    SessionInfo {
+        session_id: Some(card.session_id),
+        agent_session_id: card.agent_session_id,
+        agent: card.agent,
+        agent_name: Some(card.agent_name.unwrap_or_else(|| DEFAULT_AGENT.to_owned())),
+        state: SessionStage::Resting,
+        turn_id: None,
+        cwd: card.cwd,
+        title: card.title,
+        mode: card.mode,
+        model: card.model,
+        created_at: Some(card.created_at),
+        updated_at: Some(card.updated_at),
+        messages: Some(card.messages),
+        seq: Some(card.seq),
+        corrupt_lines: None,
+        waiting_for: None,
+    }
+}

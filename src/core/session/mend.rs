@@ -1,0 +1,57 @@
+//! Repair after a panic: a fault of acpipe costs the turn in which it happened, and nothing else.
+//!
+//! A session that was being written to is marked (see `Numbered`): its turn ends with an error, its prompt is cancelled,
+//! and its log is cut to whole lines.
+
+use super::{SessionMachine, SessionRequest};
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::Error;
+use crate::core::turn::ChunkSink as _;
+use crate::core::turn_ending::Ending;
+use crate::proto::chunk::Chunk;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl SessionMachine {
+    /// Repairs a session in which a panic happened, and ends its turn with this error.
+    pub fn mend<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+        let running = self.running.as_ref();
+        let (token, call) = running.map(|r| (r.token, r.call)).unzip();
+        let agent_session = self.agent_session().map(str::to_owned);
+        self.cut_log(cx.client);
+        // First as any turn that fails; if that panics again, the error chunk alone.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.client)));
+        self.cut_log(cx.client);
+        self.unprompted = None;
+        for turn in self.log.open_turns() {
+            let error_text = &error.message;
+            let mut sink = self.sink(Some(&turn), cx.client);
+            sink.chunk(&Chunk::Error { error_text });
+        }
+        let Some((token, call)) = token.zip(call) else {
+            return;
+        };
+        self.break_off(call, agent_session, cx);
+        let ending = Ending::Failed(error.clone());
+        let closed = catch_unwind(AssertUnwindSafe(|| self.close_turn(&ending, cx)));
+        if closed.is_err() {
+            self.cut_log(cx.client);
+            self.running = None;
+            cx.client.reply(token, Err(error.clone()));
+            cx.requests.push(SessionRequest::Free);
+        }
+    }
+
+    /// Removes what was half written to the log.
+    fn cut_log(&mut self, client: &mut impl Outlet) {
+        self.broken = false;
+        self.log.mend();
+        client.retract(&self.id, self.log.seq());
+    }
+
+    fn fail_turns(&mut self, error: &Error, client: &mut impl Outlet) {
+        self.number_unsent(client);
+        self.end_unprompted(Some(error), client);
+        self.with_turn(client, |turn, sink| turn.fail(error, sink));
+    }
+}

@@ -1,0 +1,57 @@
+//! The turns of a session that are not over: the prompted one, and the one that the agent began unprompted.
+
+use super::{Numbered, SessionMachine};
+use crate::core::client::Outlet;
+use crate::core::turn::Turn;
+use std::time::Instant;
+
+impl SessionMachine {
+    /// When the first question is answered by the policy.
+    pub(super) fn answers_due(&self) -> Option<(Instant, &'static str)> {
+        let first = self.asks.iter().filter_map(|ask| ask.until).min()?;
+        Some((first, "answer"))
+    }
+
+    /// Whether a turn that is under way has a tool call of this id.
+    #[must_use]
+    pub fn knows_call(&self, id: &str) -> bool {
+        let running = self.running.as_ref().map(|r| &r.turn);
+        let unprompted = self.unprompted.as_ref().map(|u| &u.turn);
+        running
+            .into_iter()
+            .chain(unprompted)
+            .any(|turn| turn.has_call(id))
+    }
+
+    /// Whether a turn that something was asked in is over.
+    #[must_use]
+    pub fn is_over(&self, turn_id: &str) -> bool {
+        let running = self.running.as_ref().map(|r| r.turn_id.as_str());
+        let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.as_str());
+        running != Some(turn_id) && unprompted != Some(turn_id)
+    }
+
+    /// The turn of that id, if it is not over.
+    #[must_use]
+    pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
+        let running = self.running.as_ref().filter(|r| r.turn_id == turn_id);
+        let unprompted = self.unprompted.as_ref();
+        let unprompted = unprompted.filter(|u| u.turn_id == turn_id);
+        let running = running.map(|r| &r.turn);
+        running.or_else(|| unprompted.map(|u| &u.turn))
+    }
+
+    /// Does `act` to the turn of that id, if it is not over.
+    pub fn with_turn_of<O: Outlet>(
+        &mut self,
+        turn_id: &str,
+        outlet: &mut O,
+        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+    ) {
+        if self.running.as_ref().is_some_and(|r| r.turn_id == turn_id) {
+            self.with_turn(outlet, act);
+        } else if !self.is_over(turn_id) {
+            self.with_unprompted(outlet, act);
+        }
+    }
+}

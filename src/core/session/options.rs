@@ -1,0 +1,80 @@
+//! Options of a session: those that it is opened with.
+
+use super::{Required, SessionMachine};
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::setting::{self, Setting};
+use crate::proto::wire::{NotRestored, Protocol, SessionOptions, SettingValue};
+use serde_json::json;
+
+impl SessionMachine {
+    /// Checks whether it can be had with these options though it was opened, or is being opened, without them.
+    pub fn must_have(&self, wish: &SessionOptions) -> Result<(), Error> {
+        if wish.clone().or(&self.options) == self.options {
+            return Ok(());
+        }
+        let message = format!(
+            "session {:?} is open with other options: call session/close for it first",
+            self.id
+        );
+        Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
+    }
+
+    /// The mode and model among these options that were changed after the session was opened with them: it goes on as it
+    /// is.
+    pub fn changed_since(&self, wish: &SessionOptions) -> Vec<NotRestored> {
+        let mode = wish.mode.clone().map(Setting::Mode);
+        let model = wish.model.clone().map(Setting::Model);
+        let changed = |setting: Setting| {
+            let now = match &setting {
+                Setting::Mode(_) => setting::mode(&self.state).map(SettingValue::Id),
+                _ => None,
+            };
+            let now = now.or_else(|| self.wanted.value_of(&setting, &self.state))?;
+            let resolved = setting.resolve_again(&self.state);
+            let same = resolved.is_ok_and(|resolved| resolved.value() == now);
+            (!same && setting.value() != now).then(|| NotRestored {
+                setting: setting.name().to_owned(),
+                value: setting.value(),
+                message: format!(
+                    "the session is live, and was changed to {} after it was opened: session/set{} sets it again",
+                    json!(now),
+                    if matches!(setting, Setting::Mode(_)) { "Mode" } else { "Model" },
+                ),
+            })
+        };
+        mode.into_iter().chain(model).filter_map(changed).collect()
+    }
+
+    /// The settings that it is to have when it is opened with these options.
+    #[must_use]
+    pub fn required(&self, wish: &SessionOptions) -> Required {
+        let fresh = self.log.identity().is_none();
+        Required {
+            mode: fresh || wish.mode.is_some(),
+            model: fresh || wish.model.is_some(),
+        }
+    }
+
+    /// Takes over what it is to be opened with. What is wished now holds against what was set before.
+    pub fn set_options(
+        &mut self,
+        options: SessionOptions,
+        wish: &SessionOptions,
+        protocol: Protocol,
+    ) {
+        let changed = |now: &Option<String>, before: &Option<String>, wished: &Option<String>| {
+            now.clone().filter(|_| now != before || wished.is_some())
+        };
+        let mode = changed(&options.mode, &self.options.mode, &wish.mode).map(Setting::Mode);
+        let model = changed(&options.model, &self.options.model, &wish.model).map(Setting::Model);
+        for setting in mode.into_iter().chain(model) {
+            if traits(protocol).starts_in_mode {
+                self.wanted.forget(&setting, &self.state);
+            } else {
+                self.wanted.set(setting, &self.state);
+            }
+        }
+        self.options = options;
+    }
+}

@@ -1,0 +1,242 @@
+//! Permission questions of agents: the policy decides, or says that the client is to be asked.
+
+use super::SessionMachine;
+use super::client_requests::Asking;
+use crate::core::ask::ClientRequest;
+use crate::core::client::Outlet;
+use crate::core::client_requests::{AskKind, FULL, MOST_ASKS};
+use crate::core::cx::Cx;
+use crate::core::dialects::traits;
+use crate::core::event::{OptionKind, Permission, PermissionOption};
+use crate::core::host::Ticket;
+use crate::core::inquiry::Inquiry;
+use crate::core::limits::Wait;
+use crate::core::permit::{By, Decision};
+use crate::core::policy::{Effect, Subject, Verdict};
+use crate::core::timeout_error::millis;
+use crate::core::turn::written;
+use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
+use tracing::warn;
+
+/// Why no question is asked.
+pub const NOBODY: &str = "the client cannot be asked";
+
+/// What is to be done with a question.
+enum Course {
+    Decided(Decision),
+    /// The client is asked because of this rule.
+    Ask(String),
+    /// The user is asked more than whether the tool may run.
+    Inquire,
+}
+
+impl SessionMachine {
+    /// Answers a permission question, or asks the client. After a cancel nothing more is allowed. `what` is the ledger's
+    /// word for it, `ticket` the file or command that waits for the answer.
+    pub fn permission<O: Outlet>(
+        &mut self,
+        (what, ticket): (&str, Option<Ticket>),
+        subagent: Option<&str>,
+        permission: &Permission<'_>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
+            let session = &permission.session;
+            warn!(%session, "a question of a session that was not opened is refused");
+            let cancelled = Decision::cancelled(By::End);
+            self.answer_agent(&permission.question, ticket, &cancelled, cx);
+            return;
+        };
+        let course = if self.may_act(&permission.tool.id) && cx.agent.is_serving() {
+            self.course(&subject, permission, cx)
+        } else {
+            Course::Decided(Decision::cancelled(By::Cancel))
+        };
+        let automatic = matches!(course, Course::Decided(_));
+        self.hear(cx.now, "permission question", cx.client);
+        let mut shown = None;
+        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+            let calls = &subject.calls;
+            let mut question = turn.ask(subagent, permission, calls, automatic, sink);
+            let tool = turn.asked(&question).unwrap_or_default();
+            match &course {
+                Course::Decided(decision) => turn.decide(&question, decision, sink),
+                Course::Ask(_) => {}
+                Course::Inquire => {
+                    let form = permission.form.clone();
+                    let (inquiry, options) = match form {
+                        Some(form) => (form, Vec::new()),
+                        None => (Inquiry::plan(&tool), offer(&permission.options)),
+                    };
+                    turn.inquire(&mut question, inquiry, options, sink);
+                }
+            }
+            shown = Some((question, tool));
+        });
+        let Some((question, tool_call)) = shown else {
+            return;
+        };
+        let is_gate = is_gate(&subject, permission);
+        let what = if is_gate { "question" } else { what };
+        let mut entry = entry(what, &question.id, &tool_call, subject);
+        entry.tool_call = written(&permission.tool);
+        let options = permission.options.clone();
+        let about = match &course {
+            Course::Ask(rule) => AskKind::Permission {
+                question,
+                options,
+                rule: rule.clone(),
+            },
+            _ => AskKind::Question { question, options },
+        };
+        let asking = Asking {
+            turn_id,
+            key: &permission.question,
+            ticket,
+            about,
+            entry,
+        };
+        match course {
+            Course::Decided(decision) => {
+                let Asking { turn_id, entry, .. } = asking;
+                let other = self.log_decision(&turn_id, entry, &decision, cx);
+                let decision = other.as_ref().unwrap_or(&decision);
+                self.answer_agent(&permission.question, ticket, decision, cx);
+            }
+            Course::Ask(rule) => self.ask_permission(asking, rule, tool_call, cx),
+            Course::Inquire => self.ask_user(asking, Some(tool_call), cx),
+        }
+    }
+
+    /// Asks the client whether a tool may run.
+    fn ask_permission<O: Outlet>(
+        &mut self,
+        mut asking: Asking<'_>,
+        rule: String,
+        tool_call: AskedTool,
+        cx: &mut Cx<'_, O>,
+    ) {
+        asking.entry.rule = Some(rule.clone());
+        let request = ClientRequest::Permission(Box::new(PermissionParams {
+            session_id: self.id.clone(),
+            turn_id: Some(asking.turn_id.clone()),
+            question_id: asking.about.question().id.clone(),
+            tool_call,
+            options: offer(asking.about.options()),
+            command: asking.entry.command.clone(),
+            paths: asking.entry.paths.clone(),
+            stands_for: asking.entry.stands_for.clone(),
+            rule,
+            deadline_ms: cx.shared.settings.limits.of(Wait::Answer).map(millis),
+        }));
+        self.ask_client(asking, request, cx);
+    }
+
+    /// What a question is about: its turn, and the subject of the policy's judgement.
+    pub(super) fn subject_of<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        permission: &Permission<'_>,
+        cx: &mut Cx<'_, O>,
+    ) -> Option<(String, Subject)> {
+        let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
+        let turn = self.turn_of(&turn_id)?;
+        let subject = turn.subject(subagent, permission, &self.cwd);
+        Some((turn_id, subject))
+    }
+
+    /// The turn in which the agent asks something: an unprompted one where no prompt's turn runs.
+    pub(super) fn asking_turn<O: Outlet>(
+        &mut self,
+        tool: Option<&str>,
+        cx: &mut Cx<'_, O>,
+    ) -> Option<String> {
+        if let Some(running) = self.running.as_ref().filter(|r| !r.waits) {
+            return Some(running.turn_id.clone());
+        }
+        self.begin_unprompted(tool, cx);
+        let unprompted = self.unprompted.as_ref()?;
+        Some(unprompted.turn_id.clone())
+    }
+
+    /// The policy's verdict on a subject, with the session's lists of tools.
+    pub(super) fn verdict<O>(&self, subject: &Subject, cx: &Cx<'_, O>) -> Verdict {
+        let policy = &cx.shared.settings.policy;
+        if traits(cx.agent.spec.protocol).enforces_tool_lists {
+            policy.judge(subject)
+        } else {
+            policy.judge_in(subject, &self.options)
+        }
+    }
+
+    /// What follows from the policy's verdict on a question.
+    fn course<O>(&self, subject: &Subject, permission: &Permission<'_>, cx: &Cx<'_, O>) -> Course {
+        let policy = &cx.shared.settings.policy;
+        let client = &cx.shared.client.capabilities;
+        let verdict = self.verdict(subject, cx);
+        let is_form = permission.form.is_some();
+        let full = self.asks.len() >= MOST_ASKS;
+        let unless_full = |why| if full { FULL } else { why };
+        let (allow, by) = match verdict.effect {
+            Effect::Deny => (false, verdict.by),
+            Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
+            _ if is_gate(subject, permission) && client.questions && !full => {
+                return Course::Inquire;
+            }
+            _ if is_form => {
+                let why = unless_full("the client answers no questions");
+                (false, format!("{}, and {why}", verdict.by))
+            }
+            Effect::Ask if client.permissions && !full => return Course::Ask(verdict.by),
+            Effect::Ask => {
+                let why = unless_full(NOBODY);
+                let by = format!("{}, and {why}", verdict.by);
+                (policy.unanswered() == Effect::Allow, by)
+            }
+            Effect::Allow => (true, verdict.by),
+        };
+        let always = policy.prefers_always();
+        let options = &permission.options;
+        Course::Decided(Decision::of(allow, always, options, By::Policy(by)))
+    }
+}
+
+/// The ledger's entry for a question, without the decision.
+pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
+    LedgerEntry {
+        what: what.to_owned(),
+        question_id: question.to_owned(),
+        tool_call_id: Some(tool.tool_call_id.clone()),
+        tool_name: Some(tool.tool_name.clone()),
+        title: subject.title,
+        kind: Some(subject.kind),
+        paths: subject.paths,
+        command: subject.command,
+        stands_for: subject.calls,
+        ..LedgerEntry::default()
+    }
+}
+
+/// Whether the user has to answer it: a form, or whether the agent may change to another mode, as from plan to work.
+fn is_gate(subject: &Subject, permission: &Permission<'_>) -> bool {
+    permission.form.is_some() || subject.kind == "switch_mode"
+}
+
+/// The options as a client sees them.
+pub(super) fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
+    options.iter().map(offered).collect()
+}
+
+fn offered(option: &PermissionOption) -> OfferedOption {
+    OfferedOption {
+        option_id: option.id.clone(),
+        name: option.name.clone(),
+        kind: match option.kind {
+            OptionKind::AllowOnce => OfferedKind::AllowOnce,
+            OptionKind::AllowAlways => OfferedKind::AllowAlways,
+            OptionKind::RejectOnce => OfferedKind::RejectOnce,
+            OptionKind::RejectAlways => OfferedKind::RejectAlways,
+            OptionKind::Unknown => OfferedKind::Unknown,
+        },
+    }
+}

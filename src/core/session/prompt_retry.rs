@@ -1,0 +1,272 @@
+//! Prompts that are sent again within their turn: after an error that may be transient, and to a new session in the place
+//! of one that was restored but that the agent does not have after all.
+
+use super::doubts::ListPage;
+use super::restore::PAGES;
+use super::turns::with_history;
+use super::{SessionMachine, Stage};
+use crate::core::agent::STOPPING;
+use crate::core::agent::connection::Call;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind, out_of_order};
+use crate::core::event::{StopReason, TurnEnd};
+use crate::core::ladder::{Knowledge, Ladder};
+use crate::core::limits::Wait;
+use crate::core::prompt_parts::prompt_parts;
+use crate::core::retry::{ATTEMPTS, Pause, Prompt, Verdict, WAIT};
+use crate::core::silence::Silence;
+use crate::core::turn::ChunkSink as _;
+use crate::core::turn_ending::Ending;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use crate::proto::wire::{Rung, Strategy};
+use serde_json::json;
+use tracing::{debug, info};
+
+impl SessionMachine {
+    /// A prompt was answered: sends it again where that may help, else returns how the turn ends.
+    pub(super) fn try_again<O: Outlet>(
+        &mut self,
+        ending: Ending,
+        cx: &mut Cx<'_, O>,
+    ) -> Option<Ending> {
+        // Nothing is sent to an agent that is being stopped.
+        let Some(info) = cx.agent.ready() else {
+            return Some(ending);
+        };
+        let can_list = info.capabilities.list;
+        let Some(running) = self.running.as_mut().filter(|r| !r.is_cancelled()) else {
+            return Some(ending);
+        };
+        let attempts = &mut running.attempts;
+        let doubtful = self.revived.is_some() && !running.turn.has_begun();
+        let ending = match ending {
+            Ending::Failed(error)
+            | Ending::Answered(TurnEnd {
+                error: Some(error), ..
+            }) if doubtful
+                && error.kind == ErrorKind::SessionNotFound
+                && attempts.sent < ATTEMPTS =>
+            {
+                self.replace_stale(error, cx);
+                return None;
+            }
+            Ending::Answered(end)
+                if doubtful
+                    && can_list
+                    && end.stop_reason == StopReason::Refusal
+                    && attempts.sent < ATTEMPTS =>
+            {
+                self.look_up(end, (0, None), cx);
+                return None;
+            }
+            other => other,
+        };
+        let (class, error, ending) = match attempts.judge(&running.turn, ending, cx.now) {
+            Verdict::Ends(ending) => return Some(ending),
+            Verdict::Again(class, error, ending) => (class, error, ending),
+        };
+        let id = &self.id;
+        info!(session = id, class, "the prompt is sent again");
+        debug!(session = id, %error, "what failed");
+        let seconds = WAIT.as_secs();
+        let notice = to_raw(&json!({
+            "severity": "warning",
+            "title": format!("The AI service failed ({class}); the prompt is sent again in {seconds} s"),
+            "description": error.message,
+        }));
+        self.with_turn(cx.client, |turn, sink| {
+            if let Ending::Answered(end) = &ending {
+                turn.account(end);
+            }
+            turn.break_off(sink);
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        });
+        None
+    }
+
+    /// Sends the prompt of the running turn once more.
+    fn send_again<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let agent_session = self.agent_session().map(str::to_owned);
+        let call = cx.next_call();
+        let (Some(running), Some(connection), Some(agent_session)) =
+            (&mut self.running, &mut cx.agent.connection, agent_session)
+        else {
+            self.end_turn(Ending::Failed(out_of_order(STOPPING)), cx);
+            return;
+        };
+        let Prompt { message, degrade } = &running.attempts.prompt;
+        // It was sent before.
+        let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
+        let parts = with_history(self.reinject.take(), &parts);
+        let dialect = &mut connection.dialect;
+        running.waits = dialect.is_busy(&agent_session);
+        let out = &mut connection.out;
+        if let Err(error) = dialect.prompt(call, &agent_session, &parts, *degrade, out) {
+            self.end_turn(Ending::Failed(error), cx);
+            return;
+        }
+        running.call = call;
+        running.attempts.next(&running.turn);
+        running.turn.begin_attempt();
+        let limit = cx.shared.settings.limits.of(Wait::Prompt);
+        self.silence = Some(Silence::begin(cx.now, limit));
+        let session = self.id.clone();
+        connection.calls.insert(call, Call::Prompt { session });
+    }
+
+    /// Ends the pause of a turn whose time came; true when there was one.
+    pub(super) fn end_pause<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        let attempts = &mut running.attempts;
+        if attempts.paused_until().is_none_or(|(at, _)| at > cx.now) {
+            return false;
+        }
+        match attempts.pause.take() {
+            Some(Pause::Doubt { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
+            _ => self.send_again(cx),
+        }
+        true
+    }
+
+    /// Ends a turn whose prompt is not with the agent, on the client's cancel; true when there was one.
+    pub(super) fn cancel_pause<O: Outlet>(
+        &mut self,
+        turn_id: Option<&str>,
+        cx: &mut Cx<'_, O>,
+    ) -> bool {
+        let meant = |turn: &str| turn_id.is_none_or(|wanted| wanted == turn);
+        let running = self.running.as_mut();
+        let Some(running) = running.filter(|r| r.attempts.pause.is_some() && meant(&r.turn_id))
+        else {
+            return false;
+        };
+        running.cancel_deadline = Some(cx.now);
+        let end = TurnEnd {
+            stop_reason: StopReason::Cancelled,
+            reported: "cancelled".to_owned(),
+            ..TurnEnd::default()
+        };
+        self.end_turn(Ending::Answered(end), cx);
+        true
+    }
+
+    /// The agent refused a prompt in a session that was restored: asks for a page of its list, the first or that at the
+    /// cursor.
+    fn look_up<O>(
+        &mut self,
+        refusal: TurnEnd,
+        (pages, cursor): (u32, Option<&str>),
+        cx: &mut Cx<'_, O>,
+    ) {
+        let call = cx.next_call();
+        let limit = cx.shared.settings.limits.of(Wait::List);
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        let session = self.id.clone();
+        connection.calls.insert(call, Call::Look { session });
+        let (cwd, out) = (Some(self.cwd.as_str()), &mut connection.out);
+        connection.dialect.list(call, cwd, cursor, out);
+        if let Some(running) = &mut self.running {
+            running.call = call;
+            running.attempts.pause = Some(Pause::Doubt {
+                refusal,
+                pages,
+                until: cx.now + limit.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// The agent gave a page of its sessions. Only a list without the session is evidence that the refusal was for
+    /// want of it.
+    pub fn looked_up<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+        let agent_session = self.agent_session().map(str::to_owned);
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let Some(Pause::Doubt { refusal, pages, .. }) = running.attempts.pause.take() else {
+            return;
+        };
+        let pages = pages + 1;
+        let silent = !running.turn.has_begun();
+        match (page, agent_session) {
+            (Some((ids, next)), Some(own)) if silent && !ids.contains(&own) => match next {
+                Some(cursor) if pages < PAGES => self.look_up(refusal, (pages, Some(cursor)), cx),
+                Some(_) => self.end_turn(Ending::Answered(refusal), cx),
+                None => {
+                    let message =
+                        "the agent refused the prompt, and its list does not hold the session";
+                    self.replace_stale(Error::new(ErrorKind::SessionNotFound, message), cx);
+                }
+            },
+            _ => self.end_turn(Ending::Answered(refusal), cx),
+        }
+    }
+
+    /// The agent does not have a session that it seemed to restore: drops its id and asks for a new one.
+    fn replace_stale<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+        let Some(info) = cx.agent.ready() else {
+            return;
+        };
+        let can = info.capabilities;
+        let id = &self.id;
+        info!(
+            session = id,
+            "the session is stale: a new one takes its place"
+        );
+        debug!(session = id, %error, "what the agent says");
+        let new = Strategy::Only(Rung::New);
+        let mut ladder = Ladder::plan(&new, can, Knowledge::default());
+        if let Some(rung) = self.revived.take() {
+            ladder.note(rung, &error);
+        }
+        self.known.forget(&cx.agent.identity());
+        self.begin_opening(new, Vec::new());
+        if let Stage::Opening { restore, .. } = &mut self.stage {
+            restore.ladder = Some(ladder);
+        }
+        if let Some(running) = &mut self.running {
+            running.attempts.pause = Some(Pause::Stale(error));
+        }
+        self.continue_restore(cx);
+    }
+
+    /// The session is live: sends the prompt again that found it stale; true when there is one.
+    pub(super) fn resume_stale_turn<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+        let agent_session = self.agent_session().unwrap_or_default().to_owned();
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        let attempts = &mut running.attempts;
+        if !matches!(attempts.pause, Some(Pause::Stale(_))) {
+            return false;
+        }
+        let receipt = self.receipt.take();
+        attempts.recovery.clone_from(&receipt);
+        self.with_turn(cx.client, |turn, sink| {
+            turn.moved(&agent_session, sink);
+            if let Some(receipt) = receipt {
+                let data = to_raw(&receipt);
+                sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+            }
+        });
+        self.send_again(cx);
+        true
+    }
+
+    /// There is no new session in the place of a stale one: ends the turn that waited for it.
+    pub(super) fn fail_stale_turn<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+        let running = self.running.as_ref();
+        if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {
+            let error = error.clone().with("before", first.message.as_str());
+            self.end_turn(Ending::Failed(error), cx);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Prompts: those that go to the agent at once, and those that are queued. An agent never gets two prompts of one session
+//! at a time.
+
+use super::{QUEUE_LIMIT, Queued, SessionMachine, Stage};
+use crate::core::client::{Notice, Outlet};
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::wire::{self, PromptWhenBusy, Strategy};
+use serde_json::Value;
+
+impl SessionMachine {
+    /// Whether a prompt can go to the agent now.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.agent_session().is_some() && self.running.is_none() && self.abandoned.is_none()
+    }
+
+    /// Refuses a prompt whose turn is under way already, or waits: it is run once.
+    ///
+    /// # Errors
+    /// `busy`.
+    pub fn must_not_have(&self, turn_id: &str) -> Result<(), Error> {
+        let runs = self.running.as_ref().is_some_and(|r| r.turn_id == turn_id);
+        let how = match (runs, self.queue.has(turn_id)) {
+            (true, _) => "runs",
+            (_, true) => "waits for its turn",
+            (false, false) => return Ok(()),
+        };
+        let message = format!(
+            "turn {turn_id:?} of session {:?} {how} already: its own call will be answered",
+            self.id
+        );
+        Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
+    }
+
+    /// Refuses a prompt that is not to wait, or for which too many wait.
+    ///
+    /// # Errors
+    /// `busy` and `overloaded`.
+    pub fn takes_prompt(&self, when_busy: PromptWhenBusy) -> Result<(), Error> {
+        let id = &self.id;
+        let waits = self.queue.len();
+        if when_busy == PromptWhenBusy::Queue {
+            if waits < QUEUE_LIMIT {
+                return Ok(());
+            }
+            let message = format!(
+                "{waits} prompts wait for session {id:?} already: prompt again when one of them has ended"
+            );
+            return Err(Error::new(ErrorKind::Overloaded, message));
+        }
+        if let Some(running) = &self.running {
+            let message = format!(
+                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
+            );
+            let error = Error::new(ErrorKind::Busy, message);
+            return Err(error.with("turnId", running.turn_id.as_str()));
+        }
+        let why = match (&self.abandoned, waits) {
+            (Some(_), _) => "is in a turn that was cancelled and that the agent has not ended yet",
+            (None, 1..) => "has prompts that wait already",
+            (None, 0) => return Ok(()),
+        };
+        let message = format!("session {id:?} {why}: prompt again later, or without whenBusy");
+        Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    /// Notifies the client of the prompts that wait.
+    pub fn tell_queue(&self, client: &mut impl Outlet) {
+        client.notify(Notice::SessionState(wire::StateParams {
+            session_id: self.id.clone(),
+            state: Value::Object(self.state.clone()),
+            queue: self.queue.told(),
+        }));
+    }
+
+    /// Queues a prompt, and restores a session that no agent has.
+    pub fn enqueue<O: Outlet>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, O>) {
+        self.queue.push(queued);
+        self.tell_queue(cx.client);
+        if restores {
+            self.open(Strategy::Auto, cx);
+        }
+    }
+
+    /// Whether prompts are queued and no agent has the session.
+    #[must_use]
+    pub fn waits_for_agent(&self) -> bool {
+        matches!(self.stage, Stage::Resting) && !self.queue.is_empty()
+    }
+
+    /// Takes the next queued prompt, if it can be sent now.
+    pub fn next_prompt<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Option<Queued> {
+        if !self.is_free() {
+            return None;
+        }
+        let queued = self.queue.next_if(|token| !cx.agent.holds(token))?;
+        self.tell_queue(cx.client);
+        Some(queued)
+    }
+
+    /// Takes one queued prompt out: that of this turn, or without one the first where no turn runs. True when there is
+    /// one.
+    pub(super) fn cancel_queued(
+        &mut self,
+        turn_id: Option<&str>,
+        client: &mut impl Outlet,
+    ) -> bool {
+        if turn_id.is_none() && self.running.is_some() {
+            return false;
+        }
+        let Some(queued) = self.queue.take(turn_id) else {
+            return false;
+        };
+        self.tell_queue(client);
+        let message = "the prompt was cancelled before its turn began";
+        client.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
+        true
+    }
+
+    /// Fails all queued prompts.
+    pub fn fail_queue(&mut self, error: &Error, client: &mut impl Outlet) {
+        let tokens = self.queue.take_all();
+        if tokens.is_empty() {
+            return;
+        }
+        self.tell_queue(client);
+        for token in tokens {
+            client.reply(token, Err(error.clone()));
+        }
+    }
+}

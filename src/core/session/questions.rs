@@ -1,0 +1,119 @@
+//! Questions to the user that ask for no permission.
+
+use super::SessionMachine;
+use super::client_requests::Asking;
+use crate::core::ask::ClientRequest;
+use crate::core::client::Outlet;
+use crate::core::client_requests::{AskKind, FULL, MOST_ASKS};
+use crate::core::cx::Cx;
+use crate::core::event::Elicitation;
+use crate::core::limits::Wait;
+use crate::core::permit::{By, Decision, elicitation};
+use crate::core::timeout_error::millis;
+use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
+use serde_json::value::RawValue;
+use tracing::debug;
+
+impl SessionMachine {
+    /// Asks the client what the agent asks its user.
+    pub fn elicitation<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        asked: Elicitation<'_>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let tool = asked.tool.as_deref();
+        let turn_id = self.asking_turn(tool, cx);
+        let allowed = self.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
+        let Some(turn_id) = turn_id.filter(|_| allowed) else {
+            debug!("a question to the user after a cancel");
+            answer(&asked.question, &Decision::cancelled(By::Cancel), cx);
+            return;
+        };
+        if self.asks.len() >= MOST_ASKS {
+            let by = By::Policy(FULL.to_owned());
+            let declined = Decision::of(false, false, &elicitation(), by);
+            answer(&asked.question, &declined, cx);
+            return;
+        }
+        let title = asked.inquiry.message.clone();
+        self.hear(cx.now, "question", cx.client);
+        let mut shown = None;
+        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+            let question = turn.pose(subagent, tool, asked.inquiry, sink);
+            let call = turn.asked(&question);
+            shown = Some((question, call));
+        });
+        let Some((question, tool_call)) = shown else {
+            return;
+        };
+        let called = tool_call.as_ref();
+        let entry = LedgerEntry {
+            what: "question".to_owned(),
+            question_id: question.id.clone(),
+            tool_call_id: question.tool.clone(),
+            tool_name: called.map(|call| call.tool_name.clone()),
+            kind: called.and_then(|call| call.kind.clone()),
+            title: Some(title),
+            ..LedgerEntry::default()
+        };
+        let asking = Asking {
+            turn_id,
+            key: &asked.question,
+            ticket: None,
+            about: AskKind::Question {
+                question,
+                options: elicitation(),
+            },
+            entry,
+        };
+        self.ask_user(asking, tool_call, cx);
+    }
+
+    /// Asks the client what its user is asked.
+    pub(super) fn ask_user<O: Outlet>(
+        &mut self,
+        asking: Asking<'_>,
+        tool_call: Option<AskedTool>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let question = asking.about.question();
+        let Some(inquiry) = &question.inquiry else {
+            return;
+        };
+        let request = ClientRequest::Question(Box::new(QuestionParams {
+            session_id: Some(self.id.clone()),
+            turn_id: Some(asking.turn_id.clone()).filter(|id| !id.is_empty()),
+            question_id: question.id.clone(),
+            kind: inquiry.kind,
+            message: inquiry.message.clone(),
+            schema: inquiry.schema.clone(),
+            url: inquiry.url.clone(),
+            options: question.options().to_vec(),
+            tool_call,
+            deadline_ms: cx.shared.settings.limits.of(Wait::Answer).map(millis),
+        }));
+        self.ask_client(asking, request, cx);
+    }
+
+    /// The user has been at an address to which the agent sent them; true where a turn knows the id.
+    pub fn visited(&mut self, id: &str, client: &mut impl Outlet) -> bool {
+        let running = self.running.as_ref().map(|r| r.turn_id.clone());
+        let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.clone());
+        let mut known = false;
+        for turn_id in running.into_iter().chain(unprompted) {
+            self.with_turn_of(&turn_id, client, |turn, sink| {
+                known |= turn.visited(id, sink);
+            });
+        }
+        known
+    }
+}
+
+/// Answers a question of the agent.
+fn answer<O>(key: &RawValue, decision: &Decision, cx: &mut Cx<'_, O>) {
+    if let Some(connection) = &mut cx.agent.connection {
+        let out = &mut connection.out;
+        connection.dialect.elicited(key, decision, out);
+    }
+}

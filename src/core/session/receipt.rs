@@ -1,0 +1,86 @@
+//! The receipt of a restore: what the agent remembers, and what becomes of the messages that are stored.
+
+use super::SessionMachine;
+use crate::core::config::OnLost;
+use crate::core::error::Error;
+use crate::core::log::Record;
+use crate::core::replay::further;
+use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
+use serde_json::Value;
+
+impl SessionMachine {
+    /// The receipt; stores what the agent repeated beyond the stored messages. `agent` and `id`
+    /// are the identity of the agent that has the session now and its id of the session.
+    pub(super) fn receipt_of(
+        &mut self,
+        rung: Rung,
+        (agent, id): (&str, &str),
+        failed: Vec<Attempt>,
+        replayed: Option<Vec<Value>>,
+        on_lost: OnLost,
+        at: &str,
+    ) -> Result<Recovery, Error> {
+        // The turn that runs is no history.
+        let before = match &self.running {
+            Some(running) => running.messages_before,
+            None => self.log.count(),
+        };
+        let mut adopted = 0;
+        // What the client cleared stays cleared.
+        let cleared = self.log.count() == 0 && self.log.seq() > 0;
+        if let Some(replayed) = replayed.as_ref().filter(|_| !cleared) {
+            let stored = (0..self.log.count()).filter_map(|place| {
+                let message = self
+                    .log
+                    .message(usize::try_from(place).ok()?, self.view.profile);
+                message.transpose()
+            });
+            for message in further(stored, replayed)? {
+                self.log.append(&Record::Message { at, message });
+                adopted += 1;
+            }
+        }
+        let memory = match rung {
+            Rung::Live | Rung::Resume => Memory::Kept,
+            Rung::Load => Memory::Replayed,
+            Rung::New if before > 0 => Memory::Lost,
+            Rung::New => Memory::None,
+        };
+        let missed = match rung {
+            Rung::New => 0,
+            Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(agent, before),
+        };
+        self.known.give(agent.to_owned(), id.to_owned(), before);
+        let unknown = match memory {
+            Memory::Lost => 0..before,
+            _ => before.saturating_sub(missed)..before,
+        };
+        self.reinject = self.transcript(unknown, on_lost.reinject)?;
+        if memory == Memory::Lost {
+            // A turn that runs is not cut in two.
+            if on_lost.clear && self.running.is_none() {
+                self.log.clear(at, true)?;
+            }
+        }
+        let reinjected = self
+            .reinject
+            .as_ref()
+            .map_or(0, |text| text.chars().count() as u64);
+        Ok(Recovery {
+            rung,
+            memory,
+            failed,
+            // The agent repeats nothing to a client that resumes: it was read beside the resume.
+            replayed: replayed
+                .filter(|_| rung == Rung::Load)
+                .map(|messages| messages.len() as u64),
+            messages: self.log.count(),
+            adopted,
+            reinjected,
+            missed,
+            not_restored: Vec::new(),
+            warning: None,
+            handed_over_from: None,
+        })
+    }
+}

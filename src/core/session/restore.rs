@@ -1,0 +1,475 @@
+//! Restore: a session is brought back at its agent by the ways that the strategy allows, one call after the other.
+
+use super::{Known, Restoring, SessionMachine, SessionRequest, Stage};
+use crate::core::agent::connection::Call;
+use crate::core::agent::directory::state_news;
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::cx::Cx;
+use crate::core::dialect::{Opening, Place};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{CallId, Original, Update};
+use crate::core::ladder::{Knowledge, Ladder, in_words};
+use crate::core::limits::Wait;
+use crate::core::log::Record;
+use crate::core::replay::Replay;
+use crate::core::setting::merge_state;
+use crate::proto::json::Members;
+use crate::proto::wire::{Memory, Rung, Strategy};
+use std::time::Duration;
+
+/// What helps a client, whatever has become of a session.
+pub(super) const WAY_OUT: &str =
+    "call session/ensure with strategy \"new\" to go on without its memory";
+
+/// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
+pub const LOAD_QUIET: Duration = Duration::from_millis(250);
+
+/// How much of a history an agent may repeat, in bytes of its lines: what it repeats is held in memory.
+pub(super) const REPEATED_LIMIT: usize = 512 << 20;
+
+/// How many pages of an agent's list are searched.
+pub(super) const PAGES: u32 = 50;
+
+/// What is known of a session that an agent loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adoption {
+    /// Its id was not looked up.
+    Unknown,
+    /// The agent's list has its id.
+    Listed,
+    /// The agent has no list, or did not give the whole of it.
+    NotListed,
+}
+
+impl SessionMachine {
+    /// Begins to restore the session, with whatever the strategy allows.
+    pub fn open<O: Outlet>(&mut self, strategy: Strategy, cx: &mut Cx<'_, O>) {
+        self.begin_opening(strategy, Vec::new());
+        self.continue_restore(cx);
+    }
+
+    /// Calls the agent for the session in the next way that is left; without effect until the agent is ready.
+    pub fn continue_restore<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
+            return;
+        };
+        let can = info.capabilities;
+        let key = cx.agent.identity();
+        let servers = match cx.servers(&self.mcp_servers) {
+            Ok(servers) => servers,
+            Err(error) => {
+                self.opening_failed(&error, cx);
+                return;
+            }
+        };
+        let known = self.known.id_of(&key).map(str::to_owned);
+        let other = self.known.other_than(&key).filter(|_| known.is_none());
+        let stored = self.log.count();
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return;
+        };
+        let knowledge = Knowledge {
+            id: known.is_some(),
+            history: stored > 0,
+            other,
+        };
+        restore.until = restore.until.or_else(|| cx.until(Wait::Restore));
+        let plan = || Ladder::plan(&restore.strategy, can, knowledge);
+        restore.ladder.get_or_insert_with(plan);
+        restore.held = None;
+        if self.wait_for_close(known.as_deref(), cx) {
+            return;
+        }
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return;
+        };
+        let ladder = restore.ladder.get_or_insert_default();
+        let Some(rung) = ladder.next_rung() else {
+            let tried = match ladder.failed() {
+                [] => "nothing was to be tried".to_owned(),
+                failed => in_words(failed),
+            };
+            let id = &self.id;
+            let message =
+                format!("session {id:?} cannot be brought back that way: {tried}; {WAY_OUT}");
+            let error = Error::new(ErrorKind::SessionNotFound, message);
+            self.opening_failed(&error, cx);
+            return;
+        };
+        let way = match (rung, &known) {
+            (Rung::Resume, Some(known)) => Opening::Resume(known),
+            (Rung::Load, Some(known)) => Opening::Load(known),
+            _ => Opening::New,
+        };
+        let routed = |known: &String| cx.agent.connection.as_ref()?.directory.session(known);
+        if way != Opening::New
+            && let Some(other) = known.as_ref().and_then(routed)
+            && *other != self.id
+        {
+            let message = format!(
+                "the agent's session is open as session {other:?}: use that, or call session/close for it first"
+            );
+            let error = Error::new(ErrorKind::SessionExists, message);
+            self.opening_failed(&error, cx);
+            return;
+        }
+        restore.rung = Some(rung);
+        (restore.opened, restore.replay) = (None, None);
+        let before = restore.asked.take();
+        restore.told.clear();
+        let call = cx.next_call();
+        self.hold_roots(cx);
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        connection.directory.remove(&self.id);
+        if let (Some(known), true, Stage::Opening { restore, .. }) =
+            (&known, way != Opening::New, &mut self.stage)
+        {
+            // If every message is adopted there are more than stored: the ids are new.
+            let prefix = format!("{}-replayed-{stored}", self.id);
+            let dialect = &connection.dialect;
+            let repeats = rung == Rung::Load || dialect.repeats_on_resume();
+            restore.replay = repeats.then(|| Replay::new(dialect.name(), prefix));
+            connection.directory.add(known.clone(), self.id.clone());
+        }
+        let session = self.id.clone();
+        connection.calls.insert(call, Call::Open { session });
+        let out = &mut connection.out;
+        if let Some(before) = before {
+            connection.dialect.forget(before, out);
+        }
+        let place = Place {
+            cwd: &self.cwd,
+            mcp_servers: &servers,
+            options: &self.options,
+            fork: self.forks,
+        };
+        connection.dialect.open(call, way, &place, out);
+        let limit = cx.shared.settings.limits.of(Wait::Open);
+        self.opening(call, cx.now, limit);
+    }
+
+    /// Tells the agent that the result of a call for the session is not needed.
+    fn forget_call<O>(call: Option<CallId>, cx: &mut Cx<'_, O>) {
+        if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
+            connection.dialect.forget(call, &mut connection.out);
+        }
+    }
+
+    /// Takes an update while the session is being opened; true when it was taken.
+    pub(super) fn repeated<O>(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        cx: &Cx<'_, O>,
+    ) -> bool {
+        let Stage::Opening {
+            restore, deadline, ..
+        } = &mut self.stage
+        else {
+            return false;
+        };
+        let news = state_news(update, original);
+        if let Some((news, cost)) = &news {
+            merge_state(&mut self.state, news);
+            merge_state(&mut restore.told, news);
+            restore.cost = cost.or(restore.cost);
+        }
+        // What comes while settings are set again is no history.
+        if restore.restoring.is_some() {
+            return news.is_some();
+        }
+        restore.repeated = restore.repeated.saturating_add(original.line.len());
+        if restore.repeated > REPEATED_LIMIT {
+            restore.replay = None;
+            restore.until = Some(cx.now);
+            return true;
+        }
+        // The agent works: its time begins anew.
+        *deadline = match restore.opened {
+            Some(_) => Some(cx.now + LOAD_QUIET),
+            None => cx.until(Wait::Open),
+        };
+        if let Some(replay) = &mut restore.replay
+            && !matches!(update, Update::Session(_))
+        {
+            replay.update(update, original);
+        }
+        true
+    }
+
+    /// The agent answered a call for the session.
+    pub fn opened<O: Outlet>(
+        &mut self,
+        agent_session: String,
+        state: &Members<'_>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        let routed = connection.directory.session(&agent_session);
+        if let Some(other) = routed.filter(|other| **other != self.id) {
+            let id = &self.id;
+            let message = format!(
+                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
+                 words could not be told apart"
+            );
+            self.opening_failed(&Error::new(ErrorKind::Malformed, message), cx);
+            return;
+        }
+        let early = connection.directory.take_early(&agent_session);
+        let Stage::Opening {
+            restore,
+            deadline,
+            call,
+            ..
+        } = &mut self.stage
+        else {
+            return;
+        };
+        *call = None;
+        if restore.rung == Some(Rung::New) {
+            self.state.clear();
+        }
+        for told in [&mut self.state, &mut restore.told] {
+            told.extend(early.state.clone());
+            merge_state(told, state);
+        }
+        restore.cost = early.cost.or(restore.cost);
+        if restore.rung == Some(Rung::Load) {
+            restore.opened = Some(agent_session);
+            *deadline = Some(cx.now + LOAD_QUIET);
+            return;
+        }
+        self.arrived(agent_session, Adoption::Unknown, cx);
+    }
+
+    /// A session that was loaded was quiet for long enough: what came is its history.
+    pub(super) fn loaded<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        if let Stage::Opening {
+            restore, deadline, ..
+        } = &mut self.stage
+        {
+            *deadline = None;
+            if let Some(agent_session) = restore.opened.take() {
+                self.arrived(agent_session, Adoption::Unknown, cx);
+            }
+        }
+    }
+
+    /// The agent has the session, or says so: what it remembers follows from what it did.
+    pub(super) fn arrived<O: Outlet>(
+        &mut self,
+        agent_session: String,
+        adoption: Adoption,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let (key, at) = (cx.agent.identity(), cx.time());
+        let on_lost = self.on_lost(cx.shared.settings.on_lost);
+        let Stage::Opening { restore, .. } = &self.stage else {
+            return;
+        };
+        let mut rung = restore.rung.unwrap_or(Rung::New);
+        let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
+        let repeats_nothing =
+            rung == Rung::Load && restore.replay.as_ref().is_none_or(Replay::is_empty);
+        // The session was made to adopt one of the agent's.
+        let doubtful = self.log.is_empty() && has_same_id && repeats_nothing;
+        if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
+            return;
+        }
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return;
+        };
+        let may_be_new = restore.strategy.allows(Rung::New);
+        let mut replayed = restore.replay.take().map(Replay::finish);
+        let history = self.log.count() > 0;
+        let ladder = restore.ladder.get_or_insert_default();
+        let forked = std::mem::take(&mut self.forks);
+        if rung != Rung::New && !forked && !has_same_id {
+            let message = "the agent began a new session instead";
+            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            if !may_be_new {
+                self.continue_restore(cx);
+                return;
+            }
+            (rung, replayed) = (Rung::New, None);
+        }
+        if rung == Rung::Load && history && repeats_nothing {
+            let message = "the agent loaded it, but repeated nothing of its history";
+            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            self.continue_restore(cx);
+            return;
+        }
+        let failed = ladder.failed().to_vec();
+        let cost = restore.cost;
+        self.revived = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
+        self.cost = match rung {
+            Rung::New => Some(0.0),
+            // What it cost before is known only here.
+            _ if history => self.cost,
+            _ => None,
+        };
+        self.cost = cost.or(self.cost);
+        if rung == Rung::New {
+            // It was said in the session whose place this one takes.
+            self.end_unprompted(None, cx.client);
+        }
+        let before = self.known.clone();
+        let taken = (key.as_str(), agent_session.as_str());
+        match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
+            Ok(mut recovery) => {
+                recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
+                recovery.warning = (doubtful && adoption != Adoption::Listed).then(|| {
+                    format!(
+                        "the agent says that it loaded session {agent_session:?}, but repeated no message of it: it may \
+                         not have it"
+                    )
+                });
+                self.begin_restoring(agent_session.clone(), recovery);
+            }
+            Err(error) => {
+                self.known = before;
+                cx.close_at_agent(&agent_session);
+                self.opening_failed(&error, cx);
+                return;
+            }
+        }
+        self.known.started_by(Some(cx.agent.spec.stored()));
+        let name = cx.agent.name;
+        self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.remove(&self.id);
+            connection.directory.add(agent_session, self.id.clone());
+        }
+        self.begin_to_restore_settings(cx);
+    }
+
+    /// The session is as it was, as far as that could be had: everyone who waits for it is answered.
+    pub(super) fn live<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let at = cx.time();
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return;
+        };
+        let Some(Restoring {
+            agent_session,
+            recovery,
+            ..
+        }) = restore.restoring.take()
+        else {
+            return;
+        };
+        let told = !restore.told.is_empty();
+        // A turn that runs has begun before the session was restored.
+        let tells = recovery.memory != Memory::None || self.running.is_some();
+        if tells {
+            self.log.append(&Record::Recovery {
+                at: &at,
+                recovery: &recovery,
+            });
+        }
+        if let Err(error) = self.identify(cx) {
+            // Else the next attempt would take the agent's new session for the old one.
+            self.known = self.log.identity().map(Known::of).unwrap_or_default();
+            cx.close_at_agent(&agent_session);
+            self.opening_failed(&error, cx);
+            return;
+        }
+        self.used = Some(cx.now);
+        self.handover = None;
+        let live = Stage::Live { agent_session };
+        self.silence = None;
+        let waiters = match std::mem::replace(&mut self.stage, live) {
+            Stage::Opening { waiters, .. } => waiters,
+            Stage::Live { .. } | Stage::Resting => Vec::new(),
+        };
+        if tells {
+            self.receipt = Some(recovery.clone());
+        }
+        if told && waiters.is_empty() {
+            // No answer has the state: a prompt restored the session.
+            self.tell_state(cx.client);
+        }
+        for token in waiters {
+            let result = self.result(recovery.clone());
+            cx.client.reply(token, Ok(Reply::Session(Box::new(result))));
+        }
+        let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
+        cx.requests.push(restored);
+        self.set_queued(cx);
+        if !self.resume_stale_turn(cx) {
+            cx.requests.push(SessionRequest::NextPrompt);
+        }
+    }
+
+    /// Gives up the opening of the session where a new one is to take its place: a load that never ends must not make
+    /// the session unusable. Returns the session's directory.
+    pub fn replace_opening<O: Outlet>(
+        &mut self,
+        strategy: &Strategy,
+        cx: &mut Cx<'_, O>,
+    ) -> Option<String> {
+        let Stage::Opening { restore, .. } = &self.stage else {
+            return None;
+        };
+        let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
+        if !is_new(strategy) || is_new(&restore.strategy) || self.running.is_some() {
+            return None;
+        }
+        let cwd = self.cwd.clone();
+        let message = "session/ensure with strategy \"new\" took the place of the session that was being opened";
+        self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+        Some(cwd)
+    }
+
+    /// The session cannot be opened: every waiting call fails.
+    pub fn opening_failed<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+        self.give_up_restoring();
+        let Stage::Opening {
+            restore,
+            waiters,
+            call,
+            ..
+        } = &mut self.stage
+        else {
+            return;
+        };
+        let asked = restore.asked.take();
+        let waiters = std::mem::take(waiters);
+        // A late answer must not be taken for that of a later attempt.
+        if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
+            connection.calls.remove(call);
+        }
+        self.stage = Stage::Resting;
+        self.silence = None;
+        self.give_back();
+        let settings = self.settings.take_queued().into_iter();
+        let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
+        for token in waiters.into_iter().chain(settings) {
+            cx.client.reply(token, Err(error.clone()));
+        }
+        self.fail_queue(error, cx.client);
+        Self::forget_call(asked, cx);
+        self.fail_stale_turn(error, cx);
+        if self.log.is_empty() {
+            // It was made for this restore, and nothing is in it.
+            let _ = self.log.remove(false);
+            self.release_roots(cx);
+            cx.requests.push(SessionRequest::Remove);
+        }
+        let failed = SessionRequest::Restored(Err(error.clone()));
+        cx.requests.push(failed);
+        self.leave_directory(cx);
+        self.end_host_calls(cx);
+    }
+
+    /// Removes the session from the agent's directory: what still comes under its ids belongs to no session.
+    pub(super) fn leave_directory<O>(&self, cx: &mut Cx<'_, O>) {
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.remove(&self.id);
+        }
+    }
+}

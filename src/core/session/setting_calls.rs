@@ -1,0 +1,173 @@
+//! Modes, models and options: set by the client, and set again in a session that was restored.
+
+use super::{SessionMachine, Stage};
+use crate::core::agent::connection::Call;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::cx::Cx;
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::CallId;
+use crate::core::limits::Wait;
+use crate::core::setting::{SetCall, Setting};
+use crate::proto::json::Members;
+use crate::proto::wire::{SettingResult, Strategy};
+use serde_json::Value;
+
+impl SessionMachine {
+    /// Sets something; in a session that is not live once it is restored.
+    ///
+    /// # Errors
+    /// The agent does not offer the setting.
+    pub fn set<O: Outlet>(
+        &mut self,
+        token: Token,
+        setting: Setting,
+        cx: &mut Cx<'_, O>,
+    ) -> Result<(), Error> {
+        self.used = Some(cx.now);
+        if let Some(agent_session) = self.agent_session().map(str::to_owned) {
+            let setting = setting.resolve(&self.state)?;
+            let call = self.call_set(&agent_session, &setting, cx);
+            self.settings.wait(call, token, cx.until(Wait::Set));
+            return Ok(());
+        }
+        let is_resting = matches!(self.stage, Stage::Resting);
+        self.settings.queue(token, setting);
+        if is_resting {
+            self.open(Strategy::Auto, cx);
+        }
+        Ok(())
+    }
+
+    fn call_set<O>(&self, agent_session: &str, setting: &Setting, cx: &mut Cx<'_, O>) -> CallId {
+        let call = cx.next_call();
+        if let Some(connection) = &mut cx.agent.connection {
+            let set = SetCall {
+                session: self.id.clone(),
+                agent_session: agent_session.to_owned(),
+                setting: setting.clone(),
+            };
+            connection.calls.insert(call, Call::Set(set));
+            let out = &mut connection.out;
+            connection.dialect.set(call, agent_session, setting, out);
+        }
+        call
+    }
+
+    /// The session is live: sets what was queued meanwhile.
+    pub(super) fn set_queued<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        for (token, setting) in self.settings.take_queued() {
+            if let Err(error) = self.set(token, setting, cx) {
+                cx.client.reply(token, Err(error));
+            }
+        }
+    }
+
+    /// The agent answered a call to set something.
+    pub fn was_set<O: Outlet>(
+        &mut self,
+        call: CallId,
+        set: SetCall,
+        answer: Result<&Members<'_>, Error>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        if self.is_asked(call) {
+            match answer {
+                Ok(news) => {
+                    self.was_restored(&set.setting, news);
+                    self.restore_next_setting(cx);
+                }
+                Err(error) => self.setting_not_restored(error, cx),
+            }
+            return;
+        }
+        let answer = match answer {
+            Ok(_) if self.agent_session() != Some(&*set.agent_session) => {
+                let id = &self.id;
+                let message = format!("session {id:?} was opened anew before the agent answered");
+                Err(Error::new(ErrorKind::Cancelled, message))
+            }
+            Ok(news) => {
+                self.take_over(set.setting, news, cx.client);
+                let state = Value::Object(self.state.clone());
+                let stored = self.identify(cx);
+                stored.map(|()| Reply::Setting(SettingResult { state }))
+            }
+            Err(error) => Err(error),
+        };
+        if let Some(token) = self.settings.answered(call) {
+            cx.client.reply(token, answer);
+        }
+    }
+
+    /// The agent has the session: checks the mode that it was started in, then sets what is to be set again.
+    pub(super) fn begin_to_restore_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
+        let checked = if starts_in_mode {
+            self.check_mode()
+        } else {
+            Ok(())
+        };
+        match checked {
+            Ok(()) => self.restore_next_setting(cx),
+            Err(error) => self.opening_refused(&error, cx),
+        }
+    }
+
+    /// Sets again what the client had set and the session does not show, one after the other; then it is live.
+    fn restore_next_setting<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let (agent_session, setting) = match self.next_to_restore() {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                self.live(cx);
+                return;
+            }
+            Err(error) => {
+                self.opening_refused(&error, cx);
+                return;
+            }
+        };
+        let call = self.call_set(&agent_session, &setting, cx);
+        let limit = cx.shared.settings.limits.of(Wait::Set);
+        self.opening(call, cx.now, limit);
+    }
+
+    /// One of them could not be set: the receipt says so, or the session is not opened where it was required.
+    fn setting_not_restored<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+        match self.not_restored(error) {
+            Ok(()) => self.restore_next_setting(cx),
+            Err(error) => self.opening_refused(&error, cx),
+        }
+    }
+
+    /// The agent has the session, but not with the settings that are required: it is closed there, and nothing is
+    /// prompted.
+    fn opening_refused<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+        let agent_session = self.restoring().map(|r| r.agent_session.clone());
+        self.reset_options();
+        // The agent may have said something unprompted meanwhile: that ends, and is kept.
+        self.end_unprompted(Some(error), cx.client);
+        if self.log.identity().is_none() && self.log.seq() == 0 {
+            // It was made for this restore, and what the agent repeated belongs to no session now.
+            let _ = self.log.remove(false);
+        }
+        if let Some(agent_session) = agent_session {
+            cx.close_at_agent(&agent_session);
+        }
+        self.opening_failed(error, cx);
+    }
+
+    /// The agent did not answer in time. The call is not forgotten: a late answer still counts.
+    pub(super) fn restore_setting_overdue<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let error = self.set_timeout(cx);
+        self.setting_not_restored(error, cx);
+    }
+
+    /// Fails the calls to set something that the agent has not answered in time.
+    pub(super) fn tick_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        for token in self.settings.take_due(cx.now) {
+            let error = self.set_timeout(cx);
+            cx.client.reply(token, Err(error));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The state of a session as the agent reports it: modes, models, options, commands, title, context.
+
+use super::SessionMachine;
+use crate::core::client::{Notice, Outlet};
+use crate::core::proportion::{FRAME, size};
+use crate::core::setting::merge_state;
+use crate::core::turn::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::wire;
+use serde_json::Value;
+
+impl SessionMachine {
+    /// Takes over how full the context is, as told outside of any turn.
+    pub fn set_context(
+        &mut self,
+        figures: &Members<'_>,
+        cost: Option<f64>,
+        outlet: &mut impl Outlet,
+    ) {
+        self.cost = cost.or(self.cost);
+        let mut news = Members::default();
+        news.set_owned("context", figures);
+        self.set_state(&news, outlet);
+    }
+
+    /// Takes over news of modes, options, commands or title, and tells the client.
+    pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
+        self.state_shown.hear(size(news) + FRAME);
+        merge_state(&mut self.state, news);
+        if self.agent_session().is_some() {
+            self.wanted.follow(&self.state);
+        }
+        self.tell_state(outlet);
+    }
+
+    /// Tells the client the whole state.
+    pub fn tell_state(&mut self, outlet: &mut impl Outlet) {
+        let state = Value::Object(self.state.clone());
+        let data = to_raw(&state);
+        // It is no part of the message: `session/state` says the same where it would fill the log.
+        if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
+            self.state_shown.show(data.get().len());
+            self.with_turn(outlet, |_, sink| {
+                sink.chunk(&Chunk::DataSession {
+                    id: "session",
+                    data: Raw(&data),
+                    transient: true,
+                });
+            });
+        }
+        self.number_unsent(outlet);
+        outlet.notify(Notice::SessionState(wire::StateParams {
+            session_id: self.id.clone(),
+            state,
+            queue: self.queue.told(),
+        }));
+    }
+}

@@ -1,0 +1,203 @@
+//! What must not be lost: the session's identity, its turns, and what happens when the log cannot be written.
+
+use super::abandoned::Abandoned;
+use super::{SessionMachine, SessionRequest};
+use crate::core::agent::connection::Call;
+use crate::core::client::{Outlet, Reply, Token};
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::CallId;
+use crate::core::limits::Wait;
+use crate::core::log::{FORMAT, Identity, Record};
+use crate::core::setting;
+use crate::core::shared::StoreWait;
+use crate::core::turn::ChunkSink as _;
+use crate::core::turn_ending::Ending;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{to_raw, value};
+use crate::proto::wire::TurnSummary;
+use serde_json::Value;
+use tracing::warn;
+
+impl SessionMachine {
+    /// Writes the session's identity, where it changed, and what was logged before.
+    ///
+    /// # Errors
+    /// `storage`.
+    pub fn identify<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+        self.log_identity(&cx.time());
+        self.write(cx)?;
+        self.log.describe();
+        self.log.sync(0);
+        Ok(())
+    }
+
+    /// Stores mode and model of a live session, where the agent changed them.
+    pub(super) fn store_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        if self.agent_session().is_some() && self.is_set_otherwise() {
+            // A storage error is reported by the turn that hits it.
+            let _ = self.identify(cx);
+        }
+    }
+
+    fn log_identity(&mut self, at: &str) {
+        let last = self.log.identity();
+        let created_at = last.map_or_else(|| at.to_owned(), |last| last.created_at.clone());
+        let identity = Identity {
+            seq: last.map_or(0, |last| last.seq),
+            created_at,
+            ..self.identity(last)
+        };
+        if last != Some(&identity) || self.log.repeats_identity() {
+            let identity = Identity {
+                seq: self.log.seq(),
+                ..identity
+            };
+            self.log.append(&Record::Session {
+                at,
+                identity: &identity,
+            });
+        }
+    }
+
+    /// Writes what was logged: more depends on it than what the client sees.
+    ///
+    /// # Errors
+    /// `storage`.
+    pub fn write<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+        let written = self.log.commit();
+        if let Err(error) = &written {
+            self.not_stored(error.clone(), cx);
+        }
+        written
+    }
+
+    /// The log cannot be written: nobody may see what would be lost, and what was begun ends here.
+    pub fn not_stored<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+        warn!(session = self.id, %error, "a session is not stored");
+        cx.client.retract(&self.id, self.log.seq());
+        self.forget_unsent(cx.client);
+        self.unprompted = None;
+        let agent_session = self.agent_session().map(str::to_owned);
+        let call = self.running.as_ref().map(|running| running.call);
+        self.with_turn(cx.client, |turn, sink| turn.cut_off(&error, sink));
+        // A turn that the agent began ends too, where its beginning was seen.
+        for turn in self.log.open_turns() {
+            let error_text = &error.message;
+            let mut sink = self.sink(Some(&turn), cx.client);
+            sink.chunk(&Chunk::Error { error_text });
+        }
+        self.log.owe();
+        if let Some(call) = call {
+            self.break_off(call, agent_session, cx);
+            self.close_turn(&Ending::Failed(error), cx);
+        }
+    }
+
+    /// The prompt of a turn that acpipe ended is not waited for any more, and is cancelled.
+    pub(super) fn break_off<O>(
+        &mut self,
+        call: CallId,
+        agent_session: Option<String>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let cancel = cx.shared.settings.limits.of(Wait::Cancel);
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        if let Some(Call::Prompt { .. }) = connection.calls.get(&call) {
+            let until = Some(cx.now + 2 * cancel.unwrap_or_default());
+            self.abandoned = Some(Abandoned { call, until });
+            if let Some(agent_session) = agent_session {
+                let out = &mut connection.out;
+                connection.dialect.cancel(&agent_session, out);
+            }
+        }
+    }
+
+    /// A turn is over: its summary is given when it is on the disk.
+    pub(super) fn acknowledge<O: Outlet>(
+        &mut self,
+        token: Token,
+        summary: Box<TurnSummary>,
+        cx: &mut Cx<'_, O>,
+    ) {
+        let at = cx.time();
+        let ticket = cx.shared.ids.ticket();
+        self.log_identity(&at);
+        self.log.append(&Record::End {
+            at: &at,
+            turn_id: &summary.turn_id,
+            summary: &summary,
+        });
+        let kind = ErrorKind::Storage.name();
+        let is_reported = summary.errors.iter().any(|e| e.kind == kind);
+        if is_reported {
+            self.log.owe();
+        }
+        if let Err(error) = self.log.commit()
+            && !is_reported
+        {
+            let error = error.with("summary", value(&to_raw(&summary)));
+            cx.client.reply(token, Err(error));
+            return;
+        }
+        self.log.describe();
+        if self.log.sync(ticket) {
+            let wait = StoreWait::Turn(token, summary);
+            cx.shared.store_waits.insert(ticket, wait);
+        } else {
+            cx.client.reply(token, Ok(Reply::Turn(summary)));
+        }
+    }
+
+    /// The identity of the session now; what the agent does not report is as it was.
+    fn identity(&self, last: Option<&Identity>) -> Identity {
+        let last = last.cloned().unwrap_or_default();
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        Identity {
+            format: FORMAT,
+            session_id: self.id.clone(),
+            created_at: String::new(),
+            cwd: self.cwd.clone(),
+            agent: self.known.line.clone(),
+            agent_session_id: self.known.last_id().map(str::to_owned),
+            agent_name: self.known.name.clone(),
+            agent_command: self.known.command.clone(),
+            agents: self.known.given().to_vec(),
+            title: match self.state.get("title") {
+                None => last.title,
+                title => text(title),
+            },
+            mode: setting::mode(&self.state).or(last.mode),
+            model: setting::model(&self.state).or(last.model),
+            options: self.options.clone(),
+            wanted: self.wanted.clone(),
+            cost: self.cost,
+            seq: 0,
+        }
+    }
+
+    /// Whether its mode or model differs from the stored one.
+    fn is_set_otherwise(&self) -> bool {
+        let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
+        self.log.identity().is_some_and(|stored| {
+            other(setting::mode(&self.state), &stored.mode)
+                || other(setting::model(&self.state), &stored.model)
+        })
+    }
+
+    /// Whether all that was said in it is in its file.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.log.is_written() && !self.has_unsent()
+    }
+
+    /// Requests the turn's end as soon as the output that came with the answer is read.
+    pub(super) fn answered<O>(&mut self, ending: Ending, cx: &mut Cx<'_, O>) {
+        if let Some(running) = &mut self.running {
+            running.ended = Some(ending);
+            cx.requests.push(SessionRequest::EndTurnWhenRead);
+        }
+    }
+}

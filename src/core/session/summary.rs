@@ -1,0 +1,184 @@
+//! The summary of a turn, for every way it can end.
+
+use super::Running;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{StopReason, TurnEnd};
+use crate::core::turn::{self, Turn};
+use crate::core::turn_ending::Ending;
+use crate::proto::json::value;
+use crate::proto::wire::{Omitted, TurnError, TurnSummary};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What the clock says of a turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// From the call to its end.
+    pub total: Duration,
+    /// Of that, waiting for the agent.
+    pub waited: Duration,
+}
+
+/// Builds the summary; `cost_before` is what the session had cost when the turn began.
+#[must_use]
+pub fn summarize(
+    session: &str,
+    running: &mut Running,
+    ending: &Ending,
+    timing: Timing,
+    cost_before: Option<f64>,
+) -> TurnSummary {
+    let text = running.attempts.answer(running.turn.take_text());
+    let turn = &running.turn;
+    let errors = errors(ending);
+    let (tool_calls, arguments) = turn.tool_calls();
+    let (tool_results, results) = turn.tool_results();
+    let omitted = Omitted {
+        text: turn.omitted_text(),
+        arguments,
+        results,
+    };
+    let mut tools_used: Vec<String> = Vec::new();
+    for call in &tool_calls {
+        if !tools_used.contains(&call.name) {
+            tools_used.push(call.name.clone());
+        }
+    }
+    let overhead = timing.total.saturating_sub(timing.waited);
+    TurnSummary {
+        session_id: session.to_owned(),
+        turn_id: running.turn_id.clone(),
+        message_id: Some(turn.message_id().to_owned()),
+        text,
+        stop_reason: stop_reason(ending),
+        finish_reason: finish_reason(ending),
+        is_error: !errors.is_empty(),
+        error_reason: error_reason(ending, turn),
+        errors,
+        tool_calls,
+        tool_results,
+        tools_used,
+        usage: turn.usage(),
+        cost: turn
+            .cost()
+            .zip(cost_before)
+            .map(|(after, before)| after - before),
+        num_turns: turn.num_turns(),
+        structured_output: turn.structured(),
+        duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
+        overhead_ms: overhead.as_secs_f64() * 1000.0,
+        attempts: running.attempts.sent,
+        omitted: (omitted != Omitted::default()).then_some(omitted),
+        metadata: metadata(running, ending),
+    }
+}
+
+/// The summary of a turn that never began, as the agent or its session was not to be had.
+#[must_use]
+pub fn not_begun(session: &str, turn: &str, error: &Error, lasted: Duration) -> TurnSummary {
+    TurnSummary {
+        session_id: session.to_owned(),
+        turn_id: turn.to_owned(),
+        message_id: None,
+        text: String::new(),
+        stop_reason: "error".to_owned(),
+        finish_reason: "error".to_owned(),
+        is_error: true,
+        errors: vec![error.into()],
+        error_reason: reason_of(error.kind).map(str::to_owned),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        tools_used: Vec::new(),
+        usage: None,
+        cost: None,
+        num_turns: None,
+        structured_output: None,
+        duration_ms: u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX),
+        overhead_ms: 0.0,
+        attempts: 0,
+        omitted: None,
+        metadata: Map::new(),
+    }
+}
+
+fn stop_reason(ending: &Ending) -> String {
+    match ending {
+        Ending::Answered(end) if end.error.is_none() => end.reported.clone(),
+        Ending::Answered(_) | Ending::Failed(_) => "error".to_owned(),
+    }
+}
+
+fn finish_reason(ending: &Ending) -> String {
+    let reason = match ending {
+        Ending::Answered(end) if end.error.is_none() => turn::finish_reason(end.stop_reason),
+        Ending::Answered(_) | Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
+    };
+    match serde_json::to_value(reason) {
+        Ok(Value::String(word)) => word,
+        _ => "other".to_owned(),
+    }
+}
+
+fn errors(ending: &Ending) -> Vec<TurnError> {
+    if let Some(error) = ending.error() {
+        return vec![error.into()];
+    }
+    match ending {
+        Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
+            let message =
+                "the agent reached its limit of turns: raise it, or prompt again to go on";
+            vec![(&Error::new(ErrorKind::MaxTurns, message)).into()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The fixed texts that callers match (rows H-12 to H-15 of the demands).
+fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
+    if let Ending::Answered(end) = ending
+        && end.stop_reason == StopReason::MaxTurns
+    {
+        return Some("max_turns limit reached".to_owned());
+    }
+    let tool = || Some(format!("tool execution failed: {}", turn.failed_tool()?));
+    let reason = reason_of(ending.error()?.kind);
+    reason.map(str::to_owned).or_else(tool)
+}
+
+/// The fixed text for a kind of error, where there is one.
+fn reason_of(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::MaxTurns => Some("max_turns limit reached"),
+        ErrorKind::AgentExited | ErrorKind::Streaming => Some("subprocess terminated unexpectedly"),
+        ErrorKind::Timeout => Some("timeout exceeded"),
+        _ => None,
+    }
+}
+
+fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
+    if let Some(context) = running.turn.context_figures() {
+        put("context", context);
+    }
+    if !running.skipped_parts.is_empty() {
+        put("skippedParts", json!(running.skipped_parts));
+    }
+    if !running.undelivered.is_empty() {
+        put("undeliveredFeedback", json!(running.undelivered));
+    }
+    if let Some(recovery) = &running.attempts.recovery {
+        put("recovery", json!(recovery));
+    }
+    if running.is_cancelled() {
+        put("cancelRequested", true.into());
+    }
+    if let Ending::Answered(TurnEnd {
+        details: Some(details),
+        ..
+    }) = ending
+    {
+        put("agent", value(details));
+    }
+    metadata
+}

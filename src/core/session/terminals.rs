@@ -1,0 +1,32 @@
+//! Output of terminals that acpipe serves, shown by the tool calls that show them.
+
+use super::SessionMachine;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::host::{Host, TerminalId};
+
+impl SessionMachine {
+    /// Shows new output of the session's terminals, as before the end of its turn.
+    pub fn show_terminals<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        for (_, terminal) in cx.hosting.host.news_of(&self.id) {
+            self.show_terminal(terminal, &mut cx.hosting.host, cx.client);
+        }
+    }
+
+    /// Shows new output of a terminal. As long as no tool call shows the terminal its output is not sent.
+    pub fn show_terminal(
+        &mut self,
+        terminal: TerminalId,
+        host: &mut Host,
+        client: &mut impl Outlet,
+    ) {
+        self.with_turn(client, |turn, sink| {
+            let name = terminal.to_string();
+            if let Some(tool) = turn.showing(&name)
+                && let Some(output) = host.show(terminal)
+            {
+                turn.terminal(&name, tool, &output, sink);
+            }
+        });
+    }
+}

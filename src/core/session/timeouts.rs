@@ -1,0 +1,191 @@
+//! Waits of a session that are given up.
+
+use super::restore::{REPEATED_LIMIT, WAY_OUT};
+use super::{SessionMachine, Stage};
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::Wait;
+use crate::core::timeout_error::TimedOut;
+use crate::core::turn_ending::Ending;
+use std::time::{Duration, Instant};
+
+impl SessionMachine {
+    /// Does what is due. `others_run` says whether another session of the agent runs a turn.
+    pub fn tick<O: Outlet>(&mut self, others_run: bool, cx: &mut Cx<'_, O>) {
+        self.tick_client(cx);
+        self.note_process_output(cx);
+        self.tick_quiet(cx.now, cx.client);
+        if self.end_pause(cx) {
+            return;
+        }
+        self.tick_settings(cx);
+        self.tick_abandoned(others_run, cx);
+        self.tick_opening(cx);
+        self.tick_turn(cx);
+        self.tick_wait_notice(cx);
+    }
+
+    /// Not all that an agent says becomes an update of a session, but all of it is a sign of life: output of the
+    /// session's own process, or, while the session has no id yet, updates of unknown sessions.
+    fn note_process_output<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let Some(connection) = &cx.agent.connection else {
+            return;
+        };
+        let process = connection.process_of(self.agent_session(), self.asked());
+        let own = process.filter(|p| p.is_for_one()).and_then(|p| p.heard);
+        let early = connection.directory.early_at();
+        let early = early.filter(|_| self.asked().is_some());
+        let limit = cx.shared.settings.limits.of(Wait::Open);
+        if let Some(at) = own.max(early)
+            && self.silence.is_some_and(|s| s.is_news(at))
+        {
+            self.hear(at, "update", cx.client);
+            self.put_off_opening(at, limit);
+        }
+    }
+
+    fn tick_opening<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let now = cx.now;
+        if self.opening_out().is_some_and(|(at, _)| at <= now) {
+            let error = self.restore_timeout(cx);
+            self.opening_failed(&error, cx);
+            return;
+        }
+        let restores = self.restoring().is_some();
+        let Stage::Opening { call, deadline, .. } = self.stage else {
+            return;
+        };
+        if deadline.is_none_or(|at| at > now) || self.close_overdue(cx) {
+            return;
+        }
+        if call.is_none() {
+            self.loaded(cx);
+        } else if restores {
+            self.restore_setting_overdue(cx);
+        } else {
+            let what = "the agent did not open the session and said nothing";
+            let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
+            let error = self.timeout(Wait::Open, what, advice, cx);
+            self.opening_failed(&error, cx);
+        }
+    }
+
+    /// The restore did not end, whatever the agent said meanwhile.
+    fn restore_timeout<O>(&self, cx: &Cx<'_, O>) -> Error {
+        let Stage::Opening { restore, .. } = &self.stage else {
+            return Error::new(ErrorKind::Timeout, "the session was not opened in time");
+        };
+        if restore.repeated > REPEATED_LIMIT {
+            let message = format!(
+                "the agent repeated more than {} MiB of the session's history: {WAY_OUT}",
+                REPEATED_LIMIT >> 20
+            );
+            return Error::new(ErrorKind::Overloaded, message);
+        }
+        let what = match (&restore.opened, &restore.replay) {
+            (Some(_), _) => "the agent loaded the session, but went on repeating its history",
+            (None, Some(_)) if restore.repeated > 0 => {
+                "the agent repeated the session's history, but did not finish loading it"
+            }
+            _ => "the agent did not open the session",
+        };
+        let advice = format!("{WAY_OUT}, or allow more time with --timeout restore=…");
+        self.timeout(Wait::Restore, what, &advice, cx)
+    }
+
+    /// Gives up a turn whose agent is silent, and one whose cancel it does not answer.
+    fn tick_turn<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let now = cx.now;
+        let due = |at: Option<(Instant, &str)>| at.is_some_and(|(at, _)| at <= now);
+        if due(self.cancel_given_up()) {
+            let advice = "the next prompt waits until it has, or until the session is brought back without it";
+            let what = "the agent did not answer session/cancel";
+            let error = self.timeout(Wait::Cancel, what, advice, cx);
+            let running = self.running.as_mut();
+            if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
+                silent.message = format!("{}; {}", silent.message, error.message);
+            }
+            self.abandon_turn(error, cx);
+        } else if due(self.turn_out()) {
+            self.cancel_overlong(cx);
+        } else if due(self.silent_out()) {
+            self.cancel_silent(cx);
+        }
+    }
+
+    /// Cancels a turn in which the agent is silent, as a client would; it ends with the reason.
+    fn cancel_silent<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        let turn_id = running.turn_id.clone();
+        let advice = match running.turn.activity() {
+            Some(tool) => format!("it runs tool {}; the turn was cancelled", tool.tool_name),
+            None => "the turn was cancelled".to_owned(),
+        };
+        let error = self.timeout(Wait::Prompt, "the agent said nothing", &advice, cx);
+        self.cancel_for(&turn_id, error, cx);
+    }
+
+    /// Cancels a turn that has lasted for too long, as a client would; it ends with the reason.
+    pub fn cancel_overlong<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let Some((running, limit)) = self.running.as_ref().and_then(|r| Some((r, r.limit?.1)))
+        else {
+            return;
+        };
+        let turn_id = running.turn_id.clone();
+        let advice = match running.turn.activity() {
+            Some(tool) => format!("it runs tool {}; the turn was cancelled", tool.tool_name),
+            None => "the turn was cancelled; prompt again to continue".to_owned(),
+        };
+        let error = self.timeout_after(Wait::Turn, limit, "the turn did not end", &advice, cx);
+        self.cancel_for(&turn_id, error, cx);
+    }
+
+    /// Cancels a turn for a reason of acpipe's own: the turn ends with this error, whatever the agent answers.
+    fn cancel_for<O: Outlet>(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_, O>) {
+        if let Some(running) = &mut self.running {
+            // A turn whose prompt is not with the agent ends at once.
+            running.timed_out = Some(error.clone());
+        }
+        if !self.cancel(Some(turn_id), cx) {
+            self.end_turn(Ending::Failed(error), cx);
+        }
+    }
+
+    /// The agent did not set something in time.
+    pub(super) fn set_timeout<O>(&self, cx: &Cx<'_, O>) -> Error {
+        let what = "the agent did not answer the call to set it";
+        let advice = "session/state will tell if it does so after all";
+        self.timeout(Wait::Set, what, advice, cx)
+    }
+
+    /// The error of a wait that was given up at its limit.
+    fn timeout<O>(&self, wait: Wait, what: &str, advice: &str, cx: &Cx<'_, O>) -> Error {
+        let limit = cx.shared.settings.limits.of(wait).unwrap_or_default();
+        self.timeout_after(wait, limit, what, advice, cx)
+    }
+
+    fn timeout_after<O>(
+        &self,
+        wait: Wait,
+        limit: Duration,
+        what: &str,
+        advice: &str,
+        cx: &Cx<'_, O>,
+    ) -> Error {
+        let connection = cx.agent.connection.as_ref();
+        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
+        let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
+        TimedOut {
+            wait,
+            limit,
+            what,
+            advice,
+            heard: self.silence.and_then(|silence| silence.heard(cx.now)),
+            stderr: &stderr,
+        }
+        .error()
+    }
+}

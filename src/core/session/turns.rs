@@ -1,0 +1,311 @@
+//! Turns: how a prompt is sent, cancelled, and how its turn ends.
+
+use super::summary::{Timing, summarize};
+use super::{Granted, Queued, Running, SessionMachine, SessionRequest};
+use crate::core::agent::connection::Call;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::dialect::{Outgoing, PromptPart};
+use crate::core::error::{Error, ErrorKind, out_of_order};
+use crate::core::event::{CallId, StopReason, TurnEnd};
+use crate::core::limits::Wait;
+use crate::core::log::Record;
+use crate::core::permit::By;
+use crate::core::prompt_parts::prompt_parts;
+use crate::core::retry::{Attempts, Prompt, Wish};
+use crate::core::silence::Silence;
+use crate::core::turn::{ChunkSink as _, Turn};
+use crate::core::turn_ending::Ending;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use serde_json::json;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl SessionMachine {
+    /// Sends a prompt: its turn begins.
+    ///
+    /// The turn is running before the prompt is handed on: a panic in between must not lead to a second prompt.
+    ///
+    /// # Errors
+    /// The agent cannot take the prompt, or the log cannot be written.
+    pub fn begin_turn<O: Outlet>(
+        &mut self,
+        queued: Queued,
+        cx: &mut Cx<'_, O>,
+    ) -> Result<(), Error> {
+        let Queued {
+            token,
+            turn_id,
+            prompt: mut p,
+        } = queued;
+        let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
+        let late = self.late_words.clone();
+        let late_parts = late
+            .iter()
+            .map(|words| json!({ "type": "text", "text": words }));
+        p.message.parts.splice(0..0, late_parts);
+        let message_id = cx.shared.next_id("msg");
+        let at = cx.time();
+        let user_id = || message_id.replacen("msg", "user", 1);
+        let message = p.message.into_ui_message(user_id);
+        let (parts, _) = prompt_parts(message["parts"].as_array())?;
+        let call = cx.next_call();
+        let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
+        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
+        else {
+            return Err(out_of_order("there is no agent: call agent/connect first"));
+        };
+        let process = connection.process_of(Some(&agent_session), asked);
+        let stderr_at = process.map_or(0, |process| process.vitals.stderr_at());
+        let dialect = &mut connection.dialect;
+        let mut lines = Outgoing::default();
+        let waits = dialect.is_busy(&agent_session);
+        let sent = with_history(self.reinject.clone(), &parts);
+        dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
+        // What was asked in an unprompted turn keeps it open beside the prompt's.
+        if !waits && self.asks.is_empty() {
+            self.end_unprompted(None, cx.client);
+        }
+        let messages_before = self.log.count();
+        // After a crash it must be known that this was asked: it is written before it is sent.
+        self.log.append(&Record::Prompt {
+            at: &at,
+            turn_id: &turn_id,
+            message: &message,
+        });
+        if let Err(error) = self.write(cx) {
+            if let Some(connection) = &mut cx.agent.connection {
+                connection.dialect.unsend(call, &agent_session);
+            }
+            return Err(error);
+        }
+        self.log.sync(0);
+        self.reinject = None;
+        self.late_words.clear();
+        self.granted = Granted::default();
+        let about = json!({ "sessionId": agent_session });
+        let earlier = self.last.as_ref();
+        let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
+        let protocol = cx.agent.protocol_name();
+        let turn = Turn::start(
+            message_id,
+            protocol,
+            &about,
+            &earlier.unwrap_or_default(),
+            &mut self.sink(Some(&turn_id), cx.client),
+        );
+        let wish = Wish {
+            transient: p.retry,
+            after_output: p.retry_after_output,
+        };
+        let degrade = p.degrade;
+        let attempts = Attempts::first(Prompt { message, degrade }, wish);
+        let mut running = Running::new(turn, turn_id.clone(), token, call, attempts, cx.now);
+        running.waits = waits;
+        running.skipped_parts.clone_from(&skipped);
+        running.waited_before = cx.shared.waited.total();
+        running.messages_before = messages_before;
+        running.stderr_at = stderr_at;
+        let limits = &cx.shared.settings.limits;
+        let own = p.timeout_ms.map(Duration::from_millis);
+        let limit = own.or_else(|| limits.of(Wait::Turn));
+        running.limit = limit.and_then(|limit| Some((cx.now.checked_add(limit)?, limit)));
+        self.running = Some(running);
+        self.silence = Some(Silence::begin(cx.now, limits.of(Wait::Prompt)));
+        if let Some(connection) = &mut cx.agent.connection {
+            let session = self.id.clone();
+            connection.calls.insert(call, Call::Prompt { session });
+            connection.out.append(&mut lines);
+        }
+        self.send_first_notices(&turn_id, &skipped, &late, cx.client);
+        Ok(())
+    }
+
+    /// What a turn begins with: parts of the prompt that were left out, how the session was restored.
+    fn send_first_notices(
+        &mut self,
+        turn_id: &str,
+        skipped: &[String],
+        late: &[String],
+        client: &mut impl Outlet,
+    ) {
+        let receipt = self.receipt.take();
+        let mut sink = self.sink(Some(turn_id), client);
+        if !skipped.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "warning",
+                "title": "Parts of the prompt were left out",
+                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if !late.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "info",
+                "title": "Your words to earlier answers are sent with this prompt",
+                "description": late.join("\n\n"),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if let Some(receipt) = receipt {
+            let data = to_raw(&receipt);
+            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+        }
+    }
+
+    /// Cancels one turn: the named one, else the running one, else the first that is queued. Without a name and without
+    /// a turn it cancels the opening of the session. True when there was something to cancel.
+    pub fn cancel<O: Outlet>(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_, O>) -> bool {
+        if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.client) {
+            return true;
+        }
+        if turn_id.is_none() && self.is_opening() && self.running.is_none() {
+            let message = "session/cancel came before the session was open";
+            self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+            return true;
+        }
+        let agent_session = self.agent_session().map(str::to_owned);
+        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
+        else {
+            return false;
+        };
+        // A turn that was given up was cancelled already.
+        if self.running.is_none()
+            && self.abandoned.is_none()
+            && let Some(unprompted) = &mut self.unprompted
+        {
+            let meant = turn_id.is_none_or(|t| t == unprompted.turn_id);
+            if meant && !unprompted.cancelled {
+                unprompted.cancelled = true;
+                let out = &mut connection.out;
+                connection.dialect.cancel(&agent_session, out);
+                self.end_asks(&By::Cancel, cx);
+            }
+            return meant;
+        }
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        // One that has ended is not cancelled: the agent would take that for the next.
+        if running.ended.is_some() || turn_id.is_some_and(|t| t != running.turn_id) {
+            return false;
+        }
+        if running.cancel_deadline.is_none() {
+            let limit = cx.shared.settings.limits.of(Wait::Cancel);
+            running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
+            let out = &mut connection.out;
+            connection.dialect.cancel(&agent_session, out);
+            self.end_asks(&By::Cancel, cx);
+        }
+        true
+    }
+
+    /// The agent answered a prompt, or refused it.
+    pub fn prompt_answered<O: Outlet>(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_, O>) {
+        if self.was_abandoned(call, cx) {
+            return;
+        }
+        if matches!(ending, Ending::Answered(_)) {
+            cx.requests.push(SessionRequest::TurnCompleted);
+        }
+        self.answered(ending, cx);
+    }
+
+    /// Ends a turn that was answered, or sends its prompt again.
+    pub fn end_answered<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        let ending = self.running.as_mut().and_then(|r| r.ended.take());
+        if let Some(ending) = ending {
+            let ending = self.find_failure(ending, cx);
+            if let Some(ending) = self.try_again(ending, cx) {
+                self.end_turn(ending, cx);
+            }
+        }
+    }
+
+    /// Ends the turn; without effect when there is none.
+    pub(super) fn end_turn<O: Outlet>(&mut self, ending: Ending, cx: &mut Cx<'_, O>) {
+        let running = self.running.as_ref();
+        let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
+            return;
+        };
+        self.end_asks_of(&turn_id, cx);
+        self.show_terminals(cx);
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let cancelled = running.is_cancelled();
+        // What the agent answered counts, whatever came after it.
+        let ending = running.ended.take().unwrap_or(ending);
+        let ending = match running.timed_out.take() {
+            Some(error) => ending.with_error(error),
+            None => ending,
+        };
+        // Some agents answer a cancel with an error: what was asked for is no failure.
+        let ending = match ending {
+            Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
+                Ending::Answered(TurnEnd {
+                    stop_reason: StopReason::Cancelled,
+                    reported: "cancelled".to_owned(),
+                    details: Some(to_raw(&json!({
+                        "error": error.message,
+                    }))),
+                    ..TurnEnd::default()
+                })
+            }
+            Ending::Answered(end) if cancelled => Ending::Answered(end.without_error()),
+            other => other,
+        };
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.calls.remove(&running.call);
+        }
+        self.with_turn(cx.client, |turn, sink| match &ending {
+            Ending::Answered(end) => turn.finish(end, cancelled, sink),
+            Ending::Failed(error) => turn.fail(error, sink),
+        });
+        if self.write(cx).is_ok() {
+            self.close_turn(&ending, cx);
+        }
+    }
+
+    /// The last chunk of the turn was sent: sends its summary.
+    pub(super) fn close_turn<O: Outlet>(&mut self, ending: &Ending, cx: &mut Cx<'_, O>) {
+        let Some(mut running) = self.running.take() else {
+            return;
+        };
+        self.silence = None;
+        self.used = Some(cx.now);
+        let cancelled = running.is_cancelled();
+        let waited = cx.shared.waited.total();
+        let timing = Timing {
+            total: cx.now.saturating_duration_since(running.started),
+            waited: waited.saturating_sub(running.waited_before),
+        };
+        let summary = summarize(&self.id, &mut running, ending, timing, self.cost);
+        self.remember(&mut running.turn, cancelled);
+        self.acknowledge(running.token, Box::new(summary), cx);
+        cx.requests.push(SessionRequest::Free);
+    }
+}
+
+/// A prompt, with what was said before for an agent that has lost its memory of it.
+pub(super) fn with_history<'a>(
+    said: Option<String>,
+    parts: &'a [PromptPart<'a>],
+) -> Cow<'a, [PromptPart<'a>]> {
+    let Some(said) = said else {
+        return Cow::Borrowed(parts);
+    };
+    let told = PromptPart::Text(Cow::Owned(format!(
+        "What was said in this conversation before, of which you have no memory:\n\n{said}\n\n\
+         (End of what was said before. The next message follows.)"
+    )));
+    std::iter::once(told).chain(parts.iter().cloned()).collect()
+}

@@ -1,0 +1,70 @@
+//! Updates of the agent: to the turn that runs, to an unprompted turn, or to the restore.
+
+use super::SessionMachine;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::event::{Original, Update};
+use crate::core::silence::word;
+use std::time::Instant;
+
+impl SessionMachine {
+    /// Takes an update of the turn that runs: the hot path. Returns whether a tool may have run that the client was not
+    /// asked about; `None` where the update is not of the turn.
+    pub fn turn_update(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+        client: &mut impl Outlet,
+    ) -> Option<bool> {
+        self.hear(now, word(update), client);
+        if self.running.is_none()
+            || matches!(update, Update::Session(_) | Update::Subagent { .. })
+            || self.is_late(update)
+        {
+            return None;
+        }
+        self.with_turn(client, |turn, sink| turn.update(update, original, sink));
+        Some(match update {
+            Update::Tool(_) => self.has_ran_unasked(),
+            Update::OfSubagent { .. } => true,
+            _ => false,
+        })
+    }
+
+    /// Takes any other update, of the session or of a subagent. Returns whether a tool may have run that the client was
+    /// not asked about.
+    pub fn other_update<O: Outlet>(
+        &mut self,
+        subagent: Option<&str>,
+        update: &Update<'_>,
+        original: Original<'_>,
+        cx: &mut Cx<'_, O>,
+    ) -> bool {
+        if self.repeated(update, original, cx) {
+            return false;
+        }
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.note_subagent(&self.id, update);
+        }
+        if subagent.is_some() {
+            self.hear(cx.now, "subagent", cx.client);
+        }
+        match (subagent, update) {
+            (None, Update::Session(news)) => {
+                self.set_state(news, cx.client);
+                self.store_settings(cx);
+            }
+            _ if self.running.is_none() || self.is_late(update) => {
+                self.unasked(subagent, update, original, cx);
+            }
+            (None, _) => {
+                self.with_turn(cx.client, |turn, sink| turn.update(update, original, sink));
+            }
+            (Some(id), _) => self.with_turn(cx.client, |turn, sink| {
+                turn.subagent(id, update, original, sink);
+            }),
+        }
+        matches!(update, Update::Tool(_) | Update::OfSubagent { .. })
+    }
+}

@@ -1,0 +1,112 @@
+//! Notices of what a session waits for, while nothing goes on in it.
+
+use super::{SessionMachine, Stage};
+use crate::core::agent::connection::Connection;
+use crate::core::client::Outlet;
+use crate::core::cx::Cx;
+use crate::core::limits::Wait;
+use crate::core::retry::Pause;
+use crate::core::silence::in_words;
+use crate::core::timeout_error::{last_of_stderr, waiting};
+use crate::proto::wire::{Party, Waiting};
+use std::time::{Duration, Instant};
+
+/// After how long an agent that does not read its stdin is said to be stuck.
+const STUCK: Duration = Duration::from_secs(1);
+
+impl SessionMachine {
+    /// Notifies the client that nothing goes on, when that is due.
+    pub(super) fn tick_wait_notice<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+        if self.tells_silence().is_none_or(|(at, _)| at > cx.now) {
+            return;
+        }
+        let connection = cx.agent.connection.as_deref();
+        let waiting = self.waiting_for(connection, cx.now);
+        self.note_told(cx.now);
+        self.tell_activity(waiting, cx.client);
+    }
+
+    /// What the session waits for, in its turn or while it is being opened; `None` where it waits for the start of the
+    /// agent or for nothing.
+    #[must_use]
+    pub fn waiting_for(&self, connection: Option<&Connection>, now: Instant) -> Option<Waiting> {
+        let silence = self.silence.as_ref()?;
+        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
+        let lasted = silence.lasted(now);
+        let stuck = process.and_then(|p| p.vitals.stuck(now));
+        let (party, stage, what) = self.waits_for(stuck)?;
+        let last = match silence.heard(now) {
+            Some((heard, _)) => format!("last heard: {heard}"),
+            None => "nothing heard so far".to_owned(),
+        };
+        let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
+        let note = format!(
+            "waiting for {what}, {} ({last}){}",
+            in_words(lasted),
+            last_of_stderr(&stderr)
+        );
+        Some(waiting(stage, party, lasted, note))
+    }
+
+    /// Whether the session waits for the start of its agent.
+    #[must_use]
+    pub fn waits_for_start(&self) -> bool {
+        self.silence.is_none() && self.is_opening()
+    }
+
+    /// Who has to act, which wait that is, and its description; `stuck` is how long the agent has not read its stdin.
+    fn waits_for(&self, stuck: Option<Duration>) -> Option<(Party, &'static str, String)> {
+        let running = self.running.as_ref().filter(|r| r.ended.is_none());
+        let agent = |wait: Wait, what: &str| (Party::Agent, wait.name(), what.to_owned());
+        let (party, stage, what) = match (&self.stage, running) {
+            (Stage::Opening { restore, .. }, _) if restore.held.is_some() => {
+                agent(Wait::CloseSession, "the agent to answer session/close")
+            }
+            (Stage::Opening { call: None, .. } | Stage::Resting, _)
+            | (Stage::Live { .. }, None) => {
+                return None;
+            }
+            (Stage::Opening { restore, .. }, _) if restore.restoring.is_some() => agent(
+                Wait::Set,
+                "the agent to set again what was set in the session",
+            ),
+            (Stage::Opening { restore, .. }, _)
+                if restore.doubted.is_some() || restore.adopting.is_some() =>
+            {
+                agent(Wait::List, "the agent's list of sessions")
+            }
+            (Stage::Opening { .. }, _) => agent(Wait::Open, "the agent to open the session"),
+            (_, Some(running)) => match &running.attempts.pause {
+                Some(Pause::Transient { .. }) => {
+                    let what = "the next attempt at the prompt".to_owned();
+                    return Some((Party::Acpipe, "retry", what));
+                }
+                Some(Pause::Doubt { .. }) => agent(Wait::List, "the agent's list of sessions"),
+                Some(Pause::Stale(_)) => agent(Wait::Open, "the agent to open the session"),
+                None if !self.asks.is_empty() => {
+                    let what = "the client's answer to a question of the agent".to_owned();
+                    return Some((Party::Client, Wait::Answer.name(), what));
+                }
+                None if running.is_cancelled() => {
+                    agent(Wait::Cancel, "the agent to end the cancelled turn")
+                }
+                None if !self.host_calls.is_empty() => {
+                    let what = "a file or a command that the agent asked for".to_owned();
+                    return Some((Party::Tool, Wait::Prompt.name(), what));
+                }
+                None => match running.turn.activity() {
+                    Some(tool) => {
+                        let (name, stage) = (tool.tool_name, Wait::Prompt.name());
+                        (Party::Tool, stage, format!("the agent's tool {name}"))
+                    }
+                    None => agent(Wait::Prompt, "the agent"),
+                },
+            },
+        };
+        if stuck.is_some_and(|stuck| stuck >= STUCK) {
+            let what = "the agent to read its stdin".to_owned();
+            return Some((Party::AgentInput, stage, what));
+        }
+        Some((party, stage, what))
+    }
+}

@@ -1,0 +1,322 @@
+//! Several agents by name in one acpipe: each has its own processes, restarts, environment and sessions; a session can be
+//! handed over from one to another.
+
+use crate::harness::server::Server;
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+
+/// An agent that answers every prompt with its name, and resumes its sessions.
+fn named(name: &str) -> Value {
+    json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+        "session/new": [[{"reply": {"sessionId": format!("{name}-session")}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/close": [[{"reply": {}}]],
+        "session/prompt": [[say(name), end("end_turn")]],
+    })
+}
+
+/// Connects a fake agent under a name, with a log of its own, and claims the news of it.
+fn connect(server: &mut Server, name: &str, script: &Value) -> Value {
+    let file = server.world.dir.join(format!("{name}.json"));
+    std::fs::write(&file, script.to_string()).unwrap();
+    let log = server.world.dir.join(format!("{name}.log"));
+    let status = server.call(
+        "agent/connect",
+        &json!({"agent": name, "command": FAKE_AGENT, "args": [file], "env": {"FAKE_AGENT_LOG": log}}),
+    );
+    assert_eq!(
+        (&status["agent"], &status["state"]),
+        (&json!(name), &json!("ready"))
+    );
+    states(server, name, &["starting", "ready"]);
+    status
+}
+
+/// Claims the next news of the agents, which must be these of one.
+fn states(server: &mut Server, name: &str, states: &[&str]) {
+    for state in states {
+        let news = server.notification("agent/state");
+        assert_eq!(
+            (&news["agent"], &news["state"]),
+            (&json!(name), &json!(state))
+        );
+    }
+}
+
+/// What an agent received.
+fn log(world: &World, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(world.dir.join(format!("{name}.log"))).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn ensure(server: &mut Server, session: &str, agent: &str) -> Value {
+    server.call(
+        "session/ensure",
+        &json!({"sessionId": session, "agent": agent}),
+    )
+}
+
+fn prompt(server: &mut Server, session: &str, text: &str) -> Value {
+    let id = server.send_prompt(session, text);
+    server.turn(&id).summary
+}
+
+#[test]
+fn sessions_of_two_agents_run_side_by_side_and_end_apart() {
+    let mut server = Server::initialized(&[]);
+    let held =
+        json!({"session/prompt": [[say("alpha"), {"wait": "session/cancel"}, end("cancelled")]]});
+    connect(&mut server, "alpha", &held);
+    connect(&mut server, "beta", &named("beta"));
+    let a = ensure(&mut server, "a", "alpha");
+    let b = ensure(&mut server, "b", "beta");
+    assert_eq!(
+        (&a["agentName"], &b["agentName"]),
+        (&json!("alpha"), &json!("beta"))
+    );
+    let held = server.send_prompt("a", "one");
+    server.await_chunk("a", |chunk| chunk["type"] == "text-delta");
+    assert_eq!(prompt(&mut server, "b", "two")["text"], "beta");
+    let listed = server.call("agent/list", &json!({}));
+    let listed: Vec<_> = listed["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| {
+            (
+                agent["agent"].clone(),
+                agent["state"].clone(),
+                agent["sessions"].clone(),
+            )
+        })
+        .collect();
+    let agent =
+        |name: &str, state: &str, sessions: u64| (json!(name), json!(state), json!(sessions));
+    let want = [
+        agent("default", "disconnected", 0),
+        agent("alpha", "ready", 1),
+        agent("beta", "ready", 1),
+    ];
+    assert_eq!(listed, want);
+    // The other agent and its sessions are not concerned.
+    server.call("agent/disconnect", &json!({"agent": "beta"}));
+    states(&mut server, "beta", &["stopping", "disconnected"]);
+    server.call("session/cancel", &json!({"sessionId": "a"}));
+    assert_eq!(server.turn(&held).summary["stopReason"], "cancelled");
+    server.finish();
+}
+
+#[test]
+fn an_agent_that_crashes_is_started_again_and_the_other_goes_on() {
+    let mut server = Server::initialized(&[]);
+    let mut crashing = named("alpha");
+    crashing["session/prompt"] = json!([[{"exit": 1}]]);
+    connect(&mut server, "alpha", &crashing);
+    connect(&mut server, "beta", &named("beta"));
+    ensure(&mut server, "a", "alpha");
+    ensure(&mut server, "b", "beta");
+    for _ in 0..2 {
+        let summary = prompt(&mut server, "a", "crash");
+        assert_eq!(summary["errors"][0]["kind"], "agentExited");
+        states(&mut server, "alpha", &["disconnected"]);
+        assert_eq!(prompt(&mut server, "b", "go on")["text"], "beta");
+        // The next call that needs the agent starts it again.
+        ensure(&mut server, "a", "alpha");
+        states(&mut server, "alpha", &["starting", "ready"]);
+    }
+    let status = |server: &mut Server, agent: &str| {
+        server.call("agent/status", &json!({"agent": agent}))["state"].clone()
+    };
+    assert_eq!(status(&mut server, "alpha"), "ready");
+    assert_eq!(status(&mut server, "beta"), "ready");
+    assert_eq!(calls(&log(&server.world, "beta"), "initialize").len(), 1);
+    server.finish();
+}
+
+#[test]
+fn the_environment_of_one_agent_is_not_that_of_another() {
+    let mut server = Server::initialized(&[]);
+    connect(&mut server, "alpha", &named("alpha"));
+    connect(&mut server, "beta", &named("beta"));
+    ensure(&mut server, "a", "alpha");
+    let updated = server.call(
+        "agent/updateEnvironment",
+        &json!({"agent": "alpha", "set": {"ONLY_ALPHA": "1"}}),
+    );
+    assert_eq!(updated["restarted"], true);
+    assert_eq!(updated["sessions"][0]["recovery"]["rung"], "resume");
+    states(
+        &mut server,
+        "alpha",
+        &["stopping", "disconnected", "starting", "ready"],
+    );
+    let variables = |server: &mut Server, agent: &str| {
+        server.call("agent/getEnvironment", &json!({"agent": agent}))["env"].clone()
+    };
+    assert_eq!(variables(&mut server, "alpha")["ONLY_ALPHA"], "1");
+    assert!(variables(&mut server, "beta").get("ONLY_ALPHA").is_none());
+    server.finish();
+}
+
+#[test]
+fn a_session_goes_to_another_agent_with_what_was_said_and_back() {
+    let mut server = Server::initialized(&[]);
+    connect(&mut server, "alpha", &named("alpha"));
+    connect(&mut server, "beta", &named("beta"));
+    ensure(&mut server, "work", "alpha");
+    assert_eq!(
+        prompt(&mut server, "work", "the first question")["text"],
+        "alpha"
+    );
+
+    let moved = ensure(&mut server, "work", "beta");
+    let receipt = &moved["recovery"];
+    assert_eq!(moved["agentName"], "beta");
+    assert_eq!(receipt["rung"], "new");
+    assert_eq!(receipt["memory"], "lost");
+    assert_eq!(receipt["handedOverFrom"], "alpha");
+    assert!(receipt["reinjected"].as_u64().unwrap() > 0, "{receipt}");
+    assert_eq!(
+        prompt(&mut server, "work", "the second question")["text"],
+        "beta"
+    );
+    let log_of_beta = log(&server.world, "beta");
+    let given = calls(&log_of_beta, "session/prompt")[0]["params"]["prompt"].to_string();
+    for said in ["the first question", "alpha", "the second question"] {
+        assert!(given.contains(said), "{said}: {given}");
+    }
+
+    let back = ensure(&mut server, "work", "alpha");
+    let receipt = &back["recovery"];
+    assert_eq!(
+        (&receipt["rung"], &receipt["memory"]),
+        (&json!("resume"), &json!("kept"))
+    );
+    assert_eq!(receipt["missed"], 2);
+    assert_eq!(receipt["handedOverFrom"], "beta");
+    assert_eq!(back["agentSessionId"], "alpha-session");
+    assert_eq!(
+        prompt(&mut server, "work", "the third question")["text"],
+        "alpha"
+    );
+    let log_of_alpha = log(&server.world, "alpha");
+    let given = calls(&log_of_alpha, "session/prompt")[1]["params"]["prompt"].to_string();
+    assert!(given.contains("the second question"), "{given}");
+    assert!(!given.contains("the first question"), "{given}");
+    let history = server.call("message/list", &json!({"sessionId": "work"}));
+    assert_eq!(history["total"], 6);
+    server.finish();
+}
+
+#[test]
+fn a_session_in_a_turn_stays_with_its_agent() {
+    let mut server = Server::initialized(&[]);
+    let held =
+        json!({"session/prompt": [[say("alpha"), {"wait": "session/cancel"}, end("cancelled")]]});
+    connect(&mut server, "alpha", &held);
+    connect(&mut server, "beta", &named("beta"));
+    ensure(&mut server, "work", "alpha");
+    let turn = server.send_prompt("work", "one");
+    server.await_chunk("work", |chunk| chunk["type"] == "text-delta");
+    let refused = server.call_error(
+        "session/ensure",
+        &json!({"sessionId": "work", "agent": "beta"}),
+    );
+    assert_eq!(refused["data"]["kind"], "busy");
+    server.call("session/cancel", &json!({"sessionId": "work"}));
+    assert_eq!(server.turn(&turn).summary["stopReason"], "cancelled");
+    let info = server.call("session/get", &json!({"sessionId": "work"}));
+    assert_eq!(
+        (&info["agentName"], &info["state"]),
+        (&json!("alpha"), &json!("live"))
+    );
+    server.finish();
+}
+
+#[test]
+fn a_session_that_cannot_go_to_another_agent_is_given_back() {
+    let mut server = Server::initialized(&[]);
+    connect(&mut server, "alpha", &named("alpha"));
+    let refusing = json!({"session/new": [[{"error": {"code": -32603, "message": "no room"}}]]});
+    connect(&mut server, "beta", &refusing);
+    ensure(&mut server, "work", "alpha");
+    prompt(&mut server, "work", "one");
+    let refused = server.call_error(
+        "session/ensure",
+        &json!({"sessionId": "work", "agent": "beta"}),
+    );
+    assert!(
+        refused["message"].as_str().unwrap().contains("no room"),
+        "{refused}"
+    );
+    assert_eq!(prompt(&mut server, "work", "two")["text"], "alpha");
+    let log_of_alpha = log(&server.world, "alpha");
+    assert_eq!(calls(&log_of_alpha, "session/resume").len(), 1);
+    server.finish();
+}
+
+#[test]
+fn a_stored_session_comes_back_to_its_agent_by_name_whatever_its_arguments() {
+    let mut server = Server::initialized(&[]);
+    connect(&mut server, "alpha", &named("alpha"));
+    ensure(&mut server, "work", "alpha");
+    prompt(&mut server, "work", "one");
+    let mut server = server.restart(&[]);
+    server.initialize();
+    // Another command line under the same name has the same sessions.
+    let file = server.world.dir.join("other.json");
+    std::fs::write(&file, named("alpha").to_string()).unwrap();
+    let wrapped =
+        json!({"agent": "alpha", "command": "env", "args": ["OTHER=1", FAKE_AGENT, file]});
+    server.call("agent/connect", &wrapped);
+    states(&mut server, "alpha", &["starting", "ready"]);
+    let session = server.call("session/ensure", &json!({"sessionId": "work"}));
+    assert_eq!(session["agentName"], "alpha");
+    assert_eq!(session["recovery"]["rung"], "resume");
+    // Without a connection the agent is started as it was stored.
+    let mut server = server.restart(&[]);
+    server.initialize();
+    let session = server.call("session/ensure", &json!({"sessionId": "work"}));
+    assert_eq!(session["recovery"]["rung"], "resume");
+    states(&mut server, "alpha", &["starting", "ready"]);
+    server.finish();
+}
+
+#[test]
+fn names_are_checked() {
+    let mut server = Server::initialized(&[]);
+    for (method, params) in [
+        ("agent/status", json!({"agent": "nobody"})),
+        ("agent/connect", json!({"agent": "nobody"})),
+        (
+            "session/ensure",
+            json!({"sessionId": "s", "agent": "nobody"}),
+        ),
+    ] {
+        let error = server.call_error(method, &params);
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(error["data"]["field"], "agent", "{method}");
+        assert!(
+            message.contains("nobody") && message.contains("agent/connect"),
+            "{message}"
+        );
+    }
+    for name in ["", "-x", "a b", "ä", &"x".repeat(65)] {
+        let params = json!({"agent": name, "command": FAKE_AGENT});
+        let error = server.call_error("agent/connect", &params);
+        assert_eq!(error["data"]["field"], "agent", "{name}");
+    }
+    assert_eq!(
+        server.call("agent/list", &json!({}))["agents"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    server.finish();
+}
