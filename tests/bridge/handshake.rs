@@ -270,7 +270,7 @@ fn an_agent_that_does_not_start_is_explained() {
         let state = s.notification("agent/state");
         assert_eq!(
             state,
-            json!({"state": "disconnected", "reason": message, "waitingFor": null}),
+            json!({"agent": "default", "state": "disconnected", "reason": message, "waitingFor": null}),
             "{params}"
         );
     }

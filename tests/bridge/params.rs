@@ -92,10 +92,16 @@ fn misspelt_fields_are_refused_with_the_nearest_name() {
             "agent/updateEnvironment",
             json!({"env": {}}),
             "env",
-            "the known fields are set, unset, whenBusy",
+            "the known fields are agent, set, unset, whenBusy",
         ),
         (
             "agent/disconnect",
+            json!({"force": true}),
+            "force",
+            "the known fields are agent",
+        ),
+        (
+            "shutdown",
             json!({"force": true}),
             "force",
             "no fields are known here",

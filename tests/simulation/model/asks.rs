@@ -10,6 +10,12 @@ use serde::de::DeserializeOwned;
 /// Sessions are few, so that calls meet.
 const SESSIONS: [&str; 4] = ["a", "b", "c", ""];
 
+/// The agents beside the default one, and how each is connected.
+pub const AGENTS: [(&str, &str); 2] = [
+    ("alpha", r#""command":"alpha","args":["acp"]"#),
+    ("beta", r#""protocol":"claude""#),
+];
+
 /// A call, and what must be known of it.
 pub struct Ask {
     pub command: Command,
@@ -20,6 +26,26 @@ pub struct Ask {
 
 fn params<T: DeserializeOwned>(json: &str) -> T {
     serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {json}"))
+}
+
+/// `"agent":"…",` for one of the other agents, mostly nothing.
+fn agent(dice: &mut Dice) -> String {
+    match dice.below(8) {
+        0 => r#""agent":"default","#.to_owned(),
+        n @ 1..=2 => format!(r#""agent":"{}","#, AGENTS[n - 1].0),
+        _ => String::new(),
+    }
+}
+
+/// The parameters of a call about one agent.
+fn of_agent(dice: &mut Dice) -> AgentParams {
+    params(&format!(r#"{{{}"novel":null}}"#, agent(dice)))
+}
+
+/// Connects one of the other agents.
+#[must_use]
+pub fn connect((name, how): (&str, &str)) -> Command {
+    Command::Connect(params(&format!(r#"{{"agent":"{name}",{how}}}"#)))
 }
 
 /// Any call; `last` is how many turns were named before.
@@ -53,7 +79,8 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
                 5 => r#""agentSessionId":"s1-1","fork":true,"#,
                 _ => "",
             };
-            ("ensure", Command::Ensure(params(&with(more))))
+            let more = format!("{}{more}", agent(dice));
+            ("ensure", Command::Ensure(params(&with(&more))))
         }
         38..=40 => match dice.below(3) {
             0 => ("set", Command::SetMode(params(&with(r#""mode":"code","#)))),
@@ -67,6 +94,10 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             let (what, asked) = history(dice, &named);
             (what, Command::History(asked))
         }
+        52 if dice.percent(50) => {
+            let other = dice.pick(&AGENTS);
+            ("connect", connect(other))
+        }
         52 | 53 => {
             let json = dice.pick(&[
                 "{}",
@@ -78,24 +109,23 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             ]);
             ("connect", Command::Connect(params(json)))
         }
-        54 => ("disconnect", Command::Disconnect(AgentParams::default())),
+        54 => ("disconnect", Command::Disconnect(of_agent(dice))),
         55 | 56 => {
             let json = format!(
-                r#"{{"set":{{"V":"{}"}},"whenBusy":"{}"}}"#,
+                r#"{{{}"set":{{"V":"{}"}},"whenBusy":"{}"}}"#,
+                agent(dice),
                 dice.below(3),
                 dice.pick(&["wait", "reject"])
             );
             ("environment", Command::UpdateEnvironment(params(&json)))
         }
-        57 => (
-            "environment",
-            Command::GetEnvironment(AgentParams::default()),
-        ),
+        57 => ("environment", Command::GetEnvironment(of_agent(dice))),
         58 | 59 => {
             let json = format!(r#"{{"sessionId":"{}"}}"#, dice.pick(&["a", "b", "c"]));
             ("create", Command::Create(params(&json)))
         }
-        _ => ("status", Command::Status(AgentParams::default())),
+        _ if dice.percent(20) => ("agents", Command::ListAgents),
+        _ => ("status", Command::Status(of_agent(dice))),
     };
     let session = if session.is_empty() {
         DEFAULT_SESSION

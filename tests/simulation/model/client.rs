@@ -47,6 +47,8 @@ pub struct Client {
     pub room: Option<usize>,
     /// Sessions that were closed while the disk failed: how far they are is not known.
     torn: BTreeSet<String>,
+    /// Sessions that may have been cleared: their next chunk has the number 1, or goes on.
+    cleared: BTreeSet<String>,
     /// Whether the disk may fail now.
     pub disk_fails: bool,
     /// Whether the disk ever failed: turns may be broken off.
@@ -217,10 +219,12 @@ impl Outlet for Client {
                     self.hand_over();
                     let ids: Vec<String> = self.last.keys().cloned().collect();
                     for id in ids.into_iter().filter(|id| is_of(id, &asked.session)) {
-                        self.last.remove(&id);
                         self.given.remove(&id);
                         if torn {
                             self.torn.insert(id);
+                        } else {
+                            // Of the default sessions only one was cleared.
+                            self.cleared.insert(id);
                         }
                     }
                 }
@@ -248,6 +252,9 @@ impl Outlet for Client {
         let last = self.last.entry(place.session.to_owned()).or_default();
         if self.torn.remove(place.session) {
             *last = place.seq - 1;
+        }
+        if self.cleared.remove(place.session) && place.seq == 1 {
+            *last = 0;
         }
         let (before, seq) = (*last, place.seq);
         assert!(seq >= before, "{place:?} after {before}");

@@ -8,6 +8,7 @@ mod process;
 mod time;
 
 use super::agent::Mark;
+use super::asks;
 use super::client::Client;
 use super::dice::Dice;
 use super::disk::Disk;
@@ -65,6 +66,13 @@ impl World {
             _ => 7,
         };
         let mut world = Self::new(dice, protocol, profile);
+        // Most worlds have three agents.
+        for other in asks::AGENTS {
+            if world.dice.percent(80) {
+                world.ask("connect", asks::connect(other));
+                world.settle();
+            }
+        }
         if world.dice.percent(5) {
             let p = serde_json::from_str(r#"{"chunks":false}"#).unwrap();
             world.ask("subscribe", Command::Subscribe(p));
