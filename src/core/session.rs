@@ -40,6 +40,8 @@ mod state;
 mod storage;
 mod summary;
 mod terminals;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 mod turns;
 mod undelivered;

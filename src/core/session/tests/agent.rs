@@ -1,0 +1,125 @@
+//! Messages of the agent, given to the machine as the hub would.
+
+use super::super::SessionMachine;
+use super::fixture::Fixture;
+use crate::core::agent::Call;
+use crate::core::dialect::Child;
+use crate::core::error::Error;
+use crate::core::event::{AgentEvent, CallId};
+use crate::core::summary::Ending;
+use serde_json::Value;
+
+impl Fixture {
+    /// Reads a message of the agent.
+    pub fn read(&mut self, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = "2.0".into();
+        let (line, mut events) = (message.to_string(), Vec::new());
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        if let Some(key) = message["id"].as_str() {
+            *self.open_keys.entry(key.to_owned()).or_default() += 1;
+        }
+        let out = &mut connection.out;
+        let dialect = &mut connection.dialect;
+        dialect.read(Child::MAIN, line.as_bytes(), &mut events, out);
+        for event in events {
+            self.event(event);
+        }
+    }
+
+    fn take_call(&mut self, call: CallId) -> Option<Call> {
+        self.connection.as_mut()?.calls.remove(&call)
+    }
+
+    /// Gives the machine an event of the agent.
+    fn event(&mut self, event: AgentEvent<'_>) {
+        match event {
+            AgentEvent::Update {
+                update, original, ..
+            } => {
+                let (now, client) = (self.now, &mut self.client);
+                let taken = self.session.turn_update(&update, original, now, client);
+                let ran = match taken {
+                    Some(ran) => ran,
+                    None => self.act(|s, cx| s.other_update(None, &update, original, cx)),
+                };
+                if ran {
+                    self.act(SessionMachine::note_ran_unasked);
+                }
+            }
+            AgentEvent::Permission(asked) => {
+                self.act(|s, cx| s.permission(("permission", None), None, &asked, cx));
+            }
+            AgentEvent::Elicitation(asked) => self.act(|s, cx| s.elicitation(None, *asked, cx)),
+            AgentEvent::Wanted(wanted) => {
+                self.act(|s, cx| s.host_request(wanted.key, wanted.request, cx));
+            }
+            AgentEvent::Withdrawn { question } => self.act(|s, cx| {
+                if s.has_question(cx.agent.number(), &question) {
+                    s.withdrawn(&question, cx);
+                } else {
+                    s.host_call_withdrawn(&question, cx);
+                }
+            }),
+            AgentEvent::SessionOpened {
+                call,
+                agent_session,
+                state,
+            } => {
+                self.take_call(call);
+                self.act(|s, cx| s.opened(agent_session, &state, cx));
+            }
+            AgentEvent::Listed {
+                call,
+                sessions,
+                next,
+            } => {
+                let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
+                let page = Some((ids.as_slice(), next.as_deref()));
+                match self.take_call(call) {
+                    Some(Call::Look { .. }) => self.act(|s, cx| s.looked_up(page, cx)),
+                    _ => self.act(|s, cx| s.listed(page, cx)),
+                }
+            }
+            AgentEvent::Set { call, state } => {
+                if let Some(Call::Set(set)) = self.take_call(call) {
+                    self.act(|s, cx| s.was_set(call, set, Ok(&state), cx));
+                }
+            }
+            AgentEvent::TurnEnded { call, end } => {
+                if self.take_call(call).is_some() {
+                    self.act(|s, cx| s.prompt_answered(call, Ending::Answered(end), cx));
+                }
+            }
+            AgentEvent::Done { call } => self.closed(call),
+            AgentEvent::Failed { call, error } => self.failed(call, error),
+            other => panic!("{other:?} is not for a session"),
+        }
+    }
+
+    fn failed(&mut self, call: CallId, error: Error) {
+        match self.take_call(call) {
+            Some(Call::Open { .. }) => self.act(|s, cx| s.open_refused(error, cx)),
+            Some(Call::Set(set)) => self.act(|s, cx| s.was_set(call, set, Err(error), cx)),
+            Some(Call::List { .. }) => self.act(|s, cx| s.listed(None, cx)),
+            Some(Call::Look { .. }) => self.act(|s, cx| s.looked_up(None, cx)),
+            Some(Call::Prompt { .. }) => {
+                self.act(|s, cx| s.prompt_answered(call, Ending::Failed(error), cx));
+            }
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, call: CallId) {
+        if let Some(Call::Close { agent_session }) = self.take_call(call)
+            && let Some(connection) = &mut self.connection
+        {
+            connection.directory.closed(&agent_session);
+            if self.session.held() == Some(&*agent_session) {
+                self.act(SessionMachine::continue_restore);
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What happens to a session in these tests, and the calls of the machine that it makes.
+
+use super::super::{Queued, SessionMachine, Stage};
+use super::fixture::{Fixture, all, gone};
+use crate::core::ask::{ClientAnswer, Refusal};
+use crate::core::effect::Effect;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::TurnEnd;
+use crate::core::host::{HostAnswer, HostEvent, Ticket};
+use crate::core::setting::Setting;
+use crate::proto::json::to_raw;
+use crate::proto::wire::{Rung, Strategy};
+use crate::testing::params;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Something that happens to a session.
+#[derive(Debug, Clone)]
+pub(super) enum On {
+    /// The client opens the session.
+    Ensure(Strategy),
+    /// The client prompts; the prompt is queued unless it can go at once.
+    Prompt(&'static str),
+    /// The client prompts, and allows another attempt after a transient error.
+    PromptRetry(&'static str),
+    /// The hub lets the session take its queued prompts.
+    NextPrompt,
+    /// The client cancels whatever is under way.
+    Cancel,
+    Set(Setting),
+    /// The agent answers the last call that was sent to it.
+    Answer(Value),
+    /// The agent answers the last call with an error.
+    Refuse(i64, &'static str),
+    /// The agent answers the last prompt: stop reason.
+    Stop(&'static str),
+    /// The agent sends an update.
+    Update(Value),
+    /// The agent sends text.
+    Text(&'static str),
+    /// The agent requests something under this key.
+    Request(&'static str, &'static str, Value),
+    /// The agent asks under this key whether it may run a tool.
+    Permission(&'static str),
+    /// The agent withdraws what it requested under this key.
+    Withdraw(&'static str),
+    /// The client answers its last open request, or again the last one.
+    Client(Value),
+    /// The client answers its last open request with an error.
+    ClientError,
+    /// The output that came with the agent's answer is read.
+    Read,
+    /// Time passes; then what is due is done.
+    Wait(Duration),
+    /// What others decided for files and terminals is carried out.
+    Host,
+    /// A file was read.
+    FileRead(u64),
+    /// The agent lost the session alone.
+    Lost,
+    /// The agent exited.
+    AgentLost,
+    /// The agent is being stopped on request.
+    AgentStopping,
+    /// The disk takes nothing more.
+    DiskFull,
+    /// The disk takes writes again.
+    DiskFree,
+    /// What is logged is written.
+    Commit,
+    /// A panic went through the session.
+    Panic,
+    Close,
+    /// The session is released until it is needed again.
+    Release,
+    /// The agent is ready.
+    Ready,
+    /// Questions of turns that are over are given up.
+    Sweep,
+    /// The agent ended, and its sessions are restored at the next one.
+    AgentReplaced,
+    /// Another connection of the agent is ready, if there is none.
+    Connect,
+    /// The agent begins something unprompted and will report its end.
+    BackgroundBegins,
+    /// The agent begins with the prompt that waited for that.
+    PromptBegins,
+    /// The agent reports the end of what it did unprompted.
+    BackgroundEnds,
+    /// The agent gives the session another id.
+    Renamed,
+}
+
+impl Fixture {
+    /// Plays a transcript: each event gives exactly this output.
+    #[track_caller]
+    pub fn play(&mut self, script: &[(On, &[&str])]) {
+        for (row, (event, want)) in script.iter().enumerate() {
+            let output = self.on(event);
+            assert_eq!(output, *want, "row {row}: {event:?}");
+        }
+    }
+
+    /// Lets something happen; gives all output that followed.
+    pub fn on(&mut self, event: &On) -> Vec<String> {
+        match event {
+            On::Ensure(strategy) => self.ensure(strategy),
+            On::Prompt(text) => self.prompt(text, false),
+            On::PromptRetry(text) => self.prompt(text, true),
+            On::NextPrompt => self.next_prompt(),
+            On::Cancel => {
+                self.act(|s, cx| s.cancel(None, cx));
+            }
+            On::Set(setting) => {
+                let token = self.token();
+                let set = self.act(|s, cx| s.set(token, setting.clone(), cx));
+                self.reply_error(token, set);
+            }
+            On::Answer(result) => self.read(&json!({ "id": self.last_call, "result": result })),
+            On::Refuse(code, message) => {
+                let error = json!({ "code": code, "message": message });
+                self.read(&json!({ "id": self.last_call, "error": error }));
+            }
+            On::Stop(reason) => {
+                self.read(&json!({ "id": self.last_call, "result": { "stopReason": reason } }));
+            }
+            On::Update(update) => self.update(update),
+            On::Text(text) => {
+                let content = json!({ "type": "text", "text": text });
+                self.update(&json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
+            }
+            On::Request(key, method, params) => {
+                self.read(&json!({ "id": key, "method": method, "params": params }));
+            }
+            On::Permission(key) => self.permission(key),
+            On::Withdraw(key) => {
+                let params = json!({ "requestId": key });
+                self.read(&json!({ "method": "$/cancel_request", "params": params }));
+            }
+            On::Client(answer) => self.answer_client(&Ok(to_raw(answer))),
+            On::ClientError => {
+                let (code, message) = (-32603, "no".to_owned());
+                self.answer_client(&Err(Refusal { code, message }));
+            }
+            On::Read => self.act(SessionMachine::end_answered),
+            On::Wait(time) => {
+                self.now += *time;
+                let others_run = self.others_run;
+                self.act(|s, cx| {
+                    s.tick_asks(cx);
+                    s.tick(others_run, cx);
+                });
+            }
+            On::Host => {
+                for _ in self.hosting.take_decided() {
+                    self.act(SessionMachine::do_host_decisions);
+                }
+                self.settle_host();
+            }
+            On::FileRead(ticket) if !self.files.contains(ticket) => {}
+            On::FileRead(ticket) => {
+                let content = Ok(HostAnswer::Content("text".into()));
+                let event = HostEvent::File(Ticket(*ticket), content);
+                self.hosting.host.heard(event, self.now);
+                self.settle_host();
+            }
+            On::Lost => self.act(|s, cx| s.lost(&gone(), cx)),
+            On::AgentLost => {
+                self.act(|s, cx| s.agent_lost(&gone(), (true, false), cx));
+                self.disconnect();
+                self.act(SessionMachine::end_host_calls);
+            }
+            On::AgentStopping => self.act(SessionMachine::agent_stopping),
+            On::DiskFull => self.disk.set(true),
+            On::DiskFree => self.disk.set(false),
+            On::Commit => {
+                if let Err(error) = self.session.log.commit() {
+                    self.act(|s, cx| s.not_stored(error, cx));
+                }
+            }
+            On::Panic => {
+                let error = Error::new(ErrorKind::Internal, "a panic");
+                self.act(|s, cx| s.mend(&error, cx));
+            }
+            On::Close => {
+                self.act(SessionMachine::close).ok();
+            }
+            On::Release => {
+                if self.session.is_idle() && self.session.agent_session().is_some() {
+                    self.act(SessionMachine::release);
+                }
+            }
+            On::Sweep => self.act(SessionMachine::sweep_asks),
+            On::AgentReplaced => {
+                self.act(|s, cx| s.agent_lost(&gone(), (false, true), cx));
+                if !matches!(self.session.stage, Stage::Resting) {
+                    self.session.reopen();
+                }
+                self.disconnect();
+                self.act(SessionMachine::end_host_calls);
+            }
+            On::Connect => {
+                if self.connection.is_none() {
+                    self.connect(all());
+                    self.act(SessionMachine::continue_restore);
+                }
+            }
+            On::BackgroundBegins => self.act(SessionMachine::background_begins),
+            On::PromptBegins => self.session.begin_prompt(&mut self.client),
+            On::BackgroundEnds => {
+                let end = TurnEnd::default();
+                self.session.finish_unprompted(&end, &mut self.client);
+            }
+            On::Renamed => self.act(|s, cx| {
+                if let Some(connection) = &mut cx.agent.connection {
+                    connection.directory.rename("a1", "a3".to_owned());
+                }
+                s.renamed("a3".to_owned(), cx);
+            }),
+            On::Ready => self.act(SessionMachine::continue_restore),
+        }
+        self.output()
+    }
+
+    fn ensure(&mut self, strategy: &Strategy) {
+        let token = self.token();
+        let opened = self.act(|s, cx| {
+            s.replace_opening(strategy, cx);
+            if let Stage::Opening { waiters, .. } = &mut s.stage {
+                waiters.push(token);
+                return Ok(());
+            }
+            s.may_be_opened_anew(strategy)?;
+            if *strategy == Strategy::Only(Rung::New) {
+                s.let_go(cx);
+            }
+            s.forget_abandoned(cx);
+            s.end_background(cx);
+            s.begin_opening(strategy.clone(), vec![token]);
+            s.leave_directory(cx);
+            s.continue_restore(cx);
+            Ok(())
+        });
+        self.reply_error(token, opened);
+    }
+
+    fn prompt(&mut self, text: &str, retry: bool) {
+        let token = self.token();
+        let message = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
+        let queued = Queued {
+            token,
+            turn_id: format!("t{}", token.0),
+            prompt: params(json!({ "message": message, "retry": retry })),
+        };
+        let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));
+        if !held && self.session.is_free() && self.session.queue.is_empty() {
+            let begun = self.act(|s, cx| s.begin_turn(queued, cx));
+            self.reply_error(token, begun);
+            return;
+        }
+        let rests = matches!(self.session.stage, Stage::Resting);
+        self.act(|s, cx| s.enqueue(queued, rests, cx));
+    }
+
+    fn next_prompt(&mut self) {
+        while let Some(queued) = self.act(SessionMachine::next_prompt) {
+            let token = queued.token;
+            let begun = self.act(|s, cx| s.begin_turn(queued, cx));
+            self.reply_error(token, begun);
+        }
+    }
+
+    fn update(&mut self, update: &Value) {
+        let params = json!({ "sessionId": "a1", "update": update });
+        self.read(&json!({ "method": "session/update", "params": params }));
+    }
+
+    fn permission(&mut self, key: &str) {
+        let params = json!({
+            "sessionId": "a1",
+            "toolCall": { "toolCallId": format!("call-{key}"), "title": "Edit", "kind": "edit" },
+            "options": [
+                { "optionId": "yes", "name": "Yes", "kind": "allow_once" },
+                { "optionId": "no", "name": "No", "kind": "reject_once" },
+            ],
+        });
+        self.read(&json!({ "id": key, "method": "session/request_permission", "params": params }));
+    }
+
+    fn answer_client(&mut self, answer: &ClientAnswer) {
+        let Some(id) = self.last_ask else { return };
+        self.client.asks.remove(&id);
+        self.act(|s, cx| s.client_answered(id, answer, cx));
+    }
+
+    fn settle_host(&mut self) {
+        let effects = self.hosting.host.take_effects().into_iter();
+        self.effects.extend(effects.map(Effect::Host));
+        for (ticket, answer) in self.hosting.host.take_answers() {
+            self.act(|s, cx| s.host_answered(ticket, &answer, cx));
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A session machine with its surroundings: an agent that speaks ACP, a log in memory, a client that records.
+
+use super::super::SessionMachine;
+use super::disk::Disk;
+use super::event::On;
+use super::output;
+use crate::core::agent::directory::Directory;
+use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
+use crate::core::agent_spec::AgentSpec;
+use crate::core::ask::AskId;
+use crate::core::client::Token;
+use crate::core::cx::{Cx, SessionRequest};
+use crate::core::dialect::{Child, Launch, Offer, Order, Outgoing};
+use crate::core::dialects::{DialectSetup, dialect};
+use crate::core::effect::Effect;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentInfo;
+use crate::core::host::{self, HostEffect};
+use crate::core::hosting::Hosting;
+use crate::core::ids::AgentRef;
+use crate::core::limits::Wait;
+use crate::core::log::Log;
+use crate::core::policy::{Mode, Policy};
+use crate::core::shared::Shared;
+use crate::core::store::{Store as _, Volatile};
+use crate::proto::wire::{AgentCapabilities, Protocol, Strategy, Variables};
+use crate::testing::{RecordingClient, SettingsBuilder};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A session machine and its surroundings.
+pub(super) struct Fixture {
+    pub session: SessionMachine,
+    pub shared: Shared,
+    pub connection: Option<Connection>,
+    pub renewal: Option<Renewal>,
+    pub hosting: Hosting,
+    pub client: RecordingClient,
+    pub now: Instant,
+    /// Whether another session of the agent runs a turn.
+    pub others_run: bool,
+    spec: AgentSpec,
+    pub requests: Vec<SessionRequest>,
+    pub effects: Vec<Effect>,
+    pub disk: Rc<Cell<bool>>,
+    pub tokens: u64,
+    /// Id of the last call to the agent.
+    pub last_call: u64,
+    pub last_ask: Option<AskId>,
+    seen_asks: BTreeSet<AskId>,
+    seen_withdrawn: usize,
+    /// The tickets of files that acpipe was told to read.
+    pub files: BTreeSet<u64>,
+    /// The tokens of commands that were answered.
+    pub answered: BTreeSet<u64>,
+    /// How many requests of this connection under each key were not answered yet.
+    pub open_keys: BTreeMap<String, i32>,
+}
+
+/// All that an agent may offer for sessions.
+pub(super) fn all() -> AgentCapabilities {
+    AgentCapabilities {
+        load: true,
+        resume: true,
+        list: true,
+        close: true,
+        ..AgentCapabilities::default()
+    }
+}
+
+impl Fixture {
+    /// A session that no agent has, and a ready agent that offers this. The client answers permissions and questions.
+    pub fn new(capabilities: AgentCapabilities) -> Self {
+        let now = Instant::now();
+        let settings = SettingsBuilder::new(now).build();
+        let spec = settings.default_agent.clone();
+        let mut shared = Shared::new(settings);
+        shared.client.capabilities.permissions = true;
+        shared.client.capabilities.questions = true;
+        let disk = Rc::new(Cell::new(false));
+        let file = Volatile.open("s").expect("a log in memory");
+        let full = Rc::clone(&disk);
+        let log = Log::open(Box::new(Disk { file, full })).expect("an empty log");
+        let view = shared.client.view;
+        let session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log, view);
+        let mut fixture = Self {
+            session,
+            shared,
+            connection: None,
+            renewal: None,
+            hosting: Hosting::default(),
+            client: RecordingClient::default(),
+            now,
+            others_run: false,
+            spec,
+            requests: Vec::new(),
+            effects: Vec::new(),
+            disk,
+            tokens: 0,
+            last_call: 0,
+            last_ask: None,
+            seen_asks: BTreeSet::new(),
+            seen_withdrawn: 0,
+            files: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            open_keys: BTreeMap::new(),
+        };
+        fixture.connect(capabilities);
+        fixture
+    }
+
+    /// A session that the agent has as `a1`, and nothing else happened.
+    pub fn live(capabilities: AgentCapabilities) -> Self {
+        let mut t = Self::new(capabilities);
+        t.on(&On::Ensure(Strategy::Auto));
+        t.on(&On::Answer(json!({ "sessionId": "a1" })));
+        t
+    }
+
+    /// A live session whose questions go to the client.
+    pub fn asking() -> Self {
+        let mut t = Self::live(all());
+        t.shared.settings.policy = Policy::from(Mode::Ask);
+        t
+    }
+
+    /// A session with a stored turn that the agent knows as `a1`; a new connection of the agent is ready.
+    pub fn stored(capabilities: AgentCapabilities) -> Self {
+        let mut t = Self::live(capabilities);
+        t.turn();
+        t.on(&On::AgentLost);
+        t.connect(capabilities);
+        t
+    }
+
+    /// Connects the agent anew: it is ready, and offers this.
+    pub fn connect(&mut self, capabilities: AgentCapabilities) {
+        let setup = DialectSetup {
+            launch: Launch::default(),
+            offer: Offer {
+                questions: true,
+                host: host::Offer {
+                    read_files: true,
+                    write_files: true,
+                    terminals: true,
+                },
+            },
+            child_per_session: false,
+            env: Variables::default(),
+            seed: String::new(),
+            has_rules: false,
+        };
+        let info = AgentInfo {
+            capabilities,
+            ..AgentInfo::default()
+        };
+        self.connection = Some(Connection {
+            number: self.shared.ids.connection(),
+            dialect: dialect(Protocol::Acp, setup),
+            out: Outgoing::default(),
+            phase: Phase::Ready(Box::new(info)),
+            processes: Vec::new(),
+            calls: HashMap::new(),
+            directory: Directory::default(),
+            program: None,
+            used: self.now,
+        });
+        self.last_call = 0;
+        self.open_keys.clear();
+    }
+
+    /// Runs a whole turn.
+    pub fn turn(&mut self) {
+        self.on(&On::Prompt("hi"));
+        self.on(&On::Text("ho"));
+        self.on(&On::Stop("end_turn"));
+        self.on(&On::Read);
+    }
+
+    /// Gives the machine an event with its surroundings.
+    pub fn act<T>(
+        &mut self,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, RecordingClient>) -> T,
+    ) -> T {
+        let mut cx = Cx {
+            now: self.now,
+            shared: &mut self.shared,
+            agent: AgentAccess {
+                name: "default",
+                spec: &self.spec,
+                connection: self.connection.as_mut(),
+                renewal: self.renewal.as_ref(),
+            },
+            hosting: &mut self.hosting,
+            client: &mut self.client,
+            requests: &mut self.requests,
+            effects: &mut self.effects,
+        };
+        act(&mut self.session, &mut cx)
+    }
+
+    /// The connection is over.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+        self.open_keys.clear();
+    }
+
+    /// Takes everything that was put out since the last time.
+    pub fn output(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        let orders = self.connection.as_mut().map(|c| c.out.take());
+        for order in orders.unwrap_or_default() {
+            self.last_call = last_call(&order).unwrap_or(self.last_call);
+            let lines = output::order(&order);
+            for key in lines.iter().filter_map(|line| answered_key(line)) {
+                *self.open_keys.entry(key.to_owned()).or_default() -= 1;
+            }
+            all.extend(lines);
+        }
+        for (id, request) in &self.client.asks {
+            if self.seen_asks.insert(*id) {
+                self.last_ask = Some(*id);
+                all.push(format!("ask {}", output::asked(request)));
+            }
+        }
+        for (_, by) in &self.client.withdrawn[self.seen_withdrawn..] {
+            all.push(format!("withdraw by {}", by.word()));
+        }
+        self.seen_withdrawn = self.client.withdrawn.len();
+        for (_, after) in self.client.retracted.drain(..) {
+            all.push(format!("retract after {after}"));
+        }
+        all.extend(output::chunks(&self.client.take_chunks()));
+        for (token, reply) in self.client.take_replies() {
+            self.answered.insert(token.0);
+            all.push(format!("reply {} {}", token.0, output::reply(&reply)));
+        }
+        all.extend(
+            self.client
+                .notices
+                .drain(..)
+                .filter_map(|n| output::notice(&n)),
+        );
+        all.extend(self.requests.drain(..).map(|r| output::request(&r)));
+        for effect in self.effects.drain(..) {
+            if let Effect::Host(HostEffect::File { ticket, .. }) = &effect {
+                self.files.insert(ticket.0);
+            }
+            all.push(output::effect(&effect));
+        }
+        all
+    }
+
+    pub fn token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(self.tokens)
+    }
+
+    /// The tokens that were given so far.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    pub fn reply_error(&mut self, token: Token, done: Result<(), Error>) {
+        if let Err(error) = done {
+            use crate::core::client::Outlet as _;
+            self.client.reply(token, Err(error));
+        }
+    }
+
+    /// Sets a limit.
+    pub fn limit(&mut self, wait: Wait, limit: Option<Duration>) {
+        self.shared.settings.limits.set(wait, limit);
+    }
+}
+
+/// The id of the last request in what is written to a process.
+fn last_call((_, order): &(Child, Order)) -> Option<u64> {
+    let Order::Lines(lines) = order else {
+        return None;
+    };
+    let lines = lines.split(|byte| *byte == b'\n');
+    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let calls = messages.filter(|message| message["method"].is_string());
+    calls.filter_map(|call| call["id"].as_u64()).next_back()
+}
+
+/// The key of a request that a line answers.
+fn answered_key(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("agent ")?.split_once(" = ")?.0)
+}
+
+/// The error of an agent that exited.
+pub(super) fn gone() -> Error {
+    Error::new(ErrorKind::AgentExited, "the agent exited")
+}

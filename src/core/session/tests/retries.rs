@@ -1,0 +1,296 @@
+//! Prompts that are sent again within their turn.
+
+use super::event::On;
+use super::fixture::{Fixture, all};
+use crate::core::retry::WAIT;
+use crate::proto::wire::Strategy;
+use On::{Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
+use serde_json::json;
+use std::time::Duration;
+
+const OVERLOADED: On = Refuse(-32603, "status 529: overloaded");
+
+/// A session that was resumed, so that the agent may not have it after all.
+fn resumed() -> Fixture {
+    let mut t = Fixture::stored(all());
+    t.on(&Ensure(Strategy::Auto));
+    t.on(&Answer(json!({})));
+    t
+}
+
+#[test]
+fn transient_error_is_given_time_and_the_prompt_is_sent_again() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            PromptRetry("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (Read, &["chunks data-notice"]),
+        (Wait(WAIT / 2), &[]),
+        (Wait(WAIT / 2), &["agent session/prompt hi"]),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
+        (
+            Stop("end_turn"),
+            &["hub TurnCompleted", "hub EndTurnWhenRead"],
+        ),
+        (
+            Read,
+            &[
+                "chunks text-end finish-step finish",
+                "reply 2 turn end_turn",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn transient_error_that_stays_ends_the_turn() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            PromptRetry("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (Read, &["chunks data-notice"]),
+        (Wait(WAIT), &["agent session/prompt hi"]),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (
+            Read,
+            &[
+                "chunks finish-step message-metadata error",
+                "reply 2 turn error session",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn transient_error_ends_a_turn_that_is_not_to_be_retried() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            Prompt("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (
+            Read,
+            &[
+                "chunks finish-step message-metadata error",
+                "reply 2 turn error session",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn turn_that_said_something_is_not_retried() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            PromptRetry("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (
+            Read,
+            &[
+                "chunks text-end finish-step message-metadata error",
+                "reply 2 turn error session",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn cancel_during_the_pause_ends_the_turn_without_the_agent() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            PromptRetry("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (OVERLOADED, &["hub EndTurnWhenRead"]),
+        (Read, &["chunks data-notice"]),
+        (
+            Cancel,
+            &[
+                "chunks finish-step message-metadata abort",
+                "reply 2 turn cancelled",
+                "hub Free",
+            ],
+        ),
+        (Wait(WAIT), &[]),
+    ]);
+}
+
+#[test]
+fn stale_session_is_replaced_and_gets_the_prompt() {
+    let mut t = resumed();
+    t.play(&[
+        (
+            Prompt("hi"),
+            &[
+                "agent session/prompt hi",
+                "chunks start start-step data-recovery",
+            ],
+        ),
+        (
+            Refuse(-32603, "session not found"),
+            &["hub EndTurnWhenRead"],
+        ),
+        (Read, &["agent session/new"]),
+        (
+            Answer(json!({ "sessionId": "a2" })),
+            &[
+                "agent session/prompt hi",
+                "chunks message-metadata data-recovery",
+                "hub Restored New Lost",
+            ],
+        ),
+    ]);
+    assert_eq!(t.session.agent_session(), Some("a2"));
+}
+
+#[test]
+fn turn_fails_where_no_new_session_takes_the_place_of_a_stale_one() {
+    let mut t = resumed();
+    t.play(&[
+        (
+            Prompt("hi"),
+            &[
+                "agent session/prompt hi",
+                "chunks start start-step data-recovery",
+            ],
+        ),
+        (
+            Refuse(-32603, "session not found"),
+            &["hub EndTurnWhenRead"],
+        ),
+        (Read, &["agent session/new"]),
+        (
+            Refuse(-32603, "no"),
+            &[
+                "chunks finish-step message-metadata error",
+                "reply 4 turn error session",
+                "hub Free",
+                "hub Restored session",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn session_that_said_something_is_not_taken_for_stale() {
+    let mut t = resumed();
+    t.play(&[
+        (
+            Prompt("hi"),
+            &[
+                "agent session/prompt hi",
+                "chunks start start-step data-recovery",
+            ],
+        ),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
+        (
+            Refuse(-32603, "session not found"),
+            &["hub EndTurnWhenRead"],
+        ),
+        (
+            Read,
+            &[
+                "chunks text-end finish-step message-metadata error",
+                "reply 4 turn error sessionNotFound",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn refusal_of_a_session_that_the_list_lacks_leads_to_a_new_session() {
+    let mut t = resumed();
+    let page = |ids: &[&str], next: Option<&str>| {
+        let sessions = ids.iter().map(|id| json!({ "sessionId": id, "cwd": "/w" }));
+        let sessions: Vec<_> = sessions.collect();
+        Answer(json!({ "sessions": sessions, "nextCursor": next }))
+    };
+    t.play(&[
+        (
+            Prompt("hi"),
+            &[
+                "agent session/prompt hi",
+                "chunks start start-step data-recovery",
+            ],
+        ),
+        (
+            Stop("refusal"),
+            &["hub TurnCompleted", "hub EndTurnWhenRead"],
+        ),
+        (Read, &["agent session/list"]),
+        (page(&["b"], Some("2")), &["agent session/list"]),
+        (page(&["c"], None), &["agent session/new"]),
+        (
+            Answer(json!({ "sessionId": "a2" })),
+            &[
+                "agent session/prompt hi",
+                "chunks message-metadata data-recovery",
+                "hub Restored New Lost",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn refusal_of_a_listed_session_ends_the_turn() {
+    let listed = json!({ "sessions": [{ "sessionId": "a1", "cwd": "/w" }] });
+    for (row, answer) in [Answer(listed), Refuse(-32601, "no list")]
+        .iter()
+        .enumerate()
+    {
+        let mut t = resumed();
+        t.on(&Prompt("hi"));
+        t.on(&Stop("refusal"));
+        t.on(&Read);
+        let output = t.on(answer);
+        assert!(
+            output.contains(&"reply 4 turn refusal".to_owned()),
+            "{row}: {output:?}"
+        );
+    }
+}
+
+#[test]
+fn list_that_does_not_come_ends_the_turn_with_the_refusal() {
+    let mut t = resumed();
+    t.play(&[
+        (
+            Prompt("hi"),
+            &[
+                "agent session/prompt hi",
+                "chunks start start-step data-recovery",
+            ],
+        ),
+        (
+            Stop("refusal"),
+            &["hub TurnCompleted", "hub EndTurnWhenRead"],
+        ),
+        (Read, &["agent session/list"]),
+        (
+            Wait(Duration::from_secs(10)),
+            &[
+                "chunks finish-step finish",
+                "reply 4 turn refusal",
+                "hub Free",
+            ],
+        ),
+    ]);
+}

@@ -1,0 +1,269 @@
+//! Modes and models: set, queued, restored, required.
+
+use super::event::On;
+use super::fixture::{Fixture, all};
+use crate::core::client::Token;
+use crate::core::session::Required;
+use crate::core::setting::Setting;
+use crate::proto::wire::{SessionOptions, Strategy};
+use On::{Answer, Ensure, Refuse, Set, Update, Wait};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn modes(current: &str) -> Value {
+    json!({
+        "currentModeId": current,
+        "availableModes": [{ "id": "plan", "name": "Plan" }, { "id": "code", "name": "Code" }],
+    })
+}
+
+fn opened(current: &str) -> On {
+    Answer(json!({ "sessionId": "a1", "modes": modes(current) }))
+}
+
+fn mode(id: &str) -> On {
+    Set(Setting::Mode(id.to_owned()))
+}
+
+/// A live session in mode `plan`.
+fn live() -> Fixture {
+    let mut t = Fixture::new(all());
+    t.on(&Ensure(Strategy::Auto));
+    t.on(&opened("plan"));
+    t
+}
+
+/// A stored session in which the client had set the mode `code`.
+fn stored() -> Fixture {
+    let mut t = live();
+    t.turn();
+    t.on(&mode("code"));
+    t.on(&Answer(json!({})));
+    t.on(&On::AgentLost);
+    t.connect(all());
+    t
+}
+
+fn state_mode(t: &Fixture) -> Option<String> {
+    crate::core::setting::mode(&t.session.state)
+}
+
+#[test]
+fn setting_is_answered_once_the_agent_took_it() {
+    let mut t = live();
+    t.play(&[
+        (mode("Code"), &["agent session/set_mode code"]),
+        (Answer(json!({})), &["reply 2 setting"]),
+    ]);
+    assert_eq!(state_mode(&t).as_deref(), Some("code"));
+}
+
+#[test]
+fn setting_that_the_agent_does_not_offer_is_not_sent() {
+    let mut t = live();
+    t.play(&[(mode("fly"), &["reply 2 error invalidParams"])]);
+}
+
+#[test]
+fn refused_setting_fails_and_changes_nothing() {
+    let mut t = live();
+    t.play(&[
+        (mode("code"), &["agent session/set_mode code"]),
+        (Refuse(-32603, "no"), &["reply 2 error session"]),
+    ]);
+    assert_eq!(state_mode(&t).as_deref(), Some("plan"));
+}
+
+#[test]
+fn late_answer_to_a_setting_that_timed_out_still_counts() {
+    let mut t = live();
+    t.play(&[
+        (mode("code"), &["agent session/set_mode code"]),
+        (Wait(Duration::from_secs(30)), &["reply 2 error timeout"]),
+        (Answer(json!({})), &[]),
+    ]);
+    assert_eq!(state_mode(&t).as_deref(), Some("code"));
+}
+
+#[test]
+fn setting_is_queued_until_the_session_is_live() {
+    let mut t = Fixture::new(all());
+    t.play(&[
+        (mode("code"), &["agent session/new"]),
+        (mode("fly"), &[]),
+        (
+            opened("plan"),
+            &[
+                "agent session/set_mode code",
+                "reply 2 error invalidParams",
+                "hub Restored New None",
+                "hub NextPrompt",
+            ],
+        ),
+        (Answer(json!({})), &["reply 1 setting"]),
+    ]);
+}
+
+#[test]
+fn queued_setting_fails_with_the_opening() {
+    let mut t = Fixture::new(all());
+    t.play(&[
+        (mode("code"), &["agent session/new"]),
+        (
+            Refuse(-32603, "no"),
+            &[
+                "reply 1 error session",
+                "hub Remove",
+                "hub Restored session",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_the_client_set_is_set_again_before_the_session_is_live() {
+    let mut t = stored();
+    t.play(&[
+        (Ensure(Strategy::Auto), &["agent session/resume a1"]),
+        (
+            Answer(json!({ "modes": modes("plan") })),
+            &["agent session/set_mode code"],
+        ),
+        (
+            Answer(json!({})),
+            &[
+                "reply 4 session resume kept",
+                "hub Restored Resume Kept",
+                "hub NextPrompt",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn setting_that_the_session_shows_already_is_not_sent_again() {
+    let mut t = stored();
+    t.play(&[
+        (Ensure(Strategy::Auto), &["agent session/resume a1"]),
+        (
+            Answer(json!({ "modes": modes("code") })),
+            &[
+                "reply 4 session resume kept",
+                "hub Restored Resume Kept",
+                "hub NextPrompt",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn setting_that_cannot_be_restored_is_in_the_receipt() {
+    let slow = Wait(Duration::from_secs(30));
+    for failure in [Refuse(-32603, "no"), slow] {
+        let mut t = stored();
+        t.on(&Ensure(Strategy::Auto));
+        t.on(&Answer(json!({ "modes": modes("plan") })));
+        let output = t.on(&failure);
+        assert!(
+            output.contains(&"reply 4 session resume kept".to_owned()),
+            "{output:?}"
+        );
+        let receipt = t.session.receipt.as_ref().expect("a receipt");
+        assert_eq!(receipt.not_restored[0].setting, "mode");
+    }
+}
+
+#[test]
+fn session_is_not_opened_without_a_required_mode() {
+    let mut t = Fixture::new(all());
+    let wish = SessionOptions {
+        mode: Some("code".to_owned()),
+        ..SessionOptions::default()
+    };
+    t.act(|s, cx| s.set_options(wish.clone(), &wish, cx.agent.spec.protocol));
+    t.act(|s, cx| {
+        let required = s.required(&wish);
+        s.begin_opening(Strategy::Auto, vec![Token(77)]);
+        s.require(required);
+        s.continue_restore(cx);
+    });
+    t.play(&[
+        (On::Read, &["agent session/new"]),
+        (opened("plan"), &["agent session/set_mode code"]),
+        (
+            Refuse(-32603, "no"),
+            &[
+                "agent session/close a1",
+                "reply 77 error invalidParams",
+                "hub Remove",
+                "hub Restored invalidParams",
+            ],
+        ),
+    ]);
+    assert!(t.session.options.mode.is_none());
+}
+
+#[test]
+fn required_mode_that_is_not_offered_fails_the_opening() {
+    let mut t = stored();
+    t.session
+        .wanted
+        .set(Setting::Mode("fly".into()), &serde_json::Map::new());
+    t.on(&Ensure(Strategy::Auto));
+    t.session.require(Required {
+        mode: true,
+        model: false,
+    });
+    t.play(&[(
+        Answer(json!({ "modes": modes("plan") })),
+        &[
+            "agent session/close a1",
+            "reply 4 error invalidParams",
+            "hub Restored invalidParams",
+        ],
+    )]);
+}
+
+#[test]
+fn mode_that_the_agent_changed_is_not_changed_back() {
+    let mut t = live();
+    t.turn();
+    t.on(&mode("code"));
+    t.on(&Answer(json!({})));
+    let changed = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan" });
+    t.play(&[(Update(changed), &[])]);
+    t.on(&On::AgentLost);
+    t.connect(all());
+    t.play(&[
+        (Ensure(Strategy::Auto), &["agent session/resume a1"]),
+        (
+            Answer(json!({ "modes": modes("plan") })),
+            &[
+                "reply 4 session resume kept",
+                "hub Restored Resume Kept",
+                "hub NextPrompt",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn agent_that_exits_fails_what_was_to_be_set() {
+    let mut t = live();
+    t.play(&[
+        (mode("code"), &["agent session/set_mode code"]),
+        (On::AgentLost, &["reply 2 error agentExited"]),
+    ]);
+}
+
+#[test]
+fn answer_for_an_earlier_opening_sets_nothing() {
+    let mut t = live();
+    t.turn();
+    t.play(&[
+        (mode("code"), &["agent session/set_mode code"]),
+        (On::Lost, &["reply 3 error agentExited", "hub Free"]),
+        (Answer(json!({})), &[]),
+    ]);
+    assert_eq!(state_mode(&t).as_deref(), Some("plan"));
+}

@@ -1,0 +1,214 @@
+//! Logs that cannot be written, and panics: the turn ends, nobody sees what is lost.
+
+use super::event::On;
+use super::fixture::{Fixture, all};
+use crate::proto::wire::{AgentCapabilities, Strategy};
+use On::{
+    Answer, Cancel, Commit, DiskFree, DiskFull, Ensure, NextPrompt, Panic, Prompt, Read, Stop,
+    Text, Wait,
+};
+use serde_json::json;
+use std::time::Duration;
+
+#[test]
+fn prompt_that_cannot_be_stored_is_not_sent() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (DiskFull, &[]),
+        (Prompt("one"), &["retract after 0", "reply 2 error storage"]),
+        (DiskFree, &[]),
+        (
+            Prompt("two"),
+            &["agent session/prompt two", "chunks start start-step"],
+        ),
+    ]);
+}
+
+#[test]
+fn output_that_cannot_be_stored_is_retracted_and_ends_the_turn() {
+    let mut t = Fixture::live(all());
+    t.on(&Prompt("one"));
+    t.play(&[
+        (Commit, &[]),
+        (DiskFull, &[]),
+        (Text("lost"), &["chunks text-start text-delta:lost"]),
+        (
+            Commit,
+            &[
+                "agent session/cancel a1",
+                "retract after 2",
+                "chunks error",
+                "reply 2 turn error storage",
+                "hub Free",
+            ],
+        ),
+        (Prompt("two"), &[]),
+        (DiskFree, &[]),
+        (Stop("cancelled"), &["hub Free"]),
+        (
+            NextPrompt,
+            &["agent session/prompt two", "chunks start start-step"],
+        ),
+    ]);
+}
+
+#[test]
+fn prompt_of_a_broken_off_turn_is_waited_for_a_while_only() {
+    let mut t = Fixture::live(all());
+    t.on(&Prompt("one"));
+    t.on(&DiskFull);
+    t.on(&Text("lost"));
+    t.play(&[
+        (
+            Commit,
+            &[
+                "agent session/cancel a1",
+                "retract after 0",
+                "chunks error",
+                "reply 2 turn error storage",
+                "hub Free",
+            ],
+        ),
+        (DiskFree, &[]),
+        (Wait(Duration::from_secs(9)), &[]),
+        (Wait(Duration::from_secs(1)), &["hub RestartAgent"]),
+    ]);
+}
+
+#[test]
+fn end_of_a_turn_that_cannot_be_stored_is_an_error() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            Prompt("one"),
+            &["agent session/prompt one", "chunks start start-step"],
+        ),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
+        (
+            Stop("end_turn"),
+            &["hub TurnCompleted", "hub EndTurnWhenRead"],
+        ),
+        (DiskFull, &[]),
+        (
+            Read,
+            &[
+                "retract after 0",
+                "chunks error",
+                "reply 2 turn error storage",
+                "hub Free",
+            ],
+        ),
+        (DiskFree, &[]),
+        (
+            Prompt("two"),
+            &["agent session/prompt two", "chunks start start-step"],
+        ),
+    ]);
+}
+
+#[test]
+fn session_whose_identity_cannot_be_stored_is_not_opened() {
+    let mut t = Fixture::new(all());
+    t.play(&[
+        (DiskFull, &[]),
+        (Ensure(Strategy::Auto), &["agent session/new"]),
+        (
+            Answer(json!({ "sessionId": "a1" })),
+            &[
+                "agent session/close a1",
+                "retract after 0",
+                "reply 1 error storage",
+                "hub Remove",
+                "hub Restored storage",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn unprompted_turn_that_cannot_be_stored_ends() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            Text("by the way"),
+            &["chunks start start-step text-start text-delta:by the way"],
+        ),
+        (Commit, &[]),
+        (DiskFull, &[]),
+        (Text("more"), &["chunks text-delta:more"]),
+        (Commit, &["retract after 4", "chunks error"]),
+    ]);
+    assert!(t.session.unprompted.is_none());
+}
+
+#[test]
+fn panic_ends_the_turn_and_the_late_answer_frees_the_session() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            Prompt("one"),
+            &["agent session/prompt one", "chunks start start-step"],
+        ),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
+        (
+            Panic,
+            &[
+                "agent session/cancel a1",
+                "retract after 4",
+                "retract after 8",
+                "chunks text-end finish-step message-metadata error",
+                "reply 2 turn error internal",
+                "hub Free",
+            ],
+        ),
+        (Prompt("two"), &[]),
+        (Stop("cancelled"), &["hub Free"]),
+        (
+            NextPrompt,
+            &["agent session/prompt two", "chunks start start-step"],
+        ),
+    ]);
+}
+
+#[test]
+fn panic_cuts_half_a_record_off_the_log() {
+    let mut t = Fixture::live(all());
+    t.on(&Prompt("one"));
+    t.on(&Commit);
+    t.session.broken = true;
+    t.on(&Panic);
+    assert!(!t.session.broken);
+    assert!(t.session.log.open_turns().is_empty());
+    assert_eq!(t.session.log.corrupt(), 0);
+}
+
+#[test]
+fn panic_without_a_turn_ends_the_unprompted_one() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            Text("by the way"),
+            &["chunks start start-step text-start text-delta:by the way"],
+        ),
+        (
+            Panic,
+            &[
+                "retract after 4",
+                "retract after 8",
+                "chunks text-end finish-step message-metadata error",
+            ],
+        ),
+        (
+            Prompt("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+    ]);
+}
+
+#[test]
+fn cancel_after_a_panic_does_nothing_more() {
+    let mut t = Fixture::live(AgentCapabilities::default());
+    t.on(&Prompt("one"));
+    t.on(&Panic);
+    t.play(&[(Cancel, &[])]);
+}
