@@ -1,0 +1,14 @@
+//! An agent machine driven alone: no hub, no sessions, time passed in.
+//!
+//! Most tests are transcripts: rows of what happens and of everything that the machine puts out for it.
+
+mod connect;
+mod environment;
+mod fixture;
+mod output;
+mod questions;
+mod restart;
+mod sign_in;
+mod status;
+mod stop;
+mod timeouts;

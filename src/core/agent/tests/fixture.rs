@@ -1,0 +1,467 @@
+//! An agent machine with its surroundings, and what happens to it in these tests.
+
+use super::super::{AgentCx, AgentMachine, Gone, Overdue};
+use super::output;
+use crate::core::ask::AskId;
+use crate::core::client::{Reply, Token};
+use crate::core::dialect::Child;
+use crate::core::effect::{AgentId, Effect, Measure};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, Exit};
+use crate::core::ids::AgentRef;
+use crate::core::shared::Shared;
+use crate::core::vitals::Vitals;
+use crate::proto::json::to_raw;
+use crate::proto::wire::{Done, FoundBy, Program};
+use crate::testing::{RecordingClient, SettingsBuilder, params};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Something that happens to an agent.
+#[derive(Debug, Clone)]
+pub(super) enum On {
+    /// The client connects the agent with these parameters.
+    Connect(Value),
+    Disconnect,
+    /// A call needs the agent.
+    Need,
+    /// The newest process runs.
+    Started,
+    /// The agent answers the handshake.
+    Ready,
+    /// The agent answers the last call.
+    Answer(Value),
+    /// The agent answers the last call with an error.
+    Refuse,
+    /// The newest process exits.
+    Exit,
+    /// The newest process could not be started.
+    StartFailed,
+    /// The newest process closes its stdout, but runs.
+    OutputClosed,
+    /// Time passes; then what is due is done.
+    Wait(Duration),
+    Status,
+    /// The newest process was measured.
+    Measured,
+    UpdateEnvironment(Value),
+    /// No session of the agent has anything left to do.
+    Idle,
+    /// The agent completed a turn.
+    TurnCompleted,
+    Authenticate(Value),
+    Logout,
+    /// The agent asks its user something, under this key.
+    Ask(&'static str),
+    /// The agent withdraws its question.
+    Withdraw(&'static str),
+    /// The client answers its last question, or again the last one.
+    Client(Value),
+    /// The agent had no use for this long.
+    StopIdle(Duration),
+    /// Ending processes get less time.
+    Expedite,
+}
+
+/// An agent machine and its surroundings.
+pub(super) struct Fixture {
+    pub agent: AgentMachine,
+    pub shared: Shared,
+    pub client: RecordingClient,
+    pub now: Instant,
+    /// What the agent says in the handshake.
+    pub handshake: Value,
+    /// Prompts that are queued.
+    pub ahead: Vec<Token>,
+    /// Whether a session of the agent runs a turn.
+    pub is_busy: bool,
+    /// Whether a session is being opened.
+    pub is_opening: bool,
+    effects: Vec<Effect>,
+    tokens: u64,
+    /// The newest process.
+    process: AgentId,
+    last_call: u64,
+    last_ask: Option<AskId>,
+    seen_asks: BTreeSet<AskId>,
+    seen_withdrawn: usize,
+}
+
+impl Fixture {
+    /// An agent that was never started.
+    pub fn new() -> Self {
+        Self::of(SettingsBuilder::new(Instant::now()))
+    }
+
+    pub fn of(settings: SettingsBuilder) -> Self {
+        let settings = settings.build();
+        let (now, _) = settings.clock;
+        let configured = settings.default_agent.clone();
+        let mut shared = Shared::new(settings);
+        shared.client.capabilities.questions = true;
+        Self {
+            agent: AgentMachine::new(AgentRef(0), "default".to_owned(), configured),
+            shared,
+            client: RecordingClient::default(),
+            now,
+            handshake: json!({ "protocolVersion": 1 }),
+            ahead: Vec::new(),
+            is_busy: false,
+            is_opening: false,
+            effects: Vec::new(),
+            tokens: 0,
+            process: AgentId(0),
+            last_call: 0,
+            last_ask: None,
+            seen_asks: BTreeSet::new(),
+            seen_withdrawn: 0,
+        }
+    }
+
+    /// A ready agent.
+    pub fn ready() -> Self {
+        Self::ready_with(json!({ "protocolVersion": 1 }))
+    }
+
+    /// A ready agent that answered the handshake with this.
+    pub fn ready_with(handshake: Value) -> Self {
+        let mut t = Self::new();
+        t.handshake = handshake;
+        for event in [On::Need, On::Started, On::Ready] {
+            t.on(&event);
+        }
+        t
+    }
+
+    /// Gives the machine an event with its surroundings.
+    pub fn act<T>(
+        &mut self,
+        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, RecordingClient>) -> T,
+    ) -> T {
+        let mut cx = AgentCx {
+            now: self.now,
+            shared: &mut self.shared,
+            client: &mut self.client,
+            effects: &mut self.effects,
+        };
+        act(&mut self.agent, &mut cx)
+    }
+
+    /// Plays a transcript: each event gives exactly this output.
+    #[track_caller]
+    pub fn play(&mut self, script: &[(On, &[&str])]) {
+        for (row, (event, want)) in script.iter().enumerate() {
+            let output = self.on(event);
+            assert_eq!(output, *want, "row {row}: {event:?}");
+        }
+    }
+
+    /// Lets something happen; gives all output that followed.
+    pub fn on(&mut self, event: &On) -> Vec<String> {
+        match event {
+            On::Connect(p) => {
+                let p = params(p.clone());
+                self.command(|agent, token, cx| agent.connect(token, p, cx));
+            }
+            On::Disconnect => self.disconnect(),
+            On::Need => self.command(|agent, token, cx| {
+                agent.need(None, cx)?;
+                // The call itself goes on in a session.
+                cx.reply(token, Reply::Done(Done {}));
+                Ok(())
+            }),
+            On::Started => self.started(),
+            On::Ready => {
+                let result = self.handshake.clone();
+                self.read(&json!({ "id": self.last_call, "result": result }));
+            }
+            On::Answer(result) => self.read(&json!({ "id": self.last_call, "result": result })),
+            On::Refuse => {
+                let error = json!({ "code": -32603, "message": "no" });
+                self.read(&json!({ "id": self.last_call, "error": error }));
+            }
+            On::Exit => self.exited(),
+            On::StartFailed => {
+                let error = Error::new(ErrorKind::AgentNotFound, "not found in PATH");
+                if let Some(child) = self.agent.child(self.process) {
+                    let gone = self.act(|a, cx| a.process_ended(child, Err(&error), cx));
+                    self.gone(&gone, &error);
+                }
+            }
+            On::OutputClosed => {
+                let error = Error::new(ErrorKind::Streaming, "stdout was closed");
+                self.failed(Child::MAIN, &error);
+            }
+            On::Wait(time) => self.wait(*time),
+            On::Status => self.command(|agent, token, cx| {
+                agent.request_status(token, cx);
+                Ok(())
+            }),
+            On::Measured => {
+                let id = self.process;
+                if let Some(child) = self.agent.child(id) {
+                    let measure = Measure {
+                        processes: 2,
+                        rss: 7,
+                    };
+                    self.act(|agent, cx| agent.measured(id, child, measure, cx));
+                }
+            }
+            On::UpdateEnvironment(p) => {
+                let (p, sessions) = (params(p.clone()), (self.is_busy, self.ahead.clone()));
+                self.command(|agent, token, cx| agent.update_environment(token, p, sessions, cx));
+            }
+            On::Idle => self.go_on_renewal(),
+            On::TurnCompleted => self.agent.note_turn(),
+            On::Authenticate(p) => {
+                let (p, ahead) = (params(p.clone()), self.ahead.clone());
+                self.command(|agent, token, cx| agent.authenticate(token, p, ahead, cx));
+            }
+            On::Logout => self.command(AgentMachine::logout),
+            On::Ask(key) => {
+                let schema = json!({ "type": "object", "properties": {} });
+                let params =
+                    json!({ "mode": "form", "message": "Who?", "requestedSchema": schema });
+                self.read(&json!({ "id": key, "method": "elicitation/create", "params": params }));
+            }
+            On::Withdraw(key) => {
+                let params = json!({ "requestId": key });
+                self.read(&json!({ "method": "$/cancel_request", "params": params }));
+            }
+            On::Client(answer) => {
+                if let Some(id) = self.last_ask {
+                    self.client.asks.remove(&id);
+                    let answer = Ok(to_raw(answer));
+                    self.act(|agent, cx| agent.client_answered(id, &answer, cx));
+                }
+            }
+            On::StopIdle(limit) => {
+                if self.act(|agent, cx| agent.stop_idle(*limit, cx)) {
+                    self.stopped();
+                }
+            }
+            On::Expedite => self.act(AgentMachine::expedite),
+        }
+        self.act(AgentMachine::deliver);
+        self.output()
+    }
+
+    /// Takes everything that was put out since the last time.
+    fn output(&mut self) -> Vec<String> {
+        let mut all: Vec<String> = self
+            .client
+            .notices
+            .drain(..)
+            .map(|n| output::notice(&n))
+            .collect();
+        for (id, request) in &self.client.asks {
+            if self.seen_asks.insert(*id) {
+                self.last_ask = Some(*id);
+                all.push(format!("ask {}", request.method()));
+            }
+        }
+        for (_, by) in &self.client.withdrawn[self.seen_withdrawn..] {
+            all.push(format!("withdraw by {}", by.word()));
+        }
+        self.seen_withdrawn = self.client.withdrawn.len();
+        for (token, reply) in self.client.take_replies() {
+            all.push(format!("reply {} {}", token.0, output::reply(&reply)));
+        }
+        for effect in self.effects.drain(..) {
+            match &effect {
+                Effect::Spawn(id, _) => self.process = *id,
+                Effect::Send(_, lines) => {
+                    self.last_call = last_call(lines).unwrap_or(self.last_call);
+                }
+                _ => {}
+            }
+            all.extend(output::effect(&effect));
+        }
+        all
+    }
+
+    /// Makes a call of the client.
+    fn command(
+        &mut self,
+        call: impl FnOnce(
+            &mut AgentMachine,
+            Token,
+            &mut AgentCx<'_, RecordingClient>,
+        ) -> Result<(), Error>,
+    ) {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        self.act(|agent, cx| {
+            if let Err(error) = call(agent, token, cx) {
+                cx.fail([token], &error);
+            }
+        });
+    }
+
+    fn started(&mut self) {
+        let program = Program {
+            file: "/agent".into(),
+            real_file: "/agent".into(),
+            found_by: FoundBy::GivenPath,
+            passed_over: Vec::new(),
+            added_path: Vec::new(),
+        };
+        if let Some(child) = self.agent.child(self.process) {
+            let now = self.now;
+            self.agent
+                .started(child, (42, program), Vitals::default(), now);
+        }
+    }
+
+    fn disconnect(&mut self) {
+        self.agent.forget_crash();
+        if self.act(AgentMachine::stop) {
+            self.stopped();
+        } else if self.agent.give_up_restart() {
+            self.act(|_, cx| cx.notify_disconnected());
+        }
+        self.command(|agent, token, cx| {
+            agent.disconnect(token, cx);
+            Ok(())
+        });
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        for Overdue { error, process } in self.act(AgentMachine::tick) {
+            match process {
+                Some(child) => self.failed(child, &error),
+                None => self.agent_failed(&error),
+            }
+        }
+        self.act(AgentMachine::tick_waits);
+    }
+
+    fn exited(&mut self) {
+        let exit = Exit {
+            code: Some(1),
+            ..Exit::default()
+        };
+        if let Some(child) = self.agent.child(self.process) {
+            let gone = self.act(|agent, cx| agent.process_ended(child, Ok(&exit), cx));
+            let error = self.agent.exit_error(&exit);
+            self.gone(&gone, &error);
+        }
+    }
+
+    /// A process is of no use any more.
+    fn failed(&mut self, child: Child, error: &Error) {
+        match self.agent.process_failed(child, error) {
+            None => {}
+            Some(Gone::Events(_, false) | Gone::All) => self.agent_failed(error),
+            Some(_) => self.agent.stop_process(child),
+        }
+    }
+
+    fn gone(&mut self, gone: &Gone, error: &Error) {
+        if matches!(gone, Gone::All | Gone::Events(_, false)) {
+            self.over(error);
+        }
+    }
+
+    fn agent_failed(&mut self, error: &Error) {
+        self.fail_calls(error);
+        let is_over = self.act(|agent, cx| {
+            agent.note_crash(cx.now);
+            if agent.is_renewing() {
+                agent.replace(cx)
+            } else if agent.is_stopping() {
+                false
+            } else {
+                agent.begin_stopping(None, None, cx)
+            }
+        });
+        if is_over {
+            self.stopped();
+        }
+    }
+
+    fn stopped(&mut self) {
+        self.over(&Error::new(ErrorKind::Cancelled, "the agent was stopped"));
+    }
+
+    /// The connection is over.
+    fn over(&mut self, error: &Error) {
+        self.fail_calls(error);
+        self.act(|agent, cx| {
+            agent.note_crash(cx.now);
+            agent.gone(error, true, cx);
+        });
+    }
+
+    fn fail_calls(&mut self, error: &Error) {
+        self.act(|agent, cx| agent.fail_calls(error, cx));
+        if !self.agent.is_renewing() {
+            let is_opening = self.is_opening;
+            self.act(|agent, cx| agent.answer_renewal(|_| is_opening, cx));
+        }
+        self.act(|agent, cx| agent.forget_sessions(error, cx));
+    }
+
+    fn go_on_renewal(&mut self) {
+        let Some(renewal) = self.agent.renewal() else {
+            return;
+        };
+        if renewal.has_started() {
+            let is_opening = self.is_opening;
+            self.act(|agent, cx| agent.answer_renewal(|_| is_opening, cx));
+        } else if self.act(AgentMachine::replace) {
+            self.stopped();
+        }
+    }
+
+    /// Reads a message of the agent.
+    fn read(&mut self, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = "2.0".into();
+        let (line, mut events) = (message.to_string(), Vec::new());
+        let Some(connection) = self.agent.connection_mut() else {
+            return;
+        };
+        let out = &mut connection.out;
+        connection
+            .dialect
+            .read(Child::MAIN, line.as_bytes(), &mut events, out);
+        for event in events {
+            self.event(event);
+        }
+    }
+
+    fn event(&mut self, event: AgentEvent<'_>) {
+        match event {
+            AgentEvent::Ready(info) => {
+                self.act(|agent, cx| agent.ready(info, cx));
+            }
+            AgentEvent::NotReady(error) => self.agent_failed(&error),
+            AgentEvent::Done { call } => {
+                self.agent.take_call(call);
+                self.act(|agent, cx| agent.signed(call, &Ok(()), cx));
+            }
+            AgentEvent::Failed { call, error } => {
+                self.agent.take_call(call);
+                self.act(|agent, cx| agent.signed(call, &Err(error), cx));
+            }
+            AgentEvent::Elicitation(asked) => {
+                self.act(|agent, cx| agent.ask_outside(*asked, cx));
+            }
+            AgentEvent::Withdrawn { question } => {
+                self.act(|agent, cx| agent.withdrawn(&question, cx));
+            }
+            other => panic!("{other:?} is not for an agent"),
+        }
+    }
+}
+
+/// The id of the last request in what is written to a process.
+fn last_call(lines: &[u8]) -> Option<u64> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let calls = messages.filter(|message| message["method"].is_string());
+    calls.filter_map(|call| call["id"].as_u64()).next_back()
+}

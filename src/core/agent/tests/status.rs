@@ -1,0 +1,85 @@
+//! `agent/status` in every state.
+
+use super::fixture::{Fixture, On};
+use crate::proto::wire::AgentState;
+use On::{Exit, Measured, Need, Ready, Started, Status};
+use std::time::Duration;
+
+#[test]
+fn status_waits_for_the_measurement_of_what_runs() {
+    let mut t = Fixture::ready();
+    t.play(&[
+        (Status, &["measure 1"]),
+        (Status, &[]),
+        (Measured, &["reply 2 ready", "reply 3 ready"]),
+        (Measured, &[]),
+    ]);
+    let status = t.agent.status(t.now);
+    assert_eq!(status.processes[0].tree, Some(2));
+    assert_eq!(status.processes[0].rss_bytes, Some(7));
+}
+
+#[test]
+fn status_is_answered_where_the_process_exits_first() {
+    let mut t = Fixture::ready();
+    t.play(&[
+        (Status, &["measure 1"]),
+        (Exit, &["state disconnected with a reason", "reply 2 ready"]),
+        (Measured, &[]),
+    ]);
+}
+
+#[test]
+fn status_says_how_far_the_agent_is() {
+    let mut t = Fixture::new();
+    t.play(&[
+        (Status, &["reply 1 disconnected"]),
+        (
+            Need,
+            &[
+                "state starting",
+                "reply 2 done",
+                "spawn 1 agent",
+                "send 1 initialize",
+            ],
+        ),
+        (Status, &["reply 3 starting"]),
+        (Started, &[]),
+        (Ready, &["state ready"]),
+        (On::Disconnect, &["state stopping", "close input 1"]),
+        (Status, &["measure 1"]),
+        (
+            Exit,
+            &["state disconnected", "reply 5 stopping", "reply 4 done"],
+        ),
+        (Status, &["reply 6 disconnected"]),
+    ]);
+}
+
+#[test]
+fn status_during_the_start_says_what_is_waited_for() {
+    let mut t = Fixture::new();
+    t.on(&Need);
+    t.now += Duration::from_secs(3);
+    let waiting = t.agent.status(t.now).waiting_for.expect("a wait");
+    assert_eq!((&*waiting.stage, waiting.silent_ms), ("spawn", 3000));
+    t.on(&Started);
+    let waiting = t.agent.status(t.now).waiting_for.expect("a wait");
+    assert_eq!(&*waiting.stage, "initialize");
+}
+
+#[test]
+fn status_keeps_the_reason_until_the_agent_is_restarted() {
+    let mut t = Fixture::ready();
+    for event in [Exit, Need, Ready, Exit] {
+        t.on(&event);
+    }
+    let status = t.agent.status(t.now);
+    assert_eq!(status.state, AgentState::Disconnected);
+    assert!(status.reason.is_some());
+    t.on(&Need);
+    assert_eq!(t.agent.status(t.now).state, AgentState::Starting);
+    assert!(t.agent.status(t.now).reason.is_some());
+    t.on(&On::Wait(Duration::from_secs(1)));
+    assert!(t.agent.status(t.now).reason.is_none());
+}
