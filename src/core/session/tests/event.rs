@@ -164,6 +164,14 @@ impl Fixture {
                 self.hosting.host.heard(event, self.now);
                 self.settle_host();
             }
+            other => self.end_or_begin(other),
+        }
+        self.output()
+    }
+
+    /// Lets something happen to the session as a whole, to its agent or its log.
+    fn end_or_begin(&mut self, event: &On) {
+        match event {
             On::Lost => self.act(|s, cx| s.lost(&gone(), cx)),
             On::AgentLost => {
                 self.act(|s, cx| s.agent_lost(&gone(), (true, false), cx));
@@ -218,8 +226,8 @@ impl Fixture {
                 s.renamed("a3".to_owned(), cx);
             }),
             On::Ready => self.act(SessionMachine::continue_restore),
+            other => panic!("{other:?} is for no session as a whole"),
         }
-        self.output()
     }
 
     fn ensure(&mut self, strategy: &Strategy) {

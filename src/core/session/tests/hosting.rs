@@ -3,6 +3,8 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::host::Offer;
+use crate::core::policy::{Mode, Policy};
+use crate::core::session::SessionMachine;
 use On::{
     AgentLost, Cancel, Client, ClientError, Close, FileRead, Host, Lost, Permission, Prompt, Read,
     Request, Stop, Text, Wait, Withdraw,
@@ -284,14 +286,14 @@ fn request_of_an_earlier_connection_is_not_answered_to_a_later_one() {
     let mut t = forwarding();
     t.on(&read("h1"));
     t.connect(all());
-    t.act(|s, cx| s.end_old_host_calls(cx));
+    t.act(SessionMachine::end_old_host_calls);
     t.play(&[(Read, &["withdraw by end"])]);
 }
 
 #[test]
 fn denied_request_reaches_neither_client_nor_host() {
     let mut t = forwarding();
-    t.shared.settings.policy = crate::core::policy::Policy::from(crate::core::policy::Mode::Deny);
+    t.shared.settings.policy = Policy::from(Mode::Deny);
     t.play(&[
         (read("h1"), &["chunks tool-input-available data-permission tool-approval-request tool-approval-response tool-output-denied data-permission"]),
         (Host, &["agent h1 = error -32603", "chunks data-tool-call"]),

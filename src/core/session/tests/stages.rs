@@ -3,8 +3,9 @@
 
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
-use super::fixture::{Fixture, all};
+use super::fixture::{Fixture, all, gone};
 use crate::core::host::Offer;
+use crate::core::policy::Mode;
 use crate::core::setting::Setting;
 use crate::proto::wire::{Rung, Strategy};
 use On::{
@@ -56,7 +57,7 @@ fn fresh() -> Fixture {
 }
 
 fn prepare(t: &mut Fixture) {
-    t.shared.settings.policy = crate::core::policy::Mode::Ask.into();
+    t.shared.settings.policy = Mode::Ask.into();
     t.shared.client.capabilities.fs.read_text_file = true;
 }
 
@@ -92,7 +93,7 @@ fn serving() -> Fixture {
         read_files: true,
         ..Offer::default()
     };
-    t.shared.settings.policy = crate::core::policy::Mode::Approve.into();
+    t.shared.settings.policy = Mode::Approve.into();
     t
 }
 
@@ -286,7 +287,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
         "{how:?}: {open:?} requests of the agent are open"
     );
     t.on(&On::AgentLost);
-    t.act(|s, cx| s.fail_queue(&super::fixture::gone(), cx.client));
+    t.act(|s, cx| s.fail_queue(&gone(), cx.client));
     t.on(&Read);
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));
     assert_eq!(missing, None, "{how:?}: a command has no answer");

@@ -150,17 +150,14 @@ fn figures_outside_of_turns_make_no_turn() {
 fn agent_that_began_something_first_keeps_it_apart_from_the_prompts_turn() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("hi"));
-    t.act(|s, cx| s.background_begins(cx));
-    t.play(&[(
-        Text("task"),
-        &["chunks start start-step text-start text-delta:task"],
-    )]);
-    t.act(|s, cx| s.begin_prompt(cx.client));
     t.play(&[
+        (On::BackgroundBegins, &[]),
         (
-            Text("ho"),
-            &["chunks text-end finish-step finish text-start text-delta:ho"],
+            Text("task"),
+            &["chunks start start-step text-start text-delta:task"],
         ),
+        (On::PromptBegins, &["chunks text-end finish-step finish"]),
+        (Text("ho"), &["chunks text-start text-delta:ho"]),
         (
             Stop("end_turn"),
             &["hub TurnCompleted", "hub EndTurnWhenRead"],
