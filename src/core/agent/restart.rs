@@ -16,9 +16,11 @@ fn pause(crashes: u32) -> Duration {
     Duration::from_secs(crashes.saturating_sub(1).into())
 }
 
-/// An agent that ended without having been asked to.
+/// An agent that ended, and that the next call that needs it starts again.
 pub(super) struct Crash {
     at: Instant,
+    /// Whether it ended without having been asked to: its restart counts.
+    is_unexpected: bool,
 }
 
 impl AgentMachine {
@@ -49,7 +51,7 @@ impl AgentMachine {
                 self.state = State::Backoff { until, why };
                 cx.notify_state(&self.name, AgentState::Starting, None);
             } else {
-                self.start(self.spec.clone(), Vec::new(), cx);
+                self.restart(cx);
             }
             return Ok(());
         }
@@ -80,14 +82,21 @@ impl AgentMachine {
     /// Starts the agent again once the pause after a crash is over.
     pub(super) fn tick_restart<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
         if self.restart_due().is_some_and(|at| at <= cx.now) {
-            self.restarts = self.restarts.saturating_add(1);
-            self.start(self.spec.clone(), Vec::new(), cx);
+            self.restart(cx);
         }
     }
 
     /// Notifies the client that the agent is not started again.
     pub fn notify_disconnected<O: Outlet>(&self, cx: &mut AgentCx<'_, O>) {
         cx.notify_state(&self.name, AgentState::Disconnected, None);
+    }
+
+    /// Starts the agent again, and counts that after a crash.
+    fn restart<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+        if self.crash.as_ref().is_some_and(|crash| crash.is_unexpected) {
+            self.restarts = self.restarts.saturating_add(1);
+        }
+        self.start(self.spec.clone(), Vec::new(), cx);
     }
 
     /// Ends the pause before a restart without one; true where there was a pause.
@@ -112,13 +121,19 @@ impl AgentMachine {
         };
         if counts {
             self.crashes += 1;
-            self.crash = Some(Crash { at: now });
+            self.crash = Some(Crash {
+                at: now,
+                is_unexpected: true,
+            });
         }
     }
 
     /// The next call that needs the agent starts it again, at once.
     pub fn allow_restart(&mut self, now: Instant) {
-        self.crash = Some(Crash { at: now });
+        self.crash = Some(Crash {
+            at: now,
+            is_unexpected: false,
+        });
     }
 
     /// Without an agent in use the next one is the configured one.

@@ -83,3 +83,25 @@ fn status_keeps_the_reason_until_the_agent_is_restarted() {
     t.on(&On::Wait(Duration::from_secs(1)));
     assert!(t.agent.status(t.now).reason.is_none());
 }
+
+#[test]
+fn status_counts_every_restart_after_a_crash_and_no_other() {
+    let mut t = Fixture::ready();
+    let restarts = |t: &Fixture| t.agent.status(t.now).restarts;
+    for event in [Exit, Need, Ready] {
+        t.on(&event);
+    }
+    assert_eq!(restarts(&t), 1, "without a pause");
+    for event in [Exit, Need, On::Wait(Duration::from_secs(1)), Ready] {
+        t.on(&event);
+    }
+    assert_eq!(restarts(&t), 2, "after a pause");
+    t.now += Duration::from_secs(60);
+    for event in [On::StopIdle(Duration::from_secs(60)), Exit] {
+        t.on(&event);
+    }
+    t.now += Duration::from_secs(60);
+    t.on(&Need);
+    assert!(t.agent.is_connected());
+    assert_eq!(restarts(&t), 2, "it was stopped, and did not crash");
+}
