@@ -185,7 +185,7 @@ fn agent_that_exits_before_it_is_ready_fails_the_connect() {
 }
 
 #[test]
-fn parameters_that_make_no_agent_are_refused() {
+fn invalid_connect_parameters_are_refused() {
     let cases: [(Value, &str); 4] = [
         (json!({ "command": "" }), "command"),
         (json!({ "args": ["x"] }), "args"),

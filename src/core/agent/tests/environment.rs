@@ -324,7 +324,7 @@ fn update_while_the_agent_stops_is_for_the_next_one() {
 }
 
 #[test]
-fn updates_that_cannot_be_meant_are_refused() {
+fn invalid_updates_are_refused() {
     let cases: [Value; 4] = [
         json!({ "set": { "A": REDACTED } }),
         json!({ "set": { "A": "1" }, "unset": ["A"] }),

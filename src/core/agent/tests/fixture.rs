@@ -80,12 +80,14 @@ pub(super) struct Fixture {
     pub is_opening: bool,
     effects: Vec<Effect>,
     tokens: u64,
-    /// The newest process.
-    process: AgentId,
+    /// The process that input is of: the newest one.
+    pub process: AgentId,
     last_call: u64,
     last_ask: Option<AskId>,
     seen_asks: BTreeSet<AskId>,
     seen_withdrawn: usize,
+    /// The tokens of calls that were answered.
+    pub answered: BTreeSet<u64>,
 }
 
 impl Fixture {
@@ -116,6 +118,7 @@ impl Fixture {
             last_ask: None,
             seen_asks: BTreeSet::new(),
             seen_withdrawn: 0,
+            answered: BTreeSet::new(),
         }
     }
 
@@ -191,7 +194,9 @@ impl Fixture {
             }
             On::OutputClosed => {
                 let error = Error::new(ErrorKind::Streaming, "stdout was closed");
-                self.failed(Child::MAIN, &error);
+                if let Some(child) = self.agent.child(self.process) {
+                    self.failed(child, &error);
+                }
             }
             On::Wait(time) => self.wait(*time),
             On::Status => self.command(|agent, token, cx| {
@@ -266,6 +271,7 @@ impl Fixture {
         }
         self.seen_withdrawn = self.client.withdrawn.len();
         for (token, reply) in self.client.take_replies() {
+            self.answered.insert(token.0);
             all.push(format!("reply {} {}", token.0, output::reply(&reply)));
         }
         for effect in self.effects.drain(..) {
@@ -279,6 +285,11 @@ impl Fixture {
             all.extend(output::effect(&effect));
         }
         all
+    }
+
+    /// How many calls were made so far.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
     }
 
     /// Makes a call of the client.
@@ -424,10 +435,11 @@ impl Fixture {
         let Some(connection) = self.agent.connection_mut() else {
             return;
         };
+        let child = connection.child(self.process).unwrap_or(Child::MAIN);
         let out = &mut connection.out;
         connection
             .dialect
-            .read(Child::MAIN, line.as_bytes(), &mut events, out);
+            .read(child, line.as_bytes(), &mut events, out);
         for event in events {
             self.event(event);
         }

@@ -38,7 +38,7 @@ fn question_without_an_answer_is_declined_in_time() {
 }
 
 #[test]
-fn time_in_which_nobody_listened_does_not_count_for_a_question() {
+fn postponed_time_does_not_count_for_a_question() {
     let mut t = Fixture::ready();
     t.on(&Ask("q1"));
     t.agent.postpone(Duration::from_secs(60));
@@ -116,7 +116,7 @@ fn question_before_the_agent_is_ready_is_asked() {
 }
 
 #[test]
-fn more_questions_than_a_person_answers_are_declined() {
+fn questions_over_the_limit_are_declined() {
     let mut t = Fixture::ready();
     for _ in 0..MOST_ASKS {
         assert_eq!(t.on(&Ask("q")), ["ask question/ask"]);

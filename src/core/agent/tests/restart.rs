@@ -149,7 +149,7 @@ fn agent_that_closes_its_stdout_is_stopped_and_restarted() {
 }
 
 #[test]
-fn nobody_gets_the_demo_agent_by_mistake() {
+fn demo_agent_is_not_started_for_a_call_that_needs_an_agent() {
     let mut settings = SettingsBuilder::new(Instant::now()).build();
     settings.default_agent.source = AgentSource::Demo;
     let mut t = Fixture::new();

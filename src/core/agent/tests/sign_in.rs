@@ -63,7 +63,7 @@ fn sign_in_times_out_and_a_late_answer_changes_nothing() {
 }
 
 #[test]
-fn user_who_is_asked_gets_more_time() {
+fn sign_in_waits_longer_while_the_user_is_asked() {
     let mut t = ready();
     t.on(&web());
     t.agent.wait_for_user(Duration::from_secs(300));
@@ -114,7 +114,7 @@ fn key_is_shown_as_a_secret() {
 }
 
 #[test]
-fn sign_ins_that_cannot_be_are_refused() {
+fn invalid_sign_ins_are_refused() {
     let mut t = ready();
     t.play(&[
         (
@@ -144,7 +144,7 @@ fn terminal_method_gives_the_command_to_run() {
 }
 
 #[test]
-fn agent_that_is_not_ready_signs_nobody_in_or_out() {
+fn sign_in_and_sign_out_need_a_ready_agent() {
     let mut t = Fixture::new();
     t.play(&[
         (web(), &["reply 1 error outOfOrder"]),

@@ -30,7 +30,7 @@ fn status_is_answered_where_the_process_exits_first() {
 }
 
 #[test]
-fn status_says_how_far_the_agent_is() {
+fn status_gives_the_state_of_the_agent() {
     let mut t = Fixture::new();
     t.play(&[
         (Status, &["reply 1 disconnected"]),

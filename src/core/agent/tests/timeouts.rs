@@ -63,7 +63,7 @@ fn ready_agent_has_no_deadline() {
 }
 
 #[test]
-fn time_in_which_nobody_listened_does_not_count_for_the_start() {
+fn postponed_time_does_not_count_for_the_start() {
     let mut t = Fixture::new();
     t.on(&connect());
     t.agent.postpone(S(1000));

@@ -39,7 +39,7 @@ fn cancel_is_sent_once_and_ends_as_cancelled() {
 }
 
 #[test]
-fn error_in_answer_to_a_cancel_is_no_failure() {
+fn error_in_answer_to_a_cancel_is_not_a_failure() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -257,7 +257,7 @@ fn turn_that_lasts_too_long_is_cancelled_however_much_the_agent_says() {
 }
 
 #[test]
-fn time_in_which_nobody_listened_does_not_count_for_the_cancel() {
+fn postponed_time_does_not_count_for_the_cancel() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("hi"));
     t.on(&Cancel);

@@ -155,7 +155,7 @@ fn approved_edit_covers_its_file() {
 }
 
 #[test]
-fn withdrawn_file_is_not_read_on() {
+fn withdrawn_file_request_stops_the_read() {
     let mut t = serving(Fixture::live(all()));
     t.on(&read("h1"));
     t.on(&Host);

@@ -294,7 +294,7 @@ fn approval_that_cannot_be_logged_is_not_given() {
 }
 
 #[test]
-fn more_questions_than_a_person_answers_are_refused() {
+fn questions_over_the_limit_are_refused() {
     let mut t = in_turn();
     for _ in 0..MOST_ASKS {
         let output = t.on(&Permission("q"));

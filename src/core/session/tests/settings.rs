@@ -121,7 +121,7 @@ fn queued_setting_fails_with_the_opening() {
 }
 
 #[test]
-fn what_the_client_set_is_set_again_before_the_session_is_live() {
+fn settings_are_restored_before_the_session_is_live() {
     let mut t = stored();
     t.play(&[
         (Ensure(Strategy::Auto), &["agent session/resume a1"]),

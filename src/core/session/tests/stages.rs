@@ -297,7 +297,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
 }
 
 #[test]
-fn every_event_in_every_stage_is_survived_and_leaves_nothing_unanswered() {
+fn every_event_in_every_stage_leaves_nothing_unanswered() {
     for stage in stages() {
         for event in events() {
             let mut t = at(&stage);
@@ -308,7 +308,7 @@ fn every_event_in_every_stage_is_survived_and_leaves_nothing_unanswered() {
 }
 
 #[test]
-fn pairs_of_events_in_every_stage_are_survived_and_leave_nothing_unanswered() {
+fn pairs_of_events_in_every_stage_leave_nothing_unanswered() {
     let events = events();
     for (place, stage) in stages().iter().enumerate() {
         for (n, first) in events.iter().enumerate() {

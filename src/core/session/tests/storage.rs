@@ -8,6 +8,7 @@ use On::{
     Text, Wait,
 };
 use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 #[test]
@@ -171,13 +172,18 @@ fn panic_ends_the_turn_and_the_late_answer_frees_the_session() {
 }
 
 #[test]
-fn panic_cuts_half_a_record_off_the_log() {
+fn panic_marks_the_session_and_the_repair_ends_its_turn() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("one"));
     t.on(&Commit);
-    t.session.broken = true;
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        t.act(|s, cx| s.with_turn(cx.client, |_, _| panic!("on purpose")));
+    }));
+    assert!(panicked.is_err());
+    assert!(t.session.broken);
     t.on(&Panic);
     assert!(!t.session.broken);
+    assert!(t.session.running.is_none());
     assert!(t.session.log.open_turns().is_empty());
     assert_eq!(t.session.log.corrupt(), 0);
 }

@@ -138,7 +138,7 @@ fn late_update_of_an_earlier_tool_call_makes_a_turn_beside_the_prompts() {
 }
 
 #[test]
-fn figures_outside_of_turns_make_no_turn() {
+fn usage_outside_of_turns_begins_no_turn() {
     let mut t = Fixture::live(all());
     let usage = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 10 });
     t.play(&[(Update(usage), &[])]);
