@@ -2,6 +2,7 @@
 
 use super::fixture::{Fixture, On};
 use crate::core::client_requests::MOST_ASKS;
+use crate::core::error::{Error, ErrorKind};
 use On::{Ask, Client, Connect, Disconnect, Exit, Need, Ready, Wait, Withdraw};
 use serde_json::json;
 use std::time::Duration;
@@ -88,6 +89,17 @@ fn answer_never_reaches_a_later_connection() {
         (accept(), &[]),
     ]);
     assert!(t.shared.client_requests.is_empty());
+}
+
+#[test]
+fn question_that_outlived_its_connection_is_not_answered_to_the_next() {
+    let mut t = Fixture::ready();
+    t.on(&Ask("q1"));
+    let error = Error::new(ErrorKind::AgentExited, "the agent exited");
+    t.act(|agent, cx| agent.gone(&error, false, cx));
+    t.on(&Need);
+    t.on(&Ready);
+    t.play(&[(accept(), &[]), (Withdraw("q1"), &[])]);
 }
 
 #[test]
