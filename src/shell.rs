@@ -20,6 +20,7 @@ mod path;
 mod regular;
 mod signals;
 mod stderr;
+mod stdin_queue;
 mod store;
 mod terminal;
 

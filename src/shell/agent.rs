@@ -10,6 +10,7 @@ use super::kept::Kept;
 use super::launches::Launch;
 use super::path::explain;
 use super::stderr::Stderr;
+use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::vitals::Vitals;
@@ -33,9 +34,6 @@ use tracing::{debug, info, warn};
 /// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
 const READ_SIZE: usize = 64 * 1024;
 
-/// How many messages may wait for an agent that does not read its stdin.
-const INPUT_QUEUE: usize = 1024;
-
 /// How long a process that ended may keep its pipes open through others that inherited them, and how long
 /// one that closed its stdout may take to end.
 const GRACE: Duration = Duration::from_millis(250);
@@ -45,7 +43,7 @@ const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 
 /// What the loop holds of an agent.
 pub struct Agent {
-    input: Option<mpsc::Sender<Vec<u8>>>,
+    input: Option<StdinSender>,
     /// Gone with the input: while its program is looked for, nobody reads that.
     needed: Option<oneshot::Sender<()>>,
     orders: OrderSender,
@@ -98,7 +96,7 @@ pub fn start(
     login: Arc<LoginShell>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) -> Agent {
-    let (input, lines) = mpsc::channel(INPUT_QUEUE);
+    let (input, lines) = stdin_queue::channel();
     let (needed, unneeded) = oneshot::channel();
     let (orders, ordered) = orders::channel();
     let (measure, measured) = mpsc::channel(1);
@@ -131,16 +129,12 @@ pub fn start(
 }
 
 impl Agent {
-    /// Hands lines over to its stdin; false when too many wait there already.
-    #[must_use]
-    pub fn send(&self, lines: Vec<u8>) -> bool {
-        let Some(input) = &self.input else {
-            return true;
-        };
-        !matches!(
-            input.try_send(lines),
-            Err(mpsc::error::TrySendError::Full(_))
-        )
+    /// Queues lines for its stdin; after [`Agent::close_input`] they are dropped.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
+        self.input.as_ref().map_or(Ok(()), |input| input.send(lines))
     }
 
     /// Closes its stdin once everything handed over is written.
@@ -177,7 +171,7 @@ async fn live(
     found: Found,
     terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
-    lines: mpsc::Receiver<Vec<u8>>,
+    lines: StdinReceiver,
     mut requests: Requests,
 ) {
     if let Some(path) = found.path {
@@ -216,15 +210,16 @@ async fn live(
 async fn write(
     id: AgentId,
     mut stdin: Sender,
-    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut queue: StdinReceiver,
     vitals: Vitals,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
-    while let Some(lines) = lines.recv().await {
+    while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
         vitals.writes(Some(running_now()));
         let written = stdin.write_all(&lines).await;
         vitals.writes(None);
+        queue.written(lines.len());
         if let Err(error) = written {
             debug!(%error, "the agent's stdin is closed");
             // As a rule it has ended, which says more and is told by whoever watches the process.

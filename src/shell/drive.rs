@@ -431,8 +431,8 @@ impl Shell {
             Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
             Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),
             Effect::Send(id, lines) => {
-                let sent = self.agent(id).is_none_or(|agent| agent.send(lines));
-                if !sent {
+                let sent = self.agent(id).map_or(Ok(()), |agent| agent.send(lines));
+                if sent.is_err() {
                     // It is no batch: all of it is taken.
                     let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
                 }

@@ -85,7 +85,7 @@ impl Hub {
                 failed(self, ErrorKind::Streaming, message);
             }
             AgentInput::InputStuck => {
-                let message = "the agent does not read its stdin: too many messages wait for it";
+                let message = "the agent does not read its stdin: too much is queued for it";
                 failed(self, ErrorKind::Overloaded, message);
             }
             AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, outlet),
