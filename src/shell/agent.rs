@@ -134,7 +134,9 @@ impl Agent {
     /// # Errors
     /// The queue is full.
     pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
-        self.input.as_ref().map_or(Ok(()), |input| input.send(lines))
+        self.input
+            .as_ref()
+            .map_or(Ok(()), |input| input.send(lines))
     }
 
     /// Closes its stdin once everything handed over is written.
