@@ -28,6 +28,8 @@ pub use descriptors::check as check_descriptors;
 pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
 pub use frames::{log_frames, logs_frames};
+#[cfg(test)]
+pub use input::Waiting;
 pub use input::{ClientInput, read_stdin};
 pub use keeper::{SUPERVISOR, keep};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};

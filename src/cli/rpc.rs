@@ -419,7 +419,7 @@ impl Client for RpcClient {
             ClientInput::End => self.wishes.push_back(Wish::End),
             // Only a run asks at the terminal.
             ClientInput::Typed(..) => {}
-            ClientInput::Frame(framing, frame) => {
+            ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
                 match frame {
                     ClientFrame::Message(bytes) => self.message(&bytes),

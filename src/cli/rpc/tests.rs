@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::proto::wire::Done;
+use crate::shell::Waiting;
 
 #[test]
 fn only_what_could_not_be_stored_is_taken_back() {
@@ -47,7 +48,11 @@ fn several_sessions_are_taken_back_one_after_the_other() {
 
 fn send(client: &mut RpcClient, text: &str) {
     let frame = ClientFrame::Message(text.to_owned().into());
-    client.input(ClientInput::Frame(Framing::Lines, frame));
+    client.input(ClientInput::Frame(
+        Framing::Lines,
+        frame,
+        Waiting::default(),
+    ));
 }
 
 /// The tokens of the commands that the loop is to do.

@@ -4,6 +4,7 @@ mod claude;
 mod closing;
 mod crossings;
 mod hook_policy;
+mod host_calls;
 mod idle;
 mod panics;
 mod play;
