@@ -10,6 +10,7 @@ mod discover;
 mod drive;
 mod files;
 mod frames;
+mod health;
 mod host;
 mod input;
 mod keeper;

@@ -3,6 +3,7 @@
 use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
 use super::frames::log_frames;
+use super::health::LiveHealth;
 use super::keeper::orders::{self, OrderReceiver, OrderSender};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
@@ -13,7 +14,7 @@ use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, AgentSpec, Exit, Measure};
-use crate::core::vitals::Vitals;
+use crate::core::process_health::HealthChange;
 use crate::proto::frame::{Batch, LineBatches, give_back};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
@@ -48,6 +49,7 @@ pub struct Agent {
     needed: Option<oneshot::Sender<()>>,
     orders: OrderSender,
     measure: mpsc::Sender<()>,
+    health: LiveHealth,
 }
 
 /// A request to the task that owns a process.
@@ -104,6 +106,8 @@ pub fn start(
         orders: ordered,
         measure: measured,
     };
+    let health = LiveHealth::default();
+    let streams = (lines, health.clone());
     tokio::spawn(async move {
         let found = tokio::select! {
             found = discover::program(&spec, &login, terms.clone()) => found,
@@ -113,7 +117,7 @@ pub fn start(
             }
         };
         match found {
-            Ok(found) => live(id, *spec, found, terms, events, lines, requests).await,
+            Ok(found) => live(id, *spec, found, terms, events, streams, requests).await,
             Err(error) => {
                 // The loop is gone only when nobody cares any more.
                 let _ = events.send((id, AgentInput::StartFailed(error))).await;
@@ -125,10 +129,16 @@ pub fn start(
         needed: Some(needed),
         orders,
         measure,
+        health,
     }
 }
 
 impl Agent {
+    /// Takes what changed in the health of its process since the last time.
+    pub fn health_change(&self) -> Option<HealthChange> {
+        self.health.take_change()
+    }
+
     /// Queues lines for its stdin; after [`Agent::close_input`] they are dropped.
     ///
     /// # Errors
@@ -173,7 +183,7 @@ async fn live(
     found: Found,
     terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
-    lines: StdinReceiver,
+    (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
 ) {
     if let Some(path) = found.path {
@@ -188,15 +198,14 @@ async fn live(
             return;
         }
     };
-    let vitals = Vitals::default();
     let mut process = Process {
         id,
         kept,
         stdout: Some(pipes.stdout),
-        stderr: Stderr::new(pipes.stderr, vitals.clone()),
+        stderr: Stderr::new(pipes.stderr, health.clone()),
         buffer: BytesMut::with_capacity(READ_SIZE),
         frames: LineBatches::new(max_line),
-        vitals: vitals.clone(),
+        health: health.clone(),
         events: events.clone(),
         hangs: None,
     };
@@ -204,7 +213,7 @@ async fn live(
         .begin(&found.file, found.program, &mut requests)
         .await
     {
-        tokio::spawn(write(id, pipes.stdin, lines, vitals, events));
+        tokio::spawn(write(id, pipes.stdin, lines, health, events));
         process.watch(requests).await;
     }
 }
@@ -213,14 +222,14 @@ async fn write(
     id: AgentId,
     mut stdin: Sender,
     mut queue: StdinReceiver,
-    vitals: Vitals,
+    health: LiveHealth,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
     while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
-        vitals.writes(Some(running_now()));
+        health.set_pending_write(Some(running_now()));
         let written = stdin.write_all(&lines).await;
-        vitals.writes(None);
+        health.set_pending_write(None);
         queue.written(lines.len());
         if let Err(error) = written {
             debug!(%error, "the agent's stdin is closed");
@@ -240,7 +249,7 @@ struct Process {
     stderr: Stderr,
     buffer: BytesMut,
     frames: LineBatches,
-    vitals: Vitals,
+    health: LiveHealth,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// When a keeper that was to kill, and has not ended, is given up.
     hangs: Option<Instant>,
@@ -257,8 +266,7 @@ impl Process {
                         let pid = pid.unsigned_abs();
                         info!(pid, file = program.file, found_by = ?program.found_by, "a process of the agent runs");
                         let program = Box::new(program);
-                        let vitals = self.vitals.clone();
-                        self.tell(AgentInput::Started { pid, program, vitals }).await;
+                        self.tell(AgentInput::Started { pid, program }).await;
                         return true;
                     }
                     Some(News::Failed(errno)) => {
@@ -351,7 +359,7 @@ impl Process {
                 }
             }
         }
-        let exit = report(ended, self.vitals.stderr());
+        let exit = report(ended, self.health.stderr());
         info!(
             code = exit.code,
             signal = exit.signal,

@@ -21,7 +21,7 @@ use crate::core::limits::Wait;
 use crate::core::running_clock::RunningClock;
 use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -130,6 +130,7 @@ pub async fn drive(
         shell.note_pause(paused);
         let now = shell.clock.now();
         shell.hub.wake(now);
+        shell.report_health(client, now);
         match happened {
             Happened::Agent(id, input) => {
                 shell.hear(id, input, client, now);
@@ -203,7 +204,7 @@ enum Happened {
 struct Shell {
     hub: Hub,
     output: Output,
-    agents: HashMap<AgentId, Agent>,
+    agents: BTreeMap<AgentId, Agent>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the hub could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
@@ -237,7 +238,7 @@ impl Shell {
         Ok(Self {
             hub,
             output: Output::new()?,
-            agents: HashMap::new(),
+            agents: BTreeMap::new(),
             events,
             backlog: None,
             host: host(terms.clone()),
@@ -249,6 +250,17 @@ impl Shell {
             clock: RunningClock::new(Instant::now()),
             told_time: None,
         })
+    }
+
+    /// Reports what changed in the health of processes, before the core gets what happened. Their tasks do not run
+    /// meanwhile.
+    fn report_health(&mut self, client: &mut impl Client, now: Instant) {
+        for (id, agent) in &self.agents {
+            if let Some(change) = agent.health_change() {
+                // It is no batch: all of it is taken.
+                let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
+            }
+        }
     }
 
     /// Hands over what an agent said; what the hub does not take waits.

@@ -3,8 +3,8 @@
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::limits::{Limits, Wait};
+use crate::core::process_health::ProcessHealth;
 use crate::core::stop::{Step, Stop};
-use crate::core::vitals::Vitals;
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,7 @@ pub struct Process {
     pub since: Instant,
     /// When it last wrote to its stdout.
     pub heard: Option<Instant>,
-    /// Its health, once it runs.
-    pub vitals: Vitals,
+    pub health: ProcessHealth,
     /// Whether its output is not read any more, since reading it panicked.
     pub is_ignored: bool,
     /// The steps of its end, once it is to end.
@@ -42,7 +41,7 @@ impl Process {
             is_file,
             since: now,
             heard: None,
-            vitals: Vitals::default(),
+            health: ProcessHealth::default(),
             is_ignored: false,
             stop: None,
         }

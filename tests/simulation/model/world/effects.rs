@@ -8,7 +8,6 @@ use super::process::{Agent, Process, Said};
 use super::{ENOUGH, World};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, AgentSpec, Effect, Exit, Measure};
-use acpipe::core::vitals::Vitals;
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
 impl World {
@@ -96,7 +95,6 @@ impl World {
                 passed_over: Vec::new(),
                 added_path: Vec::new(),
             }),
-            vitals: Vitals::default(),
         };
         if spec.args.iter().any(|arg| arg == "--version") {
             let word = dice.pick(&["2.1.330 (Claude Code)\n", "2.0.1\n", "3\n"]);
