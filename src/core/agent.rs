@@ -18,6 +18,8 @@ pub mod servers;
 mod sign_in;
 mod status;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 
 use crate::core::agent_spec::identity;

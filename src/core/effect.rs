@@ -25,7 +25,9 @@ pub enum Effect {
     ListFiles(AgentId, String),
     /// Write to the process's stdin.
     Send(AgentId, Vec<u8>),
-    /// Close the process's stdin.
+    /// Close the process's stdin behind what was sent: no more will come, and the process goes on.
+    FinishInput(AgentId),
+    /// Close the process's stdin, as the first step of its end: one that was not started yet is not started.
     CloseInput(AgentId),
     /// Send SIGTERM to the process group.
     Terminate(AgentId),

@@ -45,7 +45,7 @@ const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 /// What the loop holds of an agent.
 pub struct Agent {
     input: Option<StdinSender>,
-    /// Gone with the input: while its program is looked for, nobody reads that.
+    /// Gone once it is to end: while its program is looked for, nobody reads the input.
     needed: Option<oneshot::Sender<()>>,
     orders: OrderSender,
     measure: mpsc::Sender<()>,
@@ -149,9 +149,14 @@ impl Agent {
             .map_or(Ok(()), |input| input.send(lines))
     }
 
-    /// Closes its stdin once everything handed over is written.
-    pub fn close_input(&mut self) {
+    /// Closes its stdin once everything queued is written; the process goes on.
+    pub fn finish_input(&mut self) {
         self.input = None;
+    }
+
+    /// The same for a process that is to end: if its program is still being looked for, it is not started.
+    pub fn close_input(&mut self) {
+        self.finish_input();
         self.needed = None;
     }
 

@@ -443,24 +443,20 @@ impl Shell {
             Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
             Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),
             Effect::Send(id, lines) => {
-                let sent = self.agent(id).map_or(Ok(()), |agent| agent.send(lines));
+                let sent = self
+                    .agents
+                    .get(&id)
+                    .map_or(Ok(()), |agent| agent.send(lines));
                 if sent.is_err() {
                     // It is no batch: all of it is taken.
                     let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
                 }
             }
-            Effect::CloseInput(id) => {
-                if let Some(agent) = self.agent(id) {
-                    agent.close_input();
-                }
-            }
-            Effect::Terminate(id) => self.order(id, Order::Terminate),
-            Effect::Kill(id) => self.order(id, Order::Kill),
-            Effect::Measure(id) => {
-                if let Some(agent) = self.agent(id) {
-                    agent.measure();
-                }
-            }
+            Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
+            Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
+            Effect::Terminate(id) => self.with_agent(id, |agent| agent.order(Order::Terminate)),
+            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(Order::Kill)),
+            Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
             Effect::Host(effect) => {
                 let event = self.host.perform(effect);
                 self.hosted(event, client, now);
@@ -470,14 +466,10 @@ impl Shell {
         }
     }
 
-    /// The process of this number; an earlier one is no more, and a file is none.
-    fn agent(&mut self, id: AgentId) -> Option<&mut Agent> {
-        self.agents.get_mut(&id)
-    }
-
-    fn order(&mut self, id: AgentId, order: Order) {
-        if let Some(agent) = self.agent(id) {
-            agent.order(order);
+    /// Does something to the process of this number; an earlier one is no more, and a file is none.
+    fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
+        if let Some(agent) = self.agents.get_mut(&id) {
+            act(agent);
         }
     }
 }

@@ -36,6 +36,14 @@ impl AgentMachine {
         }
     }
 
+    /// Whether a process got all that it will get, and ends by itself.
+    #[must_use]
+    pub fn is_one_shot(&self, child: Child) -> bool {
+        let processes = self.connection().map(|c| c.processes.iter());
+        let mut processes = processes.into_iter().flatten();
+        processes.any(|process| process.child == child && process.input_closed)
+    }
+
     /// Orders the end of a process.
     pub fn stop_process(&mut self, child: Child) {
         if let Some(connection) = self.connection_mut() {

@@ -25,6 +25,8 @@ pub struct Process {
     pub health: ProcessHealth,
     /// Whether its output is not read any more, since reading it panicked.
     pub is_ignored: bool,
+    /// Whether its stdin was closed, though it is not to end.
+    pub input_closed: bool,
     /// The steps of its end, once it is to end.
     pub stop: Option<Stop>,
 }
@@ -43,6 +45,7 @@ impl Process {
             heard: None,
             health: ProcessHealth::default(),
             is_ignored: false,
+            input_closed: false,
             stop: None,
         }
     }
@@ -51,6 +54,12 @@ impl Process {
     #[must_use]
     pub fn is_for_one(&self) -> bool {
         self.child != Child::MAIN
+    }
+
+    /// Whether its stdin is open, and stays so.
+    #[must_use]
+    pub fn has_open_input(&self) -> bool {
+        !self.is_file && !self.input_closed && self.stop.is_none()
     }
 
     /// Its last output, for a timeout's message, and how long ago.

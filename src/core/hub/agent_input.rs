@@ -78,6 +78,8 @@ impl Hub {
                 self.process_not_started(agent, child, &error, now, outlet);
             }
             AgentInput::Batch(_) | AgentInput::Health(_) => {}
+            AgentInput::OutputClosed | AgentInput::InputClosed
+                if self.agents.get(agent).is_one_shot(child) => {}
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not end";
                 failed(self, ErrorKind::Streaming, message);

@@ -6,6 +6,7 @@ mod crossings;
 mod hook_policy;
 mod host_calls;
 mod idle;
+mod one_shot;
 mod panics;
 mod play;
 mod reads;

@@ -70,7 +70,8 @@ impl World {
                 }
             }
             Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
-            Effect::Watch(_) => {}
+            // No dialect has processes that end by themselves yet.
+            Effect::FinishInput(_) | Effect::Watch(_) => {}
             Effect::Finished => {
                 assert!(self.hub.is_ending(), "it ended though nobody wished it");
                 self.finished = true;
