@@ -1,10 +1,10 @@
 //! Tests of the hub with its machines, in virtual time.
 
+mod agent_requests;
 mod claude;
 mod closing;
 mod crossings;
 mod hook_policy;
-mod host_calls;
 mod idle;
 mod one_shot;
 mod panics;

@@ -1,4 +1,4 @@
-//! Requests of an agent for files and terminals that wait for a permission.
+//! Requests of an agent that wait for the client: files that need a permission, and questions.
 
 use super::play::{Heard, Play, params, settings};
 use crate::core::client::Command;
@@ -29,7 +29,8 @@ fn play() -> Play {
         tokens: 0,
         agent: AgentId(0),
     };
-    let initialize = json!({"protocolVersion": 1, "capabilities": {"permissions": true}});
+    let initialize =
+        json!({"protocolVersion": 1, "capabilities": {"permissions": true, "questions": true}});
     play.ask(Command::Initialize(params(initialize)));
     play.ask(Command::Connect(params(json!({}))));
     play.ready();
@@ -63,4 +64,37 @@ fn files_that_wait_for_a_permission_are_bounded_in_bytes() {
     play.ask(Command::Cancel(params(json!({}))));
     play.sent();
     assert_eq!(write(&mut play, 3, 1)["error"]["code"], -32800);
+}
+
+/// The agent asks the user, in so many bytes; what it is answered at once.
+fn ask_user(play: &mut Play, id: u64, bytes: usize) -> Value {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let message = "x".repeat(bytes);
+    let params =
+        json!({"sessionId": "S", "mode": "form", "message": message, "requestedSchema": schema});
+    play.say(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}))
+}
+
+#[test]
+fn open_questions_are_bounded_in_bytes() {
+    let mut play = play();
+    assert_eq!(ask_user(&mut play, 1, 1), Value::Null);
+    assert_eq!(ask_user(&mut play, 2, 64 << 20), Value::Null);
+    let declined = ask_user(&mut play, 3, 1);
+    assert_eq!(declined["id"], 3, "{declined}");
+    assert_eq!(declined["result"]["action"], "decline", "{declined}");
+}
+
+#[test]
+fn request_with_a_very_long_id_is_refused() {
+    let mut play = play();
+    for (length, code) in [(4094, json!(null)), (4095, json!(-32600))] {
+        let method = "session/request_permission";
+        let tool = json!({"toolCallId": "t", "kind": "edit"});
+        let params = json!({"sessionId": "S", "toolCall": tool, "options": []});
+        let id = "i".repeat(length);
+        let answer =
+            play.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        assert_eq!(answer["error"]["code"], code, "{length}");
+    }
 }
