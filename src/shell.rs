@@ -10,6 +10,7 @@ mod discover;
 mod drive;
 mod files;
 mod frames;
+mod health;
 mod host;
 mod input;
 mod keeper;
@@ -20,6 +21,7 @@ mod path;
 mod regular;
 mod signals;
 mod stderr;
+mod stdin_queue;
 mod store;
 mod terminal;
 
@@ -27,6 +29,8 @@ pub use descriptors::check as check_descriptors;
 pub use discover::LoginShell;
 pub use drive::{Client, Wish, drive};
 pub use frames::{log_frames, logs_frames};
+#[cfg(test)]
+pub use input::Waiting;
 pub use input::{ClientInput, read_stdin};
 pub use keeper::{SUPERVISOR, keep};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};

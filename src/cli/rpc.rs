@@ -4,6 +4,7 @@
 
 mod asks;
 mod batch;
+mod calls;
 mod faults;
 mod methods;
 mod reads;
@@ -16,18 +17,19 @@ use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, to_raw};
-use crate::proto::rpc::{self, ErrorObject, Message, NotAMessage};
+use crate::proto::rpc::{self, Message, NotAMessage};
 use crate::shell::{
     Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over, log_frames, logs_frames,
 };
-use batch::{BatchId, Batches};
-use faults::parse_error;
+use batch::{BatchId, Batches, TooLarge};
+use calls::{Caller, Calls};
+use faults::{parse_error, too_large_batch, too_many_batches, too_many_calls, unread, write_error};
 use methods::{Called, Methods};
 use reads::Reads;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tracing::{debug, warn};
 
@@ -41,10 +43,11 @@ pub struct RpcClient {
     methods: Methods,
     framing: Framing,
     out: Vec<u8>,
+    /// What the loop is to do next. It takes all of it before the next message comes in, so that this never holds more
+    /// than one message of the client, or one batch.
     wishes: VecDeque<Wish>,
     reads: Reads,
-    last_token: u64,
-    calls: HashMap<Token, Caller>,
+    calls: Calls,
     batches: Batches,
     prefix: ChunkPrefix,
     /// Where the chunks are in `out`.
@@ -60,13 +63,6 @@ struct ChunkPlace {
     /// Their numbers, and where each begins.
     begins: Vec<(u64, usize)>,
     end: usize,
-}
-
-/// Who waits for an answer.
-struct Caller {
-    /// Absent for notifications: what they cause is not answered.
-    id: Option<Box<RawValue>>,
-    batch: Option<BatchId>,
 }
 
 /// The beginning of a `session/chunk` notification, kept while session and turn stay the same.
@@ -87,8 +83,7 @@ impl RpcClient {
             out: Vec::new(),
             wishes: VecDeque::new(),
             reads: Reads::default(),
-            last_token: 0,
-            calls: HashMap::new(),
+            calls: Calls::default(),
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
             chunks: Vec::new(),
@@ -111,7 +106,10 @@ impl RpcClient {
                     self.answer(None, None, Err(error));
                 }
                 Ok(Ok(messages)) => {
-                    let batch = self.batches.begin();
+                    let Some(batch) = self.batches.begin() else {
+                        self.answer(None, None, Err(too_many_batches()));
+                        return;
+                    };
                     for message in messages {
                         self.single(message.get(), Some(batch));
                     }
@@ -189,7 +187,12 @@ impl RpcClient {
         if id.is_none() {
             // Notifications are never answered, not even wrong ones.
             match called {
-                Called::Command(command) => self.want(command, None, None),
+                Called::Command(command) if self.calls.have_room(&command, None) => {
+                    self.want(command, None, None);
+                }
+                Called::Command(_) => {
+                    warn!(method, "notification ignored: too many calls are open");
+                }
                 Called::Answer(Err(error)) if error.kind == ErrorKind::InvalidParams => {
                     warn!(method, %error, "notification ignored: its parameters are not valid");
                 }
@@ -202,6 +205,9 @@ impl RpcClient {
         match called {
             Called::Command(command) if command.method().only_reads && !self.can_wait(size) => {
                 self.answer(id, batch, Err(unread()));
+            }
+            Called::Command(command) if !self.calls.have_room(&command, id) => {
+                self.answer(id, batch, Err(too_many_calls()));
             }
             Called::Answer(Ok(_)) if !self.has_room() => self.answer(id, batch, Err(unread())),
             Called::Command(command) => {
@@ -216,9 +222,7 @@ impl RpcClient {
     }
 
     fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
-        self.last_token += 1;
-        let token = Token(self.last_token);
-        self.calls.insert(token, Caller { id, batch });
+        let token = self.calls.open(Caller { id, batch });
         let waits = command.method().only_reads && !self.has_room();
         let wish = Wish::Command(token, command);
         if waits {
@@ -240,7 +244,7 @@ impl RpcClient {
 
     fn result(&mut self, id: Option<&RawValue>, batch: Option<BatchId>, result: &impl Serialize) {
         let id = id.unwrap_or(RawValue::NULL);
-        self.write(batch, |out| rpc::write_result(out, id, result));
+        self.write(id, batch, |out| rpc::write_result(out, id, result));
     }
 
     fn answer(
@@ -252,22 +256,21 @@ impl RpcClient {
         match answer {
             Ok(reply) => self.result(id, batch, &reply),
             Err(error) => {
-                let data = to_raw(&error.data());
-                let object = ErrorObject {
-                    code: error.kind.rpc_code(),
-                    message: &error.message,
-                    data: Some(&data),
-                };
                 let id = id.unwrap_or(RawValue::NULL);
-                self.write(batch, |out| rpc::write_error(out, id, &object));
+                self.write(id, batch, |out| write_error(out, id, &error));
             }
         }
     }
 
-    fn write(&mut self, batch: Option<BatchId>, write: impl FnOnce(&mut Vec<u8>)) {
+    fn write(&mut self, id: &RawValue, batch: Option<BatchId>, write: impl FnOnce(&mut Vec<u8>)) {
         match batch {
             None => write_framed(&mut self.out, self.framing, write),
-            Some(batch) => self.batches.add(batch, write),
+            Some(batch) => {
+                if self.batches.add(batch, write) == Err(TooLarge) {
+                    let write = |out: &mut _| write_error(out, id, &too_large_batch());
+                    self.batches.add_error(batch, write);
+                }
+            }
         }
     }
 
@@ -321,7 +324,7 @@ impl RpcClient {
 
 impl Outlet for RpcClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        let Some(Caller { id, batch }) = self.calls.remove(&token) else {
+        let Some(Caller { id, batch }) = self.calls.close(token) else {
             return;
         };
         let Some(id) = id else {
@@ -416,7 +419,7 @@ impl Client for RpcClient {
             ClientInput::End => self.wishes.push_back(Wish::End),
             // Only a run asks at the terminal.
             ClientInput::Typed(..) => {}
-            ClientInput::Frame(framing, frame) => {
+            ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
                 match frame {
                     ClientFrame::Message(bytes) => self.message(&bytes),
@@ -473,12 +476,6 @@ fn usable_id(id: &RawValue) -> Result<(), Error> {
     }
     let message = "invalid request: id must be a string, a number or null";
     Err(Error::new(ErrorKind::InvalidRequest, message))
-}
-
-/// Too many answers wait for a client that does not read.
-fn unread() -> Error {
-    let message = "too many calls wait for you to read what was written: read on, then call again";
-    Error::new(ErrorKind::Overloaded, message)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub use super::client_answer::{ClientAnswer, Refusal};
 use super::host::Forwarded;
+use crate::proto::json::size;
 use crate::proto::wire;
 
 /// Names a request to the client until its answer.
@@ -20,6 +21,16 @@ pub enum ClientRequest {
 }
 
 impl ClientRequest {
+    /// How many bytes are kept of it while it is open: of a file or a terminal none, which only its answer needs.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Permission(params) => size(params),
+            Self::Question(params) => size(params),
+            Self::Host(_) => 0,
+        }
+    }
+
     /// Its method on the wire.
     #[must_use]
     pub fn method(&self) -> &'static str {

@@ -128,7 +128,7 @@ pub fn cause(stderr: &str) -> Option<String> {
 /// The line that says why, else the last one.
 #[must_use]
 pub fn cause_or_last(stderr: &str) -> Option<String> {
-    let last = || super::vitals::last_line(stderr).map(|line| clip(&printable(line)));
+    let last = || super::process_health::last_line(stderr).map(|line| clip(&printable(line)));
     cause(stderr).or_else(last)
 }
 

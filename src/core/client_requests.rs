@@ -11,6 +11,10 @@ use std::time::Instant;
 /// How many questions of a session, or of an agent outside of sessions, may be open at once: no person answers more.
 pub const MOST_ASKS: usize = 256;
 
+/// From how many bytes of open questions on no further one is asked: a question is a few KiB, and 256 of them with a file
+/// of 256 KiB each have room.
+const MOST_ASK_BYTES: usize = 64 << 20;
+
 /// Why one question more is not asked.
 pub const FULL: &str = "too many questions are open already";
 
@@ -31,8 +35,17 @@ pub struct Ask {
     /// The turn in which it was shown.
     pub turn_id: String,
     pub about: AskKind,
+    /// How many bytes it has.
+    pub size: usize,
     /// Its entry in the ledger, without the decision.
     pub entry: Box<LedgerEntry>,
+}
+
+/// Whether so many questions are open, or so large ones, that no further one is asked.
+#[must_use]
+pub fn are_full(asks: &[Ask]) -> bool {
+    let bytes: usize = asks.iter().map(|ask| ask.size).sum();
+    asks.len() >= MOST_ASKS || bytes >= MOST_ASK_BYTES
 }
 
 /// What a request to the client is about.

@@ -16,6 +16,17 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// One agent's protocol.
+///
+/// The transport of an agent is processes: the dialect [orders](Order) them by numbers of its own ([`Child`]), writes lines
+/// to their stdin, reads the lines of their stdout, and is told when one ends. Everything beyond that is the hub's and the
+/// shell's: pids, health, the steps of their end. A file or directory that is read takes the place of a process that only
+/// writes, so that a dialect needs no other input.
+///
+/// Another transport can take the same place, if it can be told in these words. For an HTTP agent a [`Child`] would be a
+/// connection: an order to open it instead of [`Order::Start`], a request instead of [`Order::Lines`], the lines or events of
+/// a response body as lines, and its end as the [`Exit`] of a process that never had a pid. An agent in the same process
+/// would be a task with a pair of channels of lines. Both need an [`Order`] of their own, an effect for the shell that makes
+/// it, and a status without a pid; a protocol that is not made of lines needs a framing in the shell that makes lines of it.
 pub trait Dialect {
     /// Name of the protocol; the key under which its own additions stand in chunks.
     fn name(&self) -> &'static str;
@@ -154,6 +165,10 @@ impl Child {
 }
 
 /// What is to be done to a process.
+///
+/// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends by
+/// [`Order::Stop`]. One that does a single thing gets `Start`, `Lines` and `CloseInput`, and ends by itself: the dialect is
+/// told of it ([`Dialect::ended`]) when all of its output was read, and says whether the agent goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
     /// Start it.
@@ -164,9 +179,13 @@ pub enum Order {
     ResolvePath(String),
     /// Instead of a process: tell of the `.jsonl` files of this directory, then end.
     ListFiles(String),
-    /// Write these lines to its stdin.
+    /// Write these lines to its stdin; after `CloseInput` they go nowhere.
     Lines(Vec<u8>),
-    /// End it: it is not needed any more.
+    /// Close its stdin behind the lines that were written. The process goes on for as long as it likes: that it does not
+    /// read its stdin, or closes its stdout before it ends, is no failure then. Nothing but `Stop` ends one that hangs.
+    CloseInput,
+    /// End it: it is not needed any more. Its stdin is closed, then it gets SIGTERM, then SIGKILL. The dialect is not told
+    /// of its end.
     Stop,
 }
 

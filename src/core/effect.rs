@@ -4,12 +4,12 @@ use super::agent_spec::AgentSpec;
 use super::error::Error;
 use super::event::Exit;
 use super::host::HostEffect;
-use super::vitals::Vitals;
+use super::process_health::HealthChange;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Program;
 
 /// Identifies a process of an agent, or a file that is read in the place of one. Numbers are not used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(pub u64);
 
 /// What the shell has to do, in order.
@@ -25,7 +25,9 @@ pub enum Effect {
     ListFiles(AgentId, String),
     /// Write to the process's stdin.
     Send(AgentId, Vec<u8>),
-    /// Close the process's stdin.
+    /// Close the process's stdin behind what was sent: no more will come, and the process goes on.
+    FinishInput(AgentId),
+    /// Close the process's stdin, as the first step of its end: one that was not started yet is not started.
     CloseInput(AgentId),
     /// Send SIGTERM to the process group.
     Terminate(AgentId),
@@ -45,12 +47,9 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum AgentInput {
     /// The process runs.
-    Started {
-        pid: u32,
-        program: Box<Program>,
-        /// Health of the process, readable at any time.
-        vitals: Vitals,
-    },
+    Started { pid: u32, program: Box<Program> },
+    /// Its health changed. It is reported before every other input, so that it need not keep its place among them.
+    Health(HealthChange),
     /// The process could not be started.
     StartFailed(Error),
     /// Lines from its stdout.

@@ -9,7 +9,7 @@ use super::cause::cause;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
 use super::inquiry::Inquiry;
-use super::vitals::last_line;
+use super::process_health::last_line;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 pub use failing::Failing;

@@ -103,6 +103,32 @@ impl HostRequest {
         }
     }
 
+    /// How many bytes of the agent's it holds.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::ReadFile { path, .. } => path.len(),
+            Self::WriteFile { path, content } => path.len() + content.len(),
+            Self::CreateTerminal {
+                command,
+                args,
+                env,
+                cwd,
+                ..
+            } => {
+                let args = args.iter().map(|arg| size_of::<String>() + arg.len());
+                let pair = |(name, value): &(String, String)| name.len() + value.len();
+                let env = env.iter().map(|e| 2 * size_of::<String>() + pair(e));
+                let cwd = cwd.as_ref().map_or(0, String::len);
+                command.len() + cwd + args.sum::<usize>() + env.sum::<usize>()
+            }
+            Self::TerminalOutput { terminal }
+            | Self::WaitForExit { terminal }
+            | Self::KillTerminal { terminal }
+            | Self::ReleaseTerminal { terminal } => terminal.len(),
+        }
+    }
+
     /// What it is, for people.
     #[must_use]
     pub fn name(&self) -> &'static str {

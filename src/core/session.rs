@@ -77,7 +77,7 @@ pub use known::Known;
 pub use lifecycle::stored_info;
 pub use pending::{PendingSettings, Required, Restoring};
 pub use permissions::NOBODY;
-pub use queue::{QUEUE_LIMIT, Queue, Queued};
+pub use queue::{MOST_PROMPTS, Queue, Queued};
 pub use ran_unasked::RAN_UNASKED;
 pub use running::Running;
 use serde_json::{Map, Value};

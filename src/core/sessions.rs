@@ -30,6 +30,7 @@ impl Sessions {
     }
 
     /// The same, to be changed.
+    #[inline]
     pub fn get_mut(&mut self, id: &str) -> Option<&mut SessionMachine> {
         let entry = self.all.get_mut(id)?;
         if !entry.awake {

@@ -5,6 +5,7 @@ mod depth;
 mod key;
 mod partial;
 mod shorten;
+mod size;
 mod surrogates;
 mod upto;
 
@@ -16,6 +17,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 pub use shorten::{shortened, shortened_raw};
+pub use size::size;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;

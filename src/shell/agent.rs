@@ -3,6 +3,7 @@
 use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
 use super::frames::log_frames;
+use super::health::LiveHealth;
 use super::keeper::orders::{self, OrderReceiver, OrderSender};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
@@ -10,9 +11,10 @@ use super::kept::Kept;
 use super::launches::Launch;
 use super::path::explain;
 use super::stderr::Stderr;
+use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, AgentSpec, Exit, Measure};
-use crate::core::vitals::Vitals;
+use crate::core::process_health::HealthChange;
 use crate::proto::frame::{Batch, LineBatches, give_back};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
@@ -33,9 +35,6 @@ use tracing::{debug, info, warn};
 /// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
 const READ_SIZE: usize = 64 * 1024;
 
-/// How many messages may wait for an agent that does not read its stdin.
-const INPUT_QUEUE: usize = 1024;
-
 /// How long a process that ended may keep its pipes open through others that inherited them, and how long
 /// one that closed its stdout may take to end.
 const GRACE: Duration = Duration::from_millis(250);
@@ -45,11 +44,12 @@ const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 
 /// What the loop holds of an agent.
 pub struct Agent {
-    input: Option<mpsc::Sender<Vec<u8>>>,
-    /// Gone with the input: while its program is looked for, nobody reads that.
+    input: Option<StdinSender>,
+    /// Gone once it is to end: while its program is looked for, nobody reads the input.
     needed: Option<oneshot::Sender<()>>,
     orders: OrderSender,
     measure: mpsc::Sender<()>,
+    health: LiveHealth,
 }
 
 /// A request to the task that owns a process.
@@ -98,7 +98,7 @@ pub fn start(
     login: Arc<LoginShell>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) -> Agent {
-    let (input, lines) = mpsc::channel(INPUT_QUEUE);
+    let (input, lines) = stdin_queue::channel();
     let (needed, unneeded) = oneshot::channel();
     let (orders, ordered) = orders::channel();
     let (measure, measured) = mpsc::channel(1);
@@ -106,6 +106,8 @@ pub fn start(
         orders: ordered,
         measure: measured,
     };
+    let health = LiveHealth::default();
+    let streams = (lines, health.clone());
     tokio::spawn(async move {
         let found = tokio::select! {
             found = discover::program(&spec, &login, terms.clone()) => found,
@@ -115,7 +117,7 @@ pub fn start(
             }
         };
         match found {
-            Ok(found) => live(id, *spec, found, terms, events, lines, requests).await,
+            Ok(found) => live(id, *spec, found, terms, events, streams, requests).await,
             Err(error) => {
                 // The loop is gone only when nobody cares any more.
                 let _ = events.send((id, AgentInput::StartFailed(error))).await;
@@ -127,25 +129,34 @@ pub fn start(
         needed: Some(needed),
         orders,
         measure,
+        health,
     }
 }
 
 impl Agent {
-    /// Hands lines over to its stdin; false when too many wait there already.
-    #[must_use]
-    pub fn send(&self, lines: Vec<u8>) -> bool {
-        let Some(input) = &self.input else {
-            return true;
-        };
-        !matches!(
-            input.try_send(lines),
-            Err(mpsc::error::TrySendError::Full(_))
-        )
+    /// Takes what changed in the health of its process since the last time.
+    pub fn health_change(&self) -> Option<HealthChange> {
+        self.health.take_change()
     }
 
-    /// Closes its stdin once everything handed over is written.
-    pub fn close_input(&mut self) {
+    /// Queues lines for its stdin; after [`Agent::close_input`] they are dropped.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
+        self.input
+            .as_ref()
+            .map_or(Ok(()), |input| input.send(lines))
+    }
+
+    /// Closes its stdin once everything queued is written; the process goes on.
+    pub fn finish_input(&mut self) {
         self.input = None;
+    }
+
+    /// The same for a process that is to end: if its program is still being looked for, it is not started.
+    pub fn close_input(&mut self) {
+        self.finish_input();
         self.needed = None;
     }
 
@@ -177,7 +188,7 @@ async fn live(
     found: Found,
     terms: Terms,
     events: mpsc::Sender<(AgentId, AgentInput)>,
-    lines: mpsc::Receiver<Vec<u8>>,
+    (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
 ) {
     if let Some(path) = found.path {
@@ -192,15 +203,14 @@ async fn live(
             return;
         }
     };
-    let vitals = Vitals::default();
     let mut process = Process {
         id,
         kept,
         stdout: Some(pipes.stdout),
-        stderr: Stderr::new(pipes.stderr, vitals.clone()),
+        stderr: Stderr::new(pipes.stderr, health.clone()),
         buffer: BytesMut::with_capacity(READ_SIZE),
         frames: LineBatches::new(max_line),
-        vitals: vitals.clone(),
+        health: health.clone(),
         events: events.clone(),
         hangs: None,
     };
@@ -208,7 +218,7 @@ async fn live(
         .begin(&found.file, found.program, &mut requests)
         .await
     {
-        tokio::spawn(write(id, pipes.stdin, lines, vitals, events));
+        tokio::spawn(write(id, pipes.stdin, lines, health, events));
         process.watch(requests).await;
     }
 }
@@ -216,15 +226,16 @@ async fn live(
 async fn write(
     id: AgentId,
     mut stdin: Sender,
-    mut lines: mpsc::Receiver<Vec<u8>>,
-    vitals: Vitals,
+    mut queue: StdinReceiver,
+    health: LiveHealth,
     events: mpsc::Sender<(AgentId, AgentInput)>,
 ) {
-    while let Some(lines) = lines.recv().await {
+    while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
-        vitals.writes(Some(running_now()));
+        health.set_pending_write(Some(running_now()));
         let written = stdin.write_all(&lines).await;
-        vitals.writes(None);
+        health.set_pending_write(None);
+        queue.written(lines.len());
         if let Err(error) = written {
             debug!(%error, "the agent's stdin is closed");
             // As a rule it has ended, which says more and is told by whoever watches the process.
@@ -243,7 +254,7 @@ struct Process {
     stderr: Stderr,
     buffer: BytesMut,
     frames: LineBatches,
-    vitals: Vitals,
+    health: LiveHealth,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// When a keeper that was to kill, and has not ended, is given up.
     hangs: Option<Instant>,
@@ -260,8 +271,7 @@ impl Process {
                         let pid = pid.unsigned_abs();
                         info!(pid, file = program.file, found_by = ?program.found_by, "a process of the agent runs");
                         let program = Box::new(program);
-                        let vitals = self.vitals.clone();
-                        self.tell(AgentInput::Started { pid, program, vitals }).await;
+                        self.tell(AgentInput::Started { pid, program }).await;
                         return true;
                     }
                     Some(News::Failed(errno)) => {
@@ -354,7 +364,7 @@ impl Process {
                 }
             }
         }
-        let exit = report(ended, self.vitals.stderr());
+        let exit = report(ended, self.health.stderr());
         info!(
             code = exit.code,
             signal = exit.signal,

@@ -21,7 +21,7 @@ use crate::core::limits::Wait;
 use crate::core::running_clock::RunningClock;
 use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -130,6 +130,7 @@ pub async fn drive(
         shell.note_pause(paused);
         let now = shell.clock.now();
         shell.hub.wake(now);
+        shell.report_health(client, now);
         match happened {
             Happened::Agent(id, input) => {
                 shell.hear(id, input, client, now);
@@ -203,7 +204,7 @@ enum Happened {
 struct Shell {
     hub: Hub,
     output: Output,
-    agents: HashMap<AgentId, Agent>,
+    agents: BTreeMap<AgentId, Agent>,
     events: mpsc::Sender<(AgentId, AgentInput)>,
     /// What an agent said and the hub could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
@@ -237,7 +238,7 @@ impl Shell {
         Ok(Self {
             hub,
             output: Output::new()?,
-            agents: HashMap::new(),
+            agents: BTreeMap::new(),
             events,
             backlog: None,
             host: host(terms.clone()),
@@ -249,6 +250,17 @@ impl Shell {
             clock: RunningClock::new(Instant::now()),
             told_time: None,
         })
+    }
+
+    /// Reports what changed in the health of processes, before the core gets what happened. Their tasks do not run
+    /// meanwhile.
+    fn report_health(&mut self, client: &mut impl Client, now: Instant) {
+        for (id, agent) in &self.agents {
+            if let Some(change) = agent.health_change() {
+                // It is no batch: all of it is taken.
+                let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
+            }
+        }
     }
 
     /// Hands over what an agent said; what the hub does not take waits.
@@ -431,24 +443,20 @@ impl Shell {
             Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
             Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),
             Effect::Send(id, lines) => {
-                let sent = self.agent(id).is_none_or(|agent| agent.send(lines));
-                if !sent {
+                let sent = self
+                    .agents
+                    .get(&id)
+                    .map_or(Ok(()), |agent| agent.send(lines));
+                if sent.is_err() {
                     // It is no batch: all of it is taken.
                     let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
                 }
             }
-            Effect::CloseInput(id) => {
-                if let Some(agent) = self.agent(id) {
-                    agent.close_input();
-                }
-            }
-            Effect::Terminate(id) => self.order(id, Order::Terminate),
-            Effect::Kill(id) => self.order(id, Order::Kill),
-            Effect::Measure(id) => {
-                if let Some(agent) = self.agent(id) {
-                    agent.measure();
-                }
-            }
+            Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
+            Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
+            Effect::Terminate(id) => self.with_agent(id, |agent| agent.order(Order::Terminate)),
+            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(Order::Kill)),
+            Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
             Effect::Host(effect) => {
                 let event = self.host.perform(effect);
                 self.hosted(event, client, now);
@@ -458,14 +466,10 @@ impl Shell {
         }
     }
 
-    /// The process of this number; an earlier one is no more, and a file is none.
-    fn agent(&mut self, id: AgentId) -> Option<&mut Agent> {
-        self.agents.get_mut(&id)
-    }
-
-    fn order(&mut self, id: AgentId, order: Order) {
-        if let Some(agent) = self.agent(id) {
-            agent.order(order);
+    /// Does something to the process of this number; an earlier one is no more, and a file is none.
+    fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
+        if let Some(agent) = self.agents.get_mut(&id) {
+            act(agent);
         }
     }
 }

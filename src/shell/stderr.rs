@@ -1,6 +1,6 @@
 //! What an agent writes to stderr: its end is kept for errors, its lines are logged.
 
-use crate::core::vitals::Vitals;
+use super::health::LiveHealth;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tracing::{Level, debug, enabled};
@@ -14,16 +14,16 @@ pub struct Stderr {
     from: Option<Receiver>,
     /// What was read and is not logged yet.
     lines: Vec<u8>,
-    vitals: Vitals,
+    health: LiveHealth,
 }
 
 impl Stderr {
-    /// Its end is kept in the signs of life.
-    pub fn new(from: Receiver, vitals: Vitals) -> Self {
+    /// Its end is kept in the health of the process.
+    pub fn new(from: Receiver, health: LiveHealth) -> Self {
         Self {
             from: Some(from),
             lines: Vec::new(),
-            vitals,
+            health,
         }
     }
 
@@ -46,7 +46,7 @@ impl Stderr {
         if n == 0 {
             return self.close();
         }
-        self.vitals.add_stderr(&self.lines[before..]);
+        self.health.add_stderr(&self.lines[before..]);
         self.log(false);
     }
 

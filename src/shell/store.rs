@@ -8,6 +8,7 @@
 
 mod card;
 mod file;
+mod jobs;
 mod leftovers;
 mod memory;
 mod names;

@@ -1,7 +1,7 @@
 //! Prompts that come while a session is busy: they wait for their turn, and each has it once.
 
 use crate::harness::server::{Id, Server};
-use crate::harness::steps::{say, until_cancelled};
+use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::{calls, claude};
 use serde_json::{Value, json};
 
@@ -109,6 +109,24 @@ fn too_many_are_refused() {
     for id in &waiting {
         s.turn(id);
     }
+}
+
+#[test]
+fn large_prompts_are_refused_while_others_wait() {
+    let [wait, stop] = until_cancelled();
+    let script = json!({"session/prompt": [[say("x"), wait, stop], [say("y"), end("end_turn")]]});
+    let (mut s, first, waiting) = waiting(&script, &["a"]);
+    let large = json!({"message": "x".repeat(17 << 20)});
+    let error = s.call_error("session/prompt", &large);
+    assert_eq!(error["data"]["kind"], "overloaded");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("more than 16 MiB"), "{message}");
+    assert!(cancel(&mut s, &json!({"turnId": "a"})));
+    assert_eq!(s.error(&waiting[0])["data"]["kind"], "cancelled");
+    let large = s.send("session/prompt", &large);
+    assert!(cancel(&mut s, &json!({})));
+    s.turn(&first);
+    assert_eq!(s.turn(&large).summary["text"], "y");
 }
 
 #[test]

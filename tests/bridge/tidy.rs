@@ -32,6 +32,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ),
     ("src/proto", WORLD, "proto is pure"),
     ("src/core", WORLD, "core is pure"),
+    ("src/core", SHARED, "nobody else changes what core holds"),
     (
         "src",
         &["unbounded_channel", "mpsc::channel()"],
@@ -41,6 +42,9 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
 
 /// Who starts agents, and who starts them.
 const MAKE_PROCESSES: &[&str] = &["src/shell/keeper.rs", "src/shell/kept.rs"];
+
+/// State that another thread can change.
+const SHARED: &[&str] = &["Mutex", "RwLock", "Atomic", "OnceLock"];
 
 const WORLD: &[&str] = &[
     "tokio::",
@@ -184,6 +188,11 @@ fn violations_are_found() {
             "src/cli/x.rs",
             "//! D.\nCommand::new(x);\n",
             "make processes",
+        ),
+        (
+            "src/core/x.rs",
+            "//! D.\nuse std::sync::Mutex;\n",
+            "nobody else",
         ),
         (
             "src/shell/x.rs",

@@ -1,9 +1,11 @@
-//! Messages of the client that cannot be read: each is answered, with its id where enough of it was seen.
+//! Errors that the client gets from this side of the hub: messages that cannot be read, each answered with its id where
+//! enough of it was seen, and calls for which there is no room.
 
 use super::{RpcClient, asks, usable_id};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::frame::{Overlong, sniff};
-use crate::proto::rpc::{RpcError, code};
+use crate::proto::json::to_raw;
+use crate::proto::rpc::{self, ErrorObject, RpcError, code};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -58,4 +60,41 @@ impl RpcClient {
 
 pub(super) fn parse_error(e: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Parse, format!("parse error: {e}"))
+}
+
+/// Appends an error as the answer of a call.
+pub(super) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
+    let data = to_raw(&error.data());
+    let object = ErrorObject {
+        code: error.kind.rpc_code(),
+        message: &error.message,
+        data: Some(&data),
+    };
+    rpc::write_error(out, id, &object);
+}
+
+/// The client has too many calls without an answer.
+pub(super) fn too_many_calls() -> Error {
+    let message =
+        "too many calls are not answered yet: wait for some of their answers, then call again";
+    Error::new(ErrorKind::Overloaded, message)
+}
+
+/// The client has too many batches without an answer.
+pub(super) fn too_many_batches() -> Error {
+    let message =
+        "too many batches are not answered yet: call without a batch, or wait for one of them";
+    Error::new(ErrorKind::Overloaded, message)
+}
+
+/// The answer of a call does not fit into the answer of its batch.
+pub(super) fn too_large_batch() -> Error {
+    let message = "the answer is too large for a batch, though the call was carried out: make such calls without a batch";
+    Error::new(ErrorKind::Overloaded, message)
+}
+
+/// Too many answers wait for a client that does not read.
+pub(super) fn unread() -> Error {
+    let message = "too many calls wait for you to read what was written: read on, then call again";
+    Error::new(ErrorKind::Overloaded, message)
 }

@@ -1,6 +1,8 @@
 //! What a client gets and what is taken back.
 
 use super::*;
+use crate::proto::wire::Done;
+use crate::shell::Waiting;
 
 #[test]
 fn only_what_could_not_be_stored_is_taken_back() {
@@ -42,4 +44,99 @@ fn several_sessions_are_taken_back_one_after_the_other() {
     let left: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(left["params"]["sessionId"], "a");
     assert_eq!(left["params"]["seq"], 1);
+}
+
+fn send(client: &mut RpcClient, text: &str) {
+    let frame = ClientFrame::Message(text.to_owned().into());
+    client.input(ClientInput::Frame(
+        Framing::Lines,
+        frame,
+        Waiting::default(),
+    ));
+}
+
+/// The tokens of the commands that the loop is to do.
+fn commands(client: &mut RpcClient) -> Vec<Token> {
+    let wishes = std::iter::from_fn(|| client.next_wish());
+    let token = |wish| match wish {
+        Wish::Command(token, _) => token,
+        other => panic!("{other:?}"),
+    };
+    wishes.map(token).collect()
+}
+
+fn written(client: &mut RpcClient) -> Vec<Value> {
+    let mut out = Vec::new();
+    client.take_output(&mut out);
+    let lines = serde_json::Deserializer::from_slice(&out).into_iter();
+    lines.map(Result::unwrap).collect()
+}
+
+#[test]
+fn batch_beyond_those_that_wait_is_refused_as_a_whole() {
+    let mut client = RpcClient::new(Secrets::default());
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"agent/logout"}]"#;
+    for _ in 0..16 {
+        send(&mut client, batch);
+    }
+    let open = commands(&mut client);
+    assert_eq!((open.len(), written(&mut client)), (16, Vec::new()));
+    send(&mut client, batch);
+    assert_eq!(commands(&mut client), []);
+    let refused = written(&mut client);
+    assert_eq!(refused[0]["error"]["data"]["kind"], "overloaded");
+    // A call outside of a batch has room, and so has a batch once one is answered.
+    send(
+        &mut client,
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/cancel"}"#,
+    );
+    assert_eq!(commands(&mut client).len(), 1);
+    client.reply(open[0], Ok(Reply::Done(Done::default())));
+    send(&mut client, batch);
+    assert_eq!(commands(&mut client).len(), 1);
+}
+
+#[test]
+fn answer_that_is_too_large_for_its_batch_becomes_an_error() {
+    let mut client = RpcClient::new(Secrets::default());
+    let call = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/get"}}"#);
+    send(&mut client, &format!("[{},{}]", call(1), call(2)));
+    let open = commands(&mut client);
+    let large = to_raw(&"x".repeat(65 << 20));
+    client.reply(open[0], Ok(Reply::StoredTurn(large.clone())));
+    client.reply(open[1], Ok(Reply::Done(Done::default())));
+    let answers = written(&mut client);
+    assert_eq!(answers[0][0]["id"], 1);
+    assert_eq!(answers[0][0]["error"]["data"]["kind"], "overloaded");
+    assert_eq!(answers[0][1]["result"], serde_json::json!({}));
+    // Alone it is answered.
+    send(&mut client, &call(3));
+    let open = commands(&mut client);
+    client.reply(open[0], Ok(Reply::StoredTurn(large)));
+    let answers = written(&mut client);
+    assert_eq!(answers[0]["result"].as_str().map(str::len), Some(65 << 20));
+}
+
+#[test]
+fn calls_beyond_those_that_are_open_are_refused_but_never_a_cancel() {
+    let mut client = RpcClient::new(Secrets::default());
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"agent/logout"}"#;
+    for _ in 0..16 * 1024 {
+        send(&mut client, call);
+    }
+    let open = commands(&mut client);
+    assert_eq!(open.len(), 16 * 1024);
+    send(&mut client, call);
+    assert_eq!(commands(&mut client), []);
+    let refused = written(&mut client);
+    assert_eq!(refused[0]["error"]["data"]["kind"], "overloaded");
+    send(
+        &mut client,
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/cancel"}"#,
+    );
+    assert_eq!(commands(&mut client).len(), 1);
+    client.reply(open[7], Ok(Reply::Done(Done::default())));
+    client.reply(open[8], Ok(Reply::Done(Done::default())));
+    send(&mut client, call);
+    assert_eq!(commands(&mut client).len(), 1);
 }

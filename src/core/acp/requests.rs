@@ -12,6 +12,9 @@ use crate::proto::rpc::{self, ErrorObject};
 use serde_json::value::RawValue;
 use tracing::debug;
 
+/// The longest id of a request, in bytes of JSON: it is kept until the answer, and real ones are numbers or UUIDs.
+const LONGEST_ID: usize = 4096;
+
 impl Acp {
     /// Whether the answer to `initialize` is still to come.
     fn is_starting(&self) -> bool {
@@ -28,6 +31,11 @@ impl Acp {
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) {
+        if id.get().len() > LONGEST_ID {
+            let why = "the id is longer than 4096 bytes";
+            refuse(id, rpc::code::INVALID_REQUEST, why, out);
+            return;
+        }
         // Of a permission each member is looked at: it has to be answered by the policy.
         let is_permission = method == "session/request_permission";
         if !is_permission && params.is_some_and(|params| json::is_dense(params.get())) {

@@ -232,13 +232,19 @@ impl Connection {
         for (child, order) in self.out.take() {
             let process = self.processes.iter_mut().find(|p| p.child == child);
             match (order, process) {
-                (Order::Lines(lines), Some(process)) if !lines.is_empty() => {
+                (Order::Lines(lines), Some(process))
+                    if !lines.is_empty() && !process.input_closed =>
+                {
                     effects.push(Effect::Send(process.id, lines));
+                }
+                (Order::CloseInput, Some(process)) if process.has_open_input() => {
+                    process.input_closed = true;
+                    effects.push(Effect::FinishInput(process.id));
                 }
                 (Order::Stop, Some(process)) if process.stop.is_none() => {
                     effects.push(process.begin_stop(now, limits));
                 }
-                (Order::Lines(_) | Order::Stop, _) => {}
+                (Order::Lines(_) | Order::CloseInput | Order::Stop, _) => {}
                 (_, _) if stopping => {}
                 (order, _) => {
                     let id = AgentId(cx.shared.ids.process());
@@ -258,7 +264,7 @@ impl Connection {
                             spec.env.0.extend(own.0);
                             Effect::Spawn(id, spec)
                         }
-                        Order::Lines(_) | Order::Stop => continue,
+                        Order::Lines(_) | Order::CloseInput | Order::Stop => continue,
                     });
                     self.processes.push(Process::new(id, child, is_file, now));
                 }

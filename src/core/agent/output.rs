@@ -6,7 +6,6 @@ use super::cx::AgentCx;
 use crate::core::dialect::{Child, Order};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
-use crate::core::vitals::Vitals;
 use crate::proto::wire::Program;
 use std::time::Instant;
 
@@ -18,20 +17,13 @@ impl AgentMachine {
     }
 
     /// A process runs.
-    pub fn started(
-        &mut self,
-        child: Child,
-        (pid, program): (u32, Program),
-        vitals: Vitals,
-        now: Instant,
-    ) {
+    pub fn started(&mut self, child: Child, (pid, program): (u32, Program), now: Instant) {
         let Some(connection) = self.connection_mut() else {
             return;
         };
         if let Some(process) = connection.process_mut(child) {
             process.pid = Some(pid);
             process.began = Some(now);
-            process.vitals = vitals;
         }
         connection.program = Some(program);
     }
@@ -42,6 +34,14 @@ impl AgentMachine {
         if let Some(process) = process {
             process.is_ignored = true;
         }
+    }
+
+    /// Whether a process got all that it will get, and ends by itself.
+    #[must_use]
+    pub fn is_one_shot(&self, child: Child) -> bool {
+        let processes = self.connection().map(|c| c.processes.iter());
+        let mut processes = processes.into_iter().flatten();
+        processes.any(|process| process.child == child && process.input_closed)
     }
 
     /// Orders the end of a process.

@@ -3,8 +3,8 @@
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::limits::{Limits, Wait};
+use crate::core::process_health::ProcessHealth;
 use crate::core::stop::{Step, Stop};
-use crate::core::vitals::Vitals;
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,11 @@ pub struct Process {
     pub since: Instant,
     /// When it last wrote to its stdout.
     pub heard: Option<Instant>,
-    /// Its health, once it runs.
-    pub vitals: Vitals,
+    pub health: ProcessHealth,
     /// Whether its output is not read any more, since reading it panicked.
     pub is_ignored: bool,
+    /// Whether its stdin was closed, though it is not to end.
+    pub input_closed: bool,
     /// The steps of its end, once it is to end.
     pub stop: Option<Stop>,
 }
@@ -42,8 +43,9 @@ impl Process {
             is_file,
             since: now,
             heard: None,
-            vitals: Vitals::default(),
+            health: ProcessHealth::default(),
             is_ignored: false,
+            input_closed: false,
             stop: None,
         }
     }
@@ -52,6 +54,12 @@ impl Process {
     #[must_use]
     pub fn is_for_one(&self) -> bool {
         self.child != Child::MAIN
+    }
+
+    /// Whether its stdin is open, and stays so.
+    #[must_use]
+    pub fn has_open_input(&self) -> bool {
+        !self.is_file && !self.input_closed && self.stop.is_none()
     }
 
     /// Its last output, for a timeout's message, and how long ago.

@@ -5,7 +5,7 @@ use super::{AgentMachine, Connection};
 use crate::core::answers;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::Outlet;
-use crate::core::client_requests::{Ask, AskKind, FULL, MOST_ASKS};
+use crate::core::client_requests::{Ask, AskKind, FULL, are_full};
 use crate::core::error::Error;
 use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
@@ -30,7 +30,7 @@ impl AgentMachine {
             self.elicited(&asked.question, &Decision::cancelled(By::Cancel));
             return false;
         }
-        if self.questions.len() >= MOST_ASKS {
+        if are_full(&self.questions) {
             let by = By::Policy(FULL.to_owned());
             let declined = Decision::of(false, false, &elicitation(), by);
             self.elicited(&asked.question, &declined);
@@ -72,6 +72,7 @@ impl AgentMachine {
                 question,
                 options: elicitation(),
             },
+            size: request.size(),
             entry: Box::new(entry),
         });
         cx.client.ask(id, request);

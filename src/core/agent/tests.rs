@@ -5,6 +5,7 @@
 mod connect;
 mod environment;
 mod fixture;
+mod orders;
 mod output;
 mod processes;
 mod questions;

@@ -256,5 +256,5 @@ fn start_due(idle: &Silence) -> Option<(Instant, &'static str)> {
 }
 
 fn stderr(process: Option<&Process>) -> String {
-    process.map(|p| p.vitals.stderr()).unwrap_or_default()
+    process.map(|p| p.health.stderr.text()).unwrap_or_default()
 }

@@ -124,7 +124,7 @@ impl Hub {
     }
 
     /// Routes an update. The hot path is an update of a turn that runs.
-    fn take_update(
+    pub(super) fn take_update(
         &mut self,
         agent: AgentRef,
         agent_session: &str,
@@ -192,6 +192,7 @@ impl Hub {
     }
 
     /// The session of an agent's id.
+    #[inline]
     fn routed(&mut self, agent: AgentRef, agent_session: &str) -> Option<&mut SessionMachine> {
         let connection = self.agents.get(agent).connection()?;
         let id = connection.directory.session(agent_session)?;

@@ -38,6 +38,12 @@ impl Hub {
             let rest = self.batch(agent, child, batch, now, outlet);
             return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
+        if let AgentInput::Health(change) = input {
+            let connection = self.agents.get_mut(agent).connection_mut()?;
+            let child = connection.child(id)?;
+            connection.process_mut(child)?.health.update(&change);
+            return None;
+        }
         self.mending(now, outlet, |hub, outlet| {
             hub.number_unsent(outlet);
             hub.process_event(agent, id, input, now, outlet);
@@ -61,13 +67,9 @@ impl Hub {
             hub.process_failed(agent, child, &Error::new(kind, message), now, outlet);
         };
         match input {
-            AgentInput::Started {
-                pid,
-                program,
-                vitals,
-            } => {
+            AgentInput::Started { pid, program } => {
                 let machine = self.agents.get_mut(agent);
-                machine.started(child, (pid, *program), vitals, now);
+                machine.started(child, (pid, *program), now);
             }
             AgentInput::Measured(measure) => self.with_agent(agent, now, outlet, |agent, cx| {
                 agent.measured(id, child, measure, cx);
@@ -75,7 +77,9 @@ impl Hub {
             AgentInput::StartFailed(error) => {
                 self.process_not_started(agent, child, &error, now, outlet);
             }
-            AgentInput::Batch(_) => {}
+            AgentInput::Batch(_) | AgentInput::Health(_) => {}
+            AgentInput::OutputClosed | AgentInput::InputClosed
+                if self.agents.get(agent).is_one_shot(child) => {}
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not end";
                 failed(self, ErrorKind::Streaming, message);
@@ -85,7 +89,7 @@ impl Hub {
                 failed(self, ErrorKind::Streaming, message);
             }
             AgentInput::InputStuck => {
-                let message = "the agent does not read its stdin: too many messages wait for it";
+                let message = "the agent does not read its stdin: too much is queued for it";
                 failed(self, ErrorKind::Overloaded, message);
             }
             AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, outlet),
@@ -173,7 +177,15 @@ impl Hub {
             let out = &mut connection.out;
             connection.dialect.read(child, text, events, out);
             for event in events.drain(..) {
-                hub.event(agent, event, now, outlet);
+                match &event {
+                    // The hot path: the event is not moved once more.
+                    AgentEvent::Update {
+                        session,
+                        update,
+                        original,
+                    } => hub.take_update(agent, session, update, *original, now, outlet),
+                    _ => hub.event(agent, event, now, outlet),
+                }
             }
         })
     }

@@ -45,7 +45,7 @@ impl Hub {
         let crashed = machine.is_stopping() && machine.has_crashed();
         let held = machine.holds(token);
         let session = self.session(id)?;
-        session.takes_prompt(p.when_busy)?;
+        session.takes_prompt(&p)?;
         let goes = !held && session.is_free() && session.queue.is_empty();
         let rests = matches!(session.stage, Stage::Resting) && !crashed;
         if stopping && !held {

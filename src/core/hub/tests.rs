@@ -1,10 +1,12 @@
 //! Tests of the hub with its machines, in virtual time.
 
+mod agent_requests;
 mod claude;
 mod closing;
 mod crossings;
 mod hook_policy;
 mod idle;
+mod one_shot;
 mod panics;
 mod play;
 mod reads;

@@ -48,6 +48,7 @@ impl SessionMachine {
             until: cx.until(Wait::Answer),
             turn_id: asking.turn_id,
             about: asking.about,
+            size: request.size(),
             entry: Box::new(asking.entry),
         });
         // What shows the question comes before it.

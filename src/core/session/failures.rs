@@ -66,7 +66,7 @@ impl SessionMachine {
     fn with_stderr<O>(&self, mut error: Error, running: &Running, cx: &Cx<'_, O>) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
-        let stderr = process.map(|p| p.vitals.stderr_since(running.stderr_at));
+        let stderr = process.map(|p| p.health.stderr.text_since(running.stderr_at));
         let stderr = stderr.unwrap_or_default();
         if stderr.trim().is_empty() {
             return error;

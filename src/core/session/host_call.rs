@@ -21,6 +21,17 @@ pub struct HostCall {
     pub stage: HostStage,
 }
 
+impl HostCall {
+    /// How many bytes of the agent's it holds: its key, and what is to be done while that is judged.
+    pub fn size(&self) -> usize {
+        let request = match &self.stage {
+            HostStage::Judged(request) => request.size(),
+            HostStage::Terminal | HostStage::File | HostStage::Client(_) => 0,
+        };
+        self.key.get().len() + request
+    }
+}
+
 /// How far a request is.
 #[derive(Debug)]
 pub enum HostStage {

@@ -23,8 +23,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tracing::warn;
 
-/// How many requests of a session may wait for their answers.
+/// How many requests of a session may wait for their answers: more than an agent has tools at work, each of which waits for
+/// one.
 const MOST_CALLS: usize = 1024;
+
+/// How many bytes the requests of a session that are being judged may have: some of the largest files that are written, as
+/// many bytes as the shell queues for all sessions once they are judged. One request of any size has room.
+const MOST_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
     /// The agent asks for a file or a terminal.
@@ -45,7 +50,7 @@ impl SessionMachine {
             give_agent(&key, Err(&error), cx);
             return;
         }
-        if self.host_calls.len() >= MOST_CALLS {
+        if self.has_no_room(key.get().len() + request.size()) {
             let message = "too many files and terminals are waited for; wait for the answers first";
             let error = Error::new(ErrorKind::Overloaded, message);
             give_agent(&key, Err(&error), cx);
@@ -65,6 +70,13 @@ impl SessionMachine {
             // Operations on an existing terminal need no further permission.
             None => self.do_host_call(ticket, cx),
         }
+    }
+
+    /// Whether a request of this size is one too many.
+    fn has_no_room(&self, size: usize) -> bool {
+        let waiting: usize = self.host_calls.values().map(HostCall::size).sum();
+        let is_too_large = waiting > 0 && waiting.saturating_add(size) > MOST_BYTES;
+        self.host_calls.len() >= MOST_CALLS || is_too_large
     }
 
     /// Whether a request may be done: the policy decides at once, or the client is asked as about any tool.

@@ -4,7 +4,7 @@ use super::SessionMachine;
 use super::client_requests::Asking;
 use crate::core::ask::ClientRequest;
 use crate::core::client::Outlet;
-use crate::core::client_requests::{AskKind, FULL, MOST_ASKS};
+use crate::core::client_requests::{AskKind, FULL, are_full};
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
@@ -175,7 +175,7 @@ impl SessionMachine {
         let client = &cx.shared.client.capabilities;
         let verdict = self.verdict(subject, cx);
         let is_form = permission.form.is_some();
-        let full = self.asks.len() >= MOST_ASKS;
+        let full = are_full(&self.asks);
         let unless_full = |why| if full { FULL } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),

@@ -1,11 +1,11 @@
 //! Prompts: those that go to the agent at once, and those that are queued. An agent never gets two prompts of one session
 //! at a time.
 
-use super::{QUEUE_LIMIT, Queued, SessionMachine, Stage};
+use super::{Queued, SessionMachine, Stage};
 use crate::core::client::{Notice, Outlet};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{self, PromptWhenBusy, Strategy};
+use crate::proto::wire::{self, PromptParams, PromptWhenBusy, Strategy};
 use serde_json::Value;
 
 impl SessionMachine {
@@ -33,21 +33,20 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
     }
 
-    /// Refuses a prompt that is not to wait, or for which too many wait.
+    /// Refuses a prompt that is not to wait, or for which too many or too large ones wait.
     ///
     /// # Errors
     /// `busy` and `overloaded`.
-    pub fn takes_prompt(&self, when_busy: PromptWhenBusy) -> Result<(), Error> {
+    pub fn takes_prompt(&self, prompt: &PromptParams) -> Result<(), Error> {
         let id = &self.id;
         let waits = self.queue.len();
-        if when_busy == PromptWhenBusy::Queue {
-            if waits < QUEUE_LIMIT {
-                return Ok(());
-            }
-            let message = format!(
-                "{waits} prompts wait for session {id:?} already: prompt again when one of them has ended"
-            );
-            return Err(Error::new(ErrorKind::Overloaded, message));
+        if prompt.when_busy == PromptWhenBusy::Queue {
+            return self.queue.check_room(prompt).map_err(|full| {
+                let message = format!(
+                    "the queue of session {id:?} is full: {full}; prompt again when one of them has ended"
+                );
+                Error::new(ErrorKind::Overloaded, message)
+            });
         }
         if let Some(running) = &self.running {
             let message = format!(

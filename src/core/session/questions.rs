@@ -4,7 +4,7 @@ use super::SessionMachine;
 use super::client_requests::Asking;
 use crate::core::ask::ClientRequest;
 use crate::core::client::Outlet;
-use crate::core::client_requests::{AskKind, FULL, MOST_ASKS};
+use crate::core::client_requests::{AskKind, FULL, are_full};
 use crate::core::cx::Cx;
 use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
@@ -30,7 +30,7 @@ impl SessionMachine {
             answer(&asked.question, &Decision::cancelled(By::Cancel), cx);
             return;
         };
-        if self.asks.len() >= MOST_ASKS {
+        if are_full(&self.asks) {
             let by = By::Policy(FULL.to_owned());
             let declined = Decision::of(false, false, &elicitation(), by);
             answer(&asked.question, &declined, cx);

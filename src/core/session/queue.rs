@@ -2,10 +2,17 @@
 
 use crate::core::client::Token;
 use crate::proto::wire::{self, WaitingPrompt};
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
+use std::fmt;
 
-/// How many prompts may wait for a session.
-pub const QUEUE_LIMIT: usize = 32;
+/// How many prompts may wait for a session: more than a person types ahead, and few enough to be listed in each
+/// `session/state`.
+pub const MOST_PROMPTS: usize = 32;
+
+/// How much memory the prompts that wait for a session may take, in bytes: some prompts with photos, or the largest text
+/// that an agent can use. A prompt above it waits only where no other waits.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A prompt that waits for its turn.
 #[derive(Debug)]
@@ -17,59 +24,210 @@ pub struct Queued {
 
 /// The prompts of a session that wait.
 #[derive(Debug, Default)]
-pub struct Queue(VecDeque<Queued>);
+pub struct Queue {
+    prompts: VecDeque<Waiting>,
+    /// How much memory they take.
+    bytes: usize,
+}
+
+/// A prompt that waits, and how much memory it takes.
+#[derive(Debug)]
+struct Waiting {
+    queued: Queued,
+    bytes: usize,
+}
+
+/// Why no more prompts can wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueFull {
+    TooMany,
+    TooLarge,
+}
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => write!(f, "{MOST_PROMPTS} prompts wait already"),
+            Self::TooLarge => write!(
+                f,
+                "this prompt and those that wait have more than {} MiB",
+                MOST_BYTES >> 20
+            ),
+        }
+    }
+}
 
 impl Queue {
     /// How many prompts wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.prompts.len()
     }
 
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.prompts.is_empty()
+    }
+
+    /// Checks that one more prompt can wait.
+    ///
+    /// # Errors
+    /// Too many wait, or they would take too much memory.
+    pub fn check_room(&self, prompt: &wire::PromptParams) -> Result<(), QueueFull> {
+        if self.prompts.is_empty() {
+            return Ok(());
+        }
+        if self.prompts.len() >= MOST_PROMPTS {
+            return Err(QueueFull::TooMany);
+        }
+        if self.bytes.saturating_add(prompt_size(prompt)) > MOST_BYTES {
+            return Err(QueueFull::TooLarge);
+        }
+        Ok(())
     }
 
     /// Adds one behind the others.
     pub fn push(&mut self, queued: Queued) {
-        self.0.push_back(queued);
+        let bytes = prompt_size(&queued.prompt);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.prompts.push_back(Waiting { queued, bytes });
     }
 
     /// Takes out the next one, if it may go.
     pub fn next_if(&mut self, goes: impl Fn(Token) -> bool) -> Option<Queued> {
-        let goes = self.0.front().is_some_and(|next| goes(next.token));
-        if goes { self.0.pop_front() } else { None }
+        let goes = goes(self.prompts.front()?.queued.token);
+        if goes { self.remove(0) } else { None }
     }
 
     /// Takes out the one of this turn, or without one the next.
     pub fn take(&mut self, turn_id: Option<&str>) -> Option<Queued> {
-        let meant = |queued: &Queued| turn_id.is_none_or(|turn_id| queued.turn_id == turn_id);
-        let at = self.0.iter().position(meant)?;
-        self.0.remove(at)
+        let meant = |w: &Waiting| turn_id.is_none_or(|turn_id| w.queued.turn_id == turn_id);
+        let at = self.prompts.iter().position(meant)?;
+        self.remove(at)
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Queued> {
+        let Waiting { queued, bytes } = self.prompts.remove(at)?;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Some(queued)
     }
 
     /// Takes out all.
     pub fn take_all(&mut self) -> Vec<Token> {
-        self.0.drain(..).map(|queued| queued.token).collect()
+        let all = std::mem::take(self).prompts.into_iter();
+        all.map(|waiting| waiting.queued.token).collect()
     }
 
     /// Who waits.
     pub fn tokens(&self) -> impl Iterator<Item = Token> {
-        self.0.iter().map(|queued| queued.token)
+        self.prompts.iter().map(|waiting| waiting.queued.token)
     }
 
     /// What the client is told of it.
     #[must_use]
     pub fn told(&self) -> Vec<WaitingPrompt> {
-        let turn_ids = self.0.iter().map(|queued| queued.turn_id.clone());
+        let prompts = self.prompts.iter();
+        let turn_ids = prompts.map(|waiting| waiting.queued.turn_id.clone());
         turn_ids.map(|turn_id| WaitingPrompt { turn_id }).collect()
     }
 
     /// Whether the prompt of this turn waits.
     #[must_use]
     pub fn has(&self, turn_id: &str) -> bool {
-        self.0.iter().any(|queued| queued.turn_id == turn_id)
+        let mut prompts = self.prompts.iter();
+        prompts.any(|waiting| waiting.queued.turn_id == turn_id)
+    }
+}
+
+/// How much memory a prompt takes, roughly: small values take many times their text.
+fn prompt_size(prompt: &wire::PromptParams) -> usize {
+    let message = &prompt.message;
+    let parts: usize = message.parts.iter().map(value_size).sum();
+    parts + map_size(&message.other)
+}
+
+fn value_size(value: &Value) -> usize {
+    let content = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(value_size).sum(),
+        Value::Object(members) => map_size(members),
+    };
+    size_of::<Value>() + content
+}
+
+fn map_size(members: &Map<String, Value>) -> usize {
+    let member =
+        |(name, value): (&String, &Value)| size_of::<String>() + name.len() + value_size(value);
+    members.iter().map(member).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn prompt(bytes: usize) -> wire::PromptParams {
+        let text = "x".repeat(bytes);
+        serde_json::from_value(json!({ "message": text })).unwrap()
+    }
+
+    fn queued(n: u64, bytes: usize) -> Queued {
+        Queued {
+            token: Token(n),
+            turn_id: n.to_string(),
+            prompt: prompt(bytes),
+        }
+    }
+
+    #[test]
+    fn queue_is_bounded_in_number() {
+        let mut queue = Queue::default();
+        for n in 0..32 {
+            assert_eq!(queue.check_room(&prompt(1)), Ok(()));
+            queue.push(queued(n, 1));
+        }
+        assert_eq!(queue.check_room(&prompt(1)), Err(QueueFull::TooMany));
+        queue.take(Some("7")).unwrap();
+        assert_eq!(queue.check_room(&prompt(1)), Ok(()));
+    }
+
+    #[test]
+    fn queue_is_bounded_in_bytes_however_prompts_leave_it() {
+        let leave: [fn(&mut Queue); 3] = [
+            |queue| drop(queue.next_if(|_| true).unwrap()),
+            |queue| drop(queue.take(Some("1")).unwrap()),
+            |queue| assert_eq!(queue.take_all().len(), 1),
+        ];
+        for leave in leave {
+            let mut queue = Queue::default();
+            queue.push(queued(1, MOST_BYTES / 2));
+            assert_eq!(queue.check_room(&prompt(MOST_BYTES / 4)), Ok(()));
+            let large = prompt(MOST_BYTES / 2);
+            assert_eq!(queue.check_room(&large), Err(QueueFull::TooLarge));
+            assert!(queue.next_if(|_| false).is_none());
+            leave(&mut queue);
+            queue.push(queued(2, 1));
+            assert_eq!(queue.check_room(&prompt(MOST_BYTES / 2)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn large_prompt_waits_where_no_other_does() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.check_room(&prompt(2 * MOST_BYTES)), Ok(()));
+        queue.push(queued(1, 2 * MOST_BYTES));
+        assert!(queue.check_room(&prompt(1)).is_err());
+        assert!(queue.next_if(|_| true).is_some());
+        assert_eq!(queue.check_room(&prompt(2 * MOST_BYTES)), Ok(()));
+    }
+
+    #[test]
+    fn small_values_count_as_the_memory_that_they_take() {
+        let part = json!({"type": "data-x", "data": vec![1; 100_000]});
+        let message = json!({"message": {"parts": [part]}});
+        let dense: wire::PromptParams = serde_json::from_value(message).unwrap();
+        assert!(prompt_size(&dense) > 2_000_000, "{}", prompt_size(&dense));
     }
 }

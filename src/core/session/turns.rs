@@ -58,7 +58,7 @@ impl SessionMachine {
             return Err(out_of_order("there is no agent: call agent/connect first"));
         };
         let process = connection.process_of(Some(&agent_session), asked);
-        let stderr_at = process.map_or(0, |process| process.vitals.stderr_at());
+        let stderr_at = process.map_or(0, |process| process.health.stderr.end());
         let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
         let waits = dialect.is_busy(&agent_session);

@@ -33,13 +33,13 @@ impl SessionMachine {
         let silence = self.silence.as_ref()?;
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
         let lasted = silence.lasted(now);
-        let stuck = process.and_then(|p| p.vitals.stuck(now));
+        let stuck = process.and_then(|p| p.health.stuck(now));
         let (party, stage, what) = self.waits_for(stuck)?;
         let last = match silence.heard(now) {
             Some((heard, _)) => format!("last heard: {heard}"),
             None => "nothing heard so far".to_owned(),
         };
-        let stderr = process.map(|p| p.vitals.stderr()).unwrap_or_default();
+        let stderr = process.map(|p| p.health.stderr.text()).unwrap_or_default();
         let note = format!(
             "waiting for {what}, {} ({last}){}",
             in_words(lasted),

@@ -1,10 +1,11 @@
-//! The thread for what takes long: reaching the disk for sure, cards, lists. What it is given it does in
-//! order; when the program ends it does what is left.
+//! The thread for what takes long: syncs, cards, lists. It does what it is given in order; when the program ends it does
+//! what is left.
 
 use super::cards_in;
 use super::file::{is_removed, removed};
+use super::jobs::{Job, Jobs};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::StoreEvent;
+use crate::core::store::{Card, StoreEvent};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -13,6 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::Notify;
 use tracing::warn;
+
+/// How many answers may wait for the loop, before the thread waits for it: the loop takes one each time around, and a list
+/// has the cards of all sessions.
+const MOST_EVENTS: usize = 8;
+
+/// The ticket of a sync that nobody waits for.
+const NO_TICKET: u64 = 0;
 
 /// The way to the thread.
 #[derive(Debug, Clone)]
@@ -24,8 +32,7 @@ struct Thread {
     handle: Option<JoinHandle<()>>,
 }
 
-/// What the thread is to do and has done. A session waits for what it asked for before it asks again, so
-/// there is never more here than sessions that are open.
+/// What the thread is to do and has done.
 #[derive(Debug, Default)]
 struct Desk {
     papers: Mutex<Papers>,
@@ -35,17 +42,41 @@ struct Desk {
 
 #[derive(Debug, Default)]
 struct Papers {
-    jobs: VecDeque<Job>,
-    events: VecDeque<StoreEvent>,
+    jobs: Jobs,
+    events: VecDeque<Event>,
     closed: bool,
 }
 
+/// An answer of the thread. Cards are kept once for all calls that wait for them.
 #[derive(Debug)]
-enum Job {
-    Sync(Arc<fs::File>, u64),
-    Describe(PathBuf, Vec<u8>),
-    Remove(PathBuf),
-    List(PathBuf, u64),
+enum Event {
+    Synced(VecDeque<u64>, Result<(), Error>),
+    Listed(VecDeque<u64>, Result<Vec<Card>, Error>),
+}
+
+impl Event {
+    /// Takes the answer for the next ticket, and whether it was the last.
+    fn next(&mut self) -> (Option<StoreEvent>, bool) {
+        match self {
+            Self::Synced(tickets, outcome) => {
+                let outcome = outcome.clone();
+                let next = tickets.pop_front();
+                let event = next.map(|ticket| StoreEvent::Synced { ticket, outcome });
+                (event, tickets.is_empty())
+            }
+            Self::Listed(tickets, cards) => {
+                let next = tickets.pop_front();
+                let is_last = tickets.is_empty();
+                let outcome = if is_last {
+                    std::mem::replace(cards, Ok(Vec::new()))
+                } else {
+                    cards.clone()
+                };
+                let event = next.map(|ticket| StoreEvent::Listed { ticket, outcome });
+                (event, is_last)
+            }
+        }
+    }
 }
 
 /// What the store answers, for the loop.
@@ -57,7 +88,7 @@ impl Events {
     pub async fn next(&mut self) -> StoreEvent {
         loop {
             let done = self.0.done.notified();
-            if let Some(event) = self.0.papers().events.pop_front() {
+            if let Some(event) = self.0.take_event() {
                 return event;
             }
             done.await;
@@ -76,20 +107,38 @@ impl Desk {
         self.papers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take_event(&self) -> Option<StoreEvent> {
+        let mut papers = self.papers();
+        while let Some(event) = papers.events.front_mut() {
+            let (event, is_last) = event.next();
+            if is_last {
+                papers.events.pop_front();
+                // The thread may wait for room.
+                self.work.notify_one();
+            }
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
     /// The next thing to do; `None` when everything is done and nothing more will come.
     fn next_job(&self) -> Option<Job> {
         let mut papers = self.papers();
         loop {
-            match papers.jobs.pop_front() {
-                Some(job) => return Some(job),
-                None if papers.closed => return None,
-                None => {
-                    papers = self
-                        .work
-                        .wait(papers)
-                        .unwrap_or_else(PoisonError::into_inner);
+            // When the program ends nobody takes the events any more.
+            if papers.closed || papers.events.len() < MOST_EVENTS {
+                match papers.jobs.pop() {
+                    Some(job) => return Some(job),
+                    None if papers.closed => return None,
+                    None => {}
                 }
             }
+            papers = self
+                .work
+                .wait(papers)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -117,25 +166,49 @@ impl Worker {
         Ok((Self(Arc::new(thread)), Events(desk)))
     }
 
+    /// Syncs a file. An open ticket is always answered; 0 is none.
     pub fn sync(&self, file: Arc<fs::File>, ticket: u64) {
-        self.give(Job::Sync(file, ticket));
+        self.give(Job::Sync(file, tickets(ticket)));
     }
 
+    /// Writes the card of a log.
     pub fn describe(&self, path: PathBuf, card: Vec<u8>) {
         self.give(Job::Describe(path, card));
     }
 
+    /// Removes the card of a log.
     pub fn remove(&self, path: PathBuf) {
         self.give(Job::Remove(path));
     }
 
+    /// Reads the cards of all sessions.
     pub fn list(&self, sessions: PathBuf, ticket: u64) {
-        self.give(Job::List(sessions, ticket));
+        self.give(Job::List(sessions, vec![ticket]));
     }
 
     fn give(&self, job: Job) {
-        self.0.desk.papers().jobs.push_back(job);
-        self.0.desk.work.notify_one();
+        let pushed = self.0.desk.papers().jobs.push(job);
+        match pushed {
+            Ok(()) => self.0.desk.work.notify_one(),
+            // It is as quick as the removal of the log was.
+            Err(job @ Job::Remove(_)) => drop(do_job(job)),
+            Err(Job::Describe(path, _)) => {
+                let path = path.display();
+                warn!(%path, "the disk is slow: a session's card is not written; lists read its log");
+            }
+            Err(Job::Sync(..) | Job::List(..)) => {
+                warn!("the disk is slow: what was written may be lost if the machine crashes");
+            }
+        }
+    }
+}
+
+/// The ticket of a sync for which somebody waits.
+fn tickets(ticket: u64) -> Vec<u64> {
+    if ticket == NO_TICKET {
+        Vec::new()
+    } else {
+        vec![ticket]
     }
 }
 
@@ -149,15 +222,19 @@ impl Drop for Thread {
     }
 }
 
-fn do_job(job: Job) -> Option<StoreEvent> {
+fn do_job(job: Job) -> Option<Event> {
     match job {
-        Job::Sync(file, ticket) => Some(StoreEvent::Synced {
-            ticket,
-            outcome: reach_disk(&file).map_err(|e| {
+        Job::Sync(file, tickets) => {
+            let outcome = reach_disk(&file).map_err(|e| {
                 let message = format!("the session's log may not be on the disk: {e}");
                 Error::new(ErrorKind::Storage, message)
-            }),
-        }),
+            });
+            if let (Err(error), true) = (&outcome, tickets.is_empty()) {
+                warn!(%error, "what was written may be lost if the machine crashes");
+                return None;
+            }
+            (!tickets.is_empty()).then_some(Event::Synced(tickets.into(), outcome))
+        }
         Job::Describe(path, card) => {
             if let Err(error) = put(&path, &card) {
                 warn!(path = %path.display(), %error, "a session's card cannot be written");
@@ -168,13 +245,13 @@ fn do_job(job: Job) -> Option<StoreEvent> {
             let _ = fs::remove_file(path);
             None
         }
-        Job::List(sessions, ticket) => Some(StoreEvent::Listed {
-            ticket,
-            outcome: cards_in(&sessions).map_err(|e| {
+        Job::List(sessions, tickets) => Some(Event::Listed(
+            tickets.into(),
+            cards_in(&sessions).map_err(|e| {
                 let message = format!("{} cannot be read: {e}", sessions.display());
                 Error::new(ErrorKind::Storage, message)
             }),
-        }),
+        )),
     }
 }
 
@@ -197,4 +274,63 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(&new)?.write_all(bytes)?;
     fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Arc<fs::File> {
+        Arc::new(fs::File::open(".").unwrap())
+    }
+
+    #[tokio::test]
+    async fn merged_lists_are_all_answered() {
+        let (worker, mut events) = Worker::start().unwrap();
+        let sessions = std::env::temp_dir().join("acpipe-no-sessions");
+        for ticket in 1..=20 {
+            worker.list(sessions.clone(), ticket);
+        }
+        for expected in 1..=20 {
+            let StoreEvent::Listed { ticket, outcome } = events.next().await else {
+                panic!("a list was asked for");
+            };
+            assert_eq!((ticket, outcome.unwrap().len()), (expected, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn thread_waits_until_its_answers_are_taken() {
+        let (worker, mut events) = Worker::start().unwrap();
+        for ticket in 1..=50 {
+            worker.sync(file(), ticket);
+        }
+        while worker.0.desk.papers().events.len() < MOST_EVENTS {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(worker.0.desk.papers().events.len(), MOST_EVENTS);
+        for expected in 1..=50 {
+            let StoreEvent::Synced { ticket, outcome } = events.next().await else {
+                panic!("a sync was asked for");
+            };
+            assert_eq!(ticket, expected);
+            outcome.unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_done_at_the_end_though_nobody_takes_the_answers() {
+        let dir = std::env::temp_dir().join(format!("acpipe-left-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (worker, events) = Worker::start().unwrap();
+        for ticket in 1..=50 {
+            worker.sync(file(), ticket);
+        }
+        worker.describe(dir.join("a.json"), b"{}".to_vec());
+        drop(worker);
+        assert_eq!(fs::read(dir.join("a.json")).unwrap(), b"{}");
+        drop(events);
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -16,6 +16,7 @@ fn set(value: &str) -> On {
 /// The receipt of a session that was resumed.
 fn resumed() -> Recovery {
     Recovery {
+        handed_over_from: None,
         rung: Rung::Resume,
         memory: Memory::Kept,
         failed: Vec::new(),

@@ -10,7 +10,6 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
 use crate::core::ids::AgentRef;
 use crate::core::shared::Shared;
-use crate::core::vitals::Vitals;
 use crate::proto::json::to_raw;
 use crate::proto::wire::{Done, FoundBy, Program};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
@@ -320,8 +319,7 @@ impl Fixture {
         };
         if let Some(child) = self.agent.child(self.process) {
             let now = self.now;
-            self.agent
-                .started(child, (42, program), Vitals::default(), now);
+            self.agent.started(child, (42, program), now);
         }
     }
 
@@ -330,7 +328,7 @@ impl Fixture {
         if self.act(AgentMachine::stop) {
             self.stopped();
         } else if self.agent.give_up_restart() {
-            self.act(|_, cx| cx.notify_disconnected());
+            self.act(|agent, cx| agent.notify_disconnected(cx));
         }
         self.command(|agent, token, cx| {
             agent.disconnect(token, cx);

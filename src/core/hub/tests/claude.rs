@@ -5,7 +5,6 @@ use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token}
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::Volatile;
-use crate::core::vitals::Vitals;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Protocol;
@@ -203,7 +202,6 @@ fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
         AgentInput::Started {
             pid: 2,
             program: Box::new(program()),
-            vitals: Vitals::default(),
         },
     );
     play.heard.0 = None;

@@ -7,7 +7,6 @@ use crate::core::client::{Command, History};
 use crate::core::error::ErrorKind;
 use crate::core::hub::AgentInput;
 use crate::core::store::Volatile;
-use crate::core::vitals::Vitals;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -195,7 +194,6 @@ fn a_known_program_without_its_acp_argument_is_hinted_at() {
     play.hear(AgentInput::Started {
         pid: 1,
         program: Box::new(program()),
-        vitals: Vitals::default(),
     });
     let hint = "did you mean `qwen --acp`?";
     play.now += Duration::from_secs(2);

@@ -8,8 +8,8 @@ use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token}
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::limits::Wait;
+use crate::core::process_health::HealthChange;
 use crate::core::store::Volatile;
-use crate::core::vitals::Vitals;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use serde::de::DeserializeOwned;
@@ -49,7 +49,6 @@ struct Play {
     now: Instant,
     tokens: u64,
     agent: AgentId,
-    vitals: Vitals,
 }
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -74,7 +73,6 @@ impl Play {
             now,
             tokens: 0,
             agent: AgentId(0),
-            vitals: Vitals::default(),
         };
         play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
         play.ask(Command::Connect(params(json!({}))));
@@ -86,9 +84,23 @@ impl Play {
         let started = AgentInput::Started {
             pid: 1,
             program: Box::new(program()),
-            vitals: self.vitals.clone(),
         };
         self.hear(started);
+    }
+
+    /// The agent writes to its stderr.
+    fn write_stderr(&mut self, text: &[u8]) {
+        self.hear(AgentInput::Health(HealthChange {
+            stderr: text.to_vec(),
+            ..HealthChange::default()
+        }));
+    }
+
+    fn set_pending_write(&mut self, pending_write: Option<Instant>) {
+        self.hear(AgentInput::Health(HealthChange {
+            pending_write,
+            ..HealthChange::default()
+        }));
     }
 
     /// With an agent that is ready, can load, and has been asked for a session.
@@ -219,7 +231,7 @@ fn an_agent_that_does_not_shake_hands() {
     for (said, last, words) in cases {
         let (mut play, _) = Play::new("agent", &[]);
         play.started();
-        play.vitals.add_stderr(b"loading\n\x1b[1mno key\n");
+        play.write_stderr(b"loading\n\x1b[1mno key\n");
         play.pass(S(10));
         if let Some(said) = said {
             play.say(said);
@@ -256,7 +268,7 @@ fn a_slow_start_is_told_ever_more_seldom() {
     assert_eq!(spawn.len(), 1);
     assert_eq!(spawn[0].1["stage"], "spawn");
     play.started();
-    play.vitals.add_stderr(b"npm warn\n");
+    play.write_stderr(b"npm warn\n");
     let told = play.told(S(50));
     let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [4, 8, 16, 32]);
@@ -442,11 +454,11 @@ fn a_silent_turn_says_what_it_waits_for() {
     play.heard.told.clear();
     let told = play.told(S(10));
     assert_eq!((told[0].0, &told[0].1["party"]), (10, &json!("tool")));
-    play.vitals.writes(Some(play.now));
+    play.set_pending_write(Some(play.now));
     assert_eq!(play.waiting()["party"], "tool");
     play.now += S(1);
     assert_eq!(play.waiting()["party"], "agentInput");
-    play.vitals.writes(None);
+    play.set_pending_write(None);
     play.ask(Command::Cancel(params(json!({}))));
     assert_eq!(play.waiting()["stage"], "cancel");
     play.answer(&call, &json!({"stopReason": "cancelled"}));

@@ -6,7 +6,7 @@ use crate::core::agent::Call;
 use crate::core::dialect::Child;
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId};
-use crate::core::summary::Ending;
+use crate::core::turn_ending::Ending;
 use serde_json::Value;
 
 impl Fixture {

@@ -4,8 +4,8 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::agent::Renewal;
 use crate::core::error::ErrorKind;
-use crate::core::session::QUEUE_LIMIT;
-use crate::proto::wire::{PromptWhenBusy, Rung, Strategy};
+use crate::core::session::MOST_PROMPTS;
+use crate::proto::wire::{PromptParams, PromptWhenBusy, Rung, Strategy};
 use On::{AgentLost, Answer, Ensure, Lost, NextPrompt, Prompt, Read, Refuse, Stop, Text};
 use serde_json::json;
 
@@ -107,11 +107,18 @@ fn prompt_that_cannot_be_restored_for_fails_with_the_opening() {
 #[test]
 fn too_many_prompts_are_refused() {
     let mut t = Fixture::live(all());
-    let when = |t: &Fixture, when| t.session.takes_prompt(when).map_err(|error| error.kind);
+    let when = |t: &Fixture, when_busy| {
+        let prompt = serde_json::from_str(r#"{"message":"x"}"#).unwrap();
+        let prompt = PromptParams {
+            when_busy,
+            ..prompt
+        };
+        t.session.takes_prompt(&prompt).map_err(|error| error.kind)
+    };
     assert_eq!(when(&t, PromptWhenBusy::Reject), Ok(()));
     t.on(&Prompt("one"));
     assert_eq!(when(&t, PromptWhenBusy::Reject), Err(ErrorKind::Busy));
-    for _ in 0..QUEUE_LIMIT {
+    for _ in 0..MOST_PROMPTS {
         assert_eq!(when(&t, PromptWhenBusy::Queue), Ok(()));
         t.on(&Prompt("more"));
     }

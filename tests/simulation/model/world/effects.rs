@@ -8,7 +8,6 @@ use super::process::{Agent, Process, Said};
 use super::{ENOUGH, World};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, AgentSpec, Effect, Exit, Measure};
-use acpipe::core::vitals::Vitals;
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
 impl World {
@@ -71,7 +70,8 @@ impl World {
                 }
             }
             Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
-            Effect::Watch(_) => {}
+            // No dialect has processes that end by themselves yet.
+            Effect::FinishInput(_) | Effect::Watch(_) => {}
             Effect::Finished => {
                 assert!(self.hub.is_ending(), "it ended though nobody wished it");
                 self.finished = true;
@@ -96,7 +96,6 @@ impl World {
                 passed_over: Vec::new(),
                 added_path: Vec::new(),
             }),
-            vitals: Vitals::default(),
         };
         if spec.args.iter().any(|arg| arg == "--version") {
             let word = dice.pick(&["2.1.330 (Claude Code)\n", "2.0.1\n", "3\n"]);

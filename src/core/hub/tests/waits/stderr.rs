@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 fn error_of(stderr: &[u8]) -> Value {
     let (mut play, hello) = Play::new("agent", &[]);
     play.started();
-    play.vitals.add_stderr(b"error: of another turn\n");
+    play.write_stderr(b"error: of another turn\n");
     play.answer(&hello, &json!({"protocolVersion": 1}));
     play.ask(Command::Ensure(params(json!({}))));
     let call = play.sent();
     play.answer(&call, &json!({"sessionId": "S"}));
     let prompt = play.ask(Command::Prompt(params(json!({"message": "x"}))));
     let call = play.sent();
-    play.vitals.add_stderr(stderr);
+    play.write_stderr(stderr);
     play.answer(&call, &json!({"stopReason": "end_turn"}));
     let summary = play.heard.answers[&prompt].as_ref().unwrap();
     summary["errors"][0].clone()

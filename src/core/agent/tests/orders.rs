@@ -1,0 +1,110 @@
+//! What becomes of a dialect's orders.
+
+use crate::core::agent::{AgentCx, AgentMachine, DEFAULT_AGENT};
+use crate::core::client::{Notice, Outlet, Place, Reply, Token};
+use crate::core::dialect::{Child, Order};
+use crate::core::effect::{AgentId, Effect};
+use crate::core::error::Error;
+use crate::core::ids::AgentRef;
+use crate::core::shared::Shared;
+use crate::proto::chunk::Chunk;
+use crate::testing::SettingsBuilder;
+use serde_json::Value;
+use std::time::Instant;
+
+/// A client that nobody looks at.
+struct Nobody;
+
+impl Outlet for Nobody {
+    fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
+    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn notify(&mut self, _: Notice) {}
+}
+
+/// An agent whose process was started.
+struct Started {
+    shared: Shared,
+    machine: AgentMachine,
+    id: AgentId,
+}
+
+impl Started {
+    fn new() -> Self {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        let spec = settings.default_agent.clone();
+        let machine = AgentMachine::new(AgentRef(0), DEFAULT_AGENT.to_owned(), spec.clone());
+        let mut started = Self {
+            shared: Shared::new(settings),
+            machine,
+            id: AgentId(0),
+        };
+        let effects = started.act(|machine, cx| {
+            machine.start(spec, Vec::new(), cx);
+        });
+        let Some(Effect::Spawn(id, _)) = effects.first() else {
+            panic!("it is started first: {effects:?}");
+        };
+        started.id = *id;
+        started
+    }
+
+    /// Does something, and what the dialect ordered.
+    fn act(
+        &mut self,
+        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, Nobody>),
+    ) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let mut cx = AgentCx {
+            now: Instant::now(),
+            shared: &mut self.shared,
+            client: &mut Nobody,
+            effects: &mut effects,
+        };
+        act(&mut self.machine, &mut cx);
+        self.machine.deliver(&mut cx);
+        effects
+    }
+
+    /// Has the dialect order this of the agent's only process.
+    fn order(&mut self, orders: impl IntoIterator<Item = Order>) -> Vec<Effect> {
+        self.act(|machine, _| {
+            let connection = machine.connection_mut().unwrap();
+            for order in orders {
+                connection.out.order(Child::MAIN, order);
+            }
+        })
+    }
+}
+
+fn lines() -> Order {
+    Order::Lines(b"x\n".to_vec())
+}
+
+#[test]
+fn process_whose_input_is_closed_goes_on() {
+    let mut started = Started::new();
+    let id = started.id;
+    let effects = started.order([lines(), Order::CloseInput, lines()]);
+    // What comes after it goes nowhere.
+    assert_eq!(
+        effects,
+        [Effect::Send(id, b"x\n".to_vec()), Effect::FinishInput(id)]
+    );
+    assert!(started.machine.is_one_shot(Child::MAIN));
+    let connection = started.machine.connection().unwrap();
+    assert!(connection.processes[0].stop.is_none());
+    assert_eq!(started.order([Order::CloseInput, lines()]), []);
+    // It can still be stopped.
+    assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
+}
+
+#[test]
+fn process_that_is_stopped_is_no_one_shot() {
+    let mut started = Started::new();
+    let id = started.id;
+    assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
+    assert_eq!(started.order([Order::CloseInput]), []);
+    assert!(!started.machine.is_one_shot(Child::MAIN));
+}

@@ -1,0 +1,100 @@
+//! Requests of an agent that wait for the client: files that need a permission, and questions.
+
+use super::play::{Heard, Play, params, settings};
+use crate::core::client::Command;
+use crate::core::host::Offer;
+use crate::core::hub::{AgentId, Hub};
+use crate::core::policy::{self, Policy, Rule};
+use crate::core::store::Volatile;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// With a turn that runs, an agent that files are served to, and a client that is asked about each write.
+fn play() -> Play {
+    let now = Instant::now();
+    let mut settings = settings(now);
+    let mut rule = Rule::new("rule \"writes\"".to_owned(), policy::Effect::Ask);
+    rule.kind("edit").unwrap();
+    let mut policy = Policy::default();
+    policy.add(rule);
+    settings.policy = policy;
+    let served = Offer {
+        write_files: true,
+        ..Offer::default()
+    };
+    let mut play = Play {
+        hub: Hub::new(settings, Box::new(Volatile)).serving(served),
+        heard: Heard::default(),
+        now,
+        tokens: 0,
+        agent: AgentId(0),
+    };
+    let initialize =
+        json!({"protocolVersion": 1, "capabilities": {"permissions": true, "questions": true}});
+    play.ask(Command::Initialize(params(initialize)));
+    play.ask(Command::Connect(params(json!({}))));
+    play.ready();
+    play.ensure(json!({}));
+    let open = play.sent();
+    play.answer(&open, &json!({"sessionId": "S"}));
+    play.ask(Command::Prompt(params(json!({"message": "go"}))));
+    play.sent();
+    play
+}
+
+/// The agent wants to write a file of so many bytes; what it is answered at once.
+fn write(play: &mut Play, id: u64, bytes: usize) -> Value {
+    let path = format!("{}/f", env!("CARGO_MANIFEST_DIR"));
+    let content = "x".repeat(bytes);
+    let params = json!({"sessionId": "S", "path": path, "content": content});
+    let method = "fs/write_text_file";
+    play.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+#[test]
+fn files_that_wait_for_a_permission_are_bounded_in_bytes() {
+    let mut play = play();
+    // One of any size has room.
+    assert_eq!(write(&mut play, 1, 65 << 20), Value::Null);
+    let refused = write(&mut play, 2, 1);
+    assert_eq!(refused["id"], 2, "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("too many files"), "{message}");
+    // Nothing waits any more once the turn is over.
+    play.ask(Command::Cancel(params(json!({}))));
+    play.sent();
+    assert_eq!(write(&mut play, 3, 1)["error"]["code"], -32800);
+}
+
+/// The agent asks the user, in so many bytes; what it is answered at once.
+fn ask_user(play: &mut Play, id: u64, bytes: usize) -> Value {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let message = "x".repeat(bytes);
+    let params =
+        json!({"sessionId": "S", "mode": "form", "message": message, "requestedSchema": schema});
+    play.say(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}))
+}
+
+#[test]
+fn open_questions_are_bounded_in_bytes() {
+    let mut play = play();
+    assert_eq!(ask_user(&mut play, 1, 1), Value::Null);
+    assert_eq!(ask_user(&mut play, 2, 64 << 20), Value::Null);
+    let declined = ask_user(&mut play, 3, 1);
+    assert_eq!(declined["id"], 3, "{declined}");
+    assert_eq!(declined["result"]["action"], "decline", "{declined}");
+}
+
+#[test]
+fn request_with_a_very_long_id_is_refused() {
+    let mut play = play();
+    for (length, code) in [(4094, json!(null)), (4095, json!(-32600))] {
+        let method = "session/request_permission";
+        let tool = json!({"toolCallId": "t", "kind": "edit"});
+        let params = json!({"sessionId": "S", "toolCall": tool, "options": []});
+        let id = "i".repeat(length);
+        let answer =
+            play.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        assert_eq!(answer["error"]["code"], code, "{length}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Processes that get all they need at once, and end by themselves.
+
+use super::play::{Play, params};
+use crate::core::client::Command;
+use crate::core::dialect::{Child, Order};
+use crate::core::hub::AgentInput;
+use crate::proto::wire::AgentState;
+use serde_json::json;
+
+#[test]
+fn closed_streams_of_a_one_shot_process_are_no_failure() {
+    for one_shot in [true, false] {
+        for input in [AgentInput::OutputClosed, AgentInput::InputClosed] {
+            let mut play = Play::new();
+            play.ask(Command::Connect(params(json!({}))));
+            play.ready();
+            if one_shot {
+                let out = &mut play.hub.connection().out;
+                out.order(Child::MAIN, Order::CloseInput);
+            }
+            play.sent();
+            play.hear(input);
+            let state = play.hub.status(play.now).state;
+            let want = if one_shot {
+                AgentState::Ready
+            } else {
+                AgentState::Stopping
+            };
+            assert_eq!(state, want);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Health of an agent's process: the end of its stderr, and since when a write to its stdin is pending.
+//!
+//! Neither has a place among the lines of the agent: the shell reports what changed before it gives the core any event, and
+//! the core reads it when it has to say why nothing goes on.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How much of a stderr is kept, in bytes: a stack trace with what came before it.
+pub const STDERR_TAIL: usize = 64 * 1024;
+
+/// The end of a stderr, and how long all of it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StderrTail {
+    kept: VecDeque<u8>,
+    /// Bytes so far, kept or not.
+    end: u64,
+}
+
+impl StderrTail {
+    /// Adds what the process wrote.
+    pub fn add(&mut self, new: &[u8]) {
+        self.end += new.len() as u64;
+        let new = &new[new.len().saturating_sub(STDERR_TAIL)..];
+        let over = (self.kept.len() + new.len()).saturating_sub(STDERR_TAIL);
+        self.kept.drain(..over);
+        self.kept.extend(new);
+    }
+
+    /// Position of the end: what the process writes from now on comes after it.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What is kept, as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.text_since(0)
+    }
+
+    /// What is kept of what was written after this position, as text.
+    #[must_use]
+    pub fn text_since(&self, at: u64) -> String {
+        String::from_utf8_lossy(&self.since(at)).into_owned()
+    }
+
+    /// What is kept of what was written after this position.
+    #[must_use]
+    pub fn since(&self, at: u64) -> Vec<u8> {
+        // A position beyond the end is one of another process.
+        let new = self.end.checked_sub(at).unwrap_or(u64::MAX);
+        let new = usize::try_from(new).unwrap_or(usize::MAX);
+        let skipped = self.kept.len().saturating_sub(new);
+        self.kept.range(skipped..).copied().collect()
+    }
+}
+
+/// Health of a process, as it was last reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessHealth {
+    pub stderr: StderrTail,
+    /// Since when a write to its stdin is pending.
+    pending_write: Option<Instant>,
+}
+
+/// What changed since the health of a process was last reported.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct HealthChange {
+    /// What it wrote to stderr; the end of it where it is long.
+    pub stderr: Vec<u8>,
+    /// How many bytes it wrote before that and nobody kept.
+    pub skipped: u64,
+    /// Since when a write to its stdin is pending; `None` when all of it was taken.
+    pub pending_write: Option<Instant>,
+}
+
+impl ProcessHealth {
+    /// Takes a change.
+    pub fn update(&mut self, change: &HealthChange) {
+        self.stderr.end += change.skipped;
+        self.stderr.add(&change.stderr);
+        self.pending_write = change.pending_write;
+    }
+
+    /// For how long it has not taken what is being written to its stdin.
+    #[must_use]
+    pub fn stuck(&self, now: Instant) -> Option<Duration> {
+        let since = self.pending_write?;
+        Some(now.saturating_duration_since(since))
+    }
+}
+
+/// The last line of a text that holds more than white space.
+#[must_use]
+pub fn last_line(text: &str) -> Option<&str> {
+    let mut lines = text.rsplit(['\n', '\r']).map(str::trim);
+    lines.find(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_stderr_is_kept() {
+        let mut stderr = StderrTail::default();
+        assert_eq!(stderr.text(), "");
+        stderr.add(&vec![b'a'; STDERR_TAIL - 1]);
+        stderr.add(b"bcd");
+        let kept = stderr.text();
+        assert_eq!(kept.len(), STDERR_TAIL);
+        assert!(kept.starts_with("aa") && kept.ends_with("abcd"));
+        stderr.add(&vec![b'x'; 3 * STDERR_TAIL]);
+        assert_eq!(stderr.text(), "x".repeat(STDERR_TAIL));
+    }
+
+    #[test]
+    fn stderr_is_read_from_a_position_on() {
+        let mut stderr = StderrTail::default();
+        stderr.add(b"before\n");
+        let at = stderr.end();
+        assert_eq!(stderr.text_since(at), "");
+        stderr.add(b"after\n");
+        assert_eq!(stderr.text_since(at), "after\n");
+        // Of another process.
+        assert_eq!(stderr.text_since(1000), "before\nafter\n");
+        stderr.add(&vec![b'x'; 2 * STDERR_TAIL]);
+        assert_eq!(stderr.text_since(at), "x".repeat(STDERR_TAIL));
+    }
+
+    #[test]
+    fn changes_make_the_same_health_however_much_was_skipped() {
+        let mut health = ProcessHealth::default();
+        let mut all = StderrTail::default();
+        for bytes in [10, 0, STDERR_TAIL, 3 * STDERR_TAIL, 5] {
+            let at = all.end();
+            all.add(&vec![b'x'; bytes]);
+            let stderr = all.since(at);
+            let skipped = (bytes - stderr.len()) as u64;
+            health.update(&HealthChange {
+                stderr,
+                skipped,
+                pending_write: None,
+            });
+            assert_eq!(health.stderr, all, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn pending_write_makes_a_process_stuck_until_it_is_taken() {
+        let now = Instant::now();
+        let mut health = ProcessHealth::default();
+        assert_eq!(health.stuck(now), None);
+        let mut change = HealthChange {
+            pending_write: Some(now),
+            ..HealthChange::default()
+        };
+        health.update(&change);
+        let later = now + Duration::from_secs(3);
+        assert_eq!(health.stuck(later), Some(Duration::from_secs(3)));
+        change.pending_write = None;
+        health.update(&change);
+        assert_eq!(health.stuck(later), None);
+    }
+
+    #[test]
+    fn lines_are_found_behind_white_space() {
+        assert_eq!(last_line("a\nb \n\n"), Some("b"));
+        // Progress bars write over themselves.
+        assert_eq!(last_line("10%\r20%\r"), Some("20%"));
+        assert_eq!(last_line(" \n"), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The live health of a process, which its tasks change and the loop reports to the core.
+
+use crate::core::process_health::{HealthChange, StderrTail};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The live health of a process.
+#[derive(Debug, Clone, Default)]
+pub struct LiveHealth(Arc<Mutex<Live>>);
+
+#[derive(Debug, Default)]
+struct Live {
+    stderr: StderrTail,
+    pending_write: Option<Instant>,
+    /// What of both was reported.
+    reported: (u64, Option<Instant>),
+}
+
+impl LiveHealth {
+    fn live(&self) -> MutexGuard<'_, Live> {
+        // No state of it is half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process wrote this to stderr.
+    pub fn add_stderr(&self, new: &[u8]) {
+        self.live().stderr.add(new);
+    }
+
+    /// The end of what the process wrote to stderr.
+    pub fn stderr(&self) -> String {
+        self.live().stderr.text()
+    }
+
+    /// A write to the stdin of the process is pending since then; `None` when all of it was taken.
+    pub fn set_pending_write(&self, since: Option<Instant>) {
+        self.live().pending_write = since;
+    }
+
+    /// Takes what changed since the last time.
+    pub fn take_change(&self) -> Option<HealthChange> {
+        let mut live = self.live();
+        let now = (live.stderr.end(), live.pending_write);
+        let (at, _) = live.reported;
+        if now == live.reported {
+            return None;
+        }
+        live.reported = now;
+        let stderr = live.stderr.since(at);
+        Some(HealthChange {
+            skipped: now.0 - at - stderr.len() as u64,
+            stderr,
+            pending_write: now.1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::process_health::{ProcessHealth, STDERR_TAIL};
+
+    #[test]
+    fn each_change_is_reported_once() {
+        let health = LiveHealth::default();
+        assert_eq!(health.take_change(), None);
+        health.add_stderr(b"a");
+        health.add_stderr(b"b");
+        assert_eq!(health.take_change().unwrap().stderr, b"ab");
+        assert_eq!(health.take_change(), None);
+        health.add_stderr(b"c");
+        let now = Instant::now();
+        health.set_pending_write(Some(now));
+        let change = health.take_change().unwrap();
+        assert_eq!((change.stderr, change.skipped), (b"c".to_vec(), 0));
+        assert_eq!(change.pending_write, Some(now));
+        // What was over before anybody looked is no change.
+        health.set_pending_write(Some(now + std::time::Duration::from_secs(1)));
+        health.set_pending_write(Some(now));
+        assert_eq!(health.take_change(), None);
+    }
+
+    #[test]
+    fn reports_add_up_to_what_was_written() {
+        let health = LiveHealth::default();
+        let mut reported = ProcessHealth::default();
+        for bytes in [1, STDERR_TAIL + 7, 5 * STDERR_TAIL, 3] {
+            health.add_stderr(&vec![b'x'; bytes]);
+            reported.update(&health.take_change().unwrap());
+            assert_eq!(reported.stderr, health.live().stderr);
+        }
+    }
+}
