@@ -6,6 +6,7 @@
 //! removal, or a sync that no call waits for. A sync or list that a call waits for is always queued: one sync at most for
 //! each open log, and one list.
 
+use super::pool::descriptors;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ const MOST_CARDS: usize = 2048;
 /// How many bytes of cards may wait: a card is below 1 KiB as a rule, and each has room for 8.
 const MOST_CARD_BYTES: usize = 16 << 20;
 
-/// How many files may wait for a sync that no call waits for. Each holds a file descriptor, beyond those of the pool.
+/// How many files may wait for a sync that no call waits for. Each holds a file descriptor, beyond those of the pool: an
+/// eighth of the descriptors at most.
 const MOST_FREE_SYNCS: usize = 128;
 
 /// Something that takes long.
@@ -35,12 +37,24 @@ pub enum Job {
 }
 
 /// The jobs that have not begun, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Jobs {
     queue: VecDeque<Job>,
+    most_free_syncs: usize,
     /// How many cards wait, to be written or removed.
     cards: usize,
     card_bytes: usize,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            most_free_syncs: (descriptors() / 8).min(MOST_FREE_SYNCS),
+            cards: 0,
+            card_bytes: 0,
+        }
+    }
 }
 
 impl Jobs {
@@ -86,7 +100,7 @@ impl Jobs {
         match waiting {
             // What was appended meanwhile is synced with it: it has not begun.
             Some(waiting) => waiting.extend(tickets),
-            None if tickets.is_empty() && free >= MOST_FREE_SYNCS => {
+            None if tickets.is_empty() && free >= self.most_free_syncs => {
                 return Err(Job::Sync(file, tickets));
             }
             None => self.queue.push_back(Job::Sync(file, tickets)),
@@ -225,7 +239,7 @@ mod tests {
     #[test]
     fn full_queue_gives_back_only_syncs_that_no_call_waits_for() {
         let mut jobs = Jobs::default();
-        for _ in 0..MOST_FREE_SYNCS {
+        for _ in 0..jobs.most_free_syncs {
             jobs.push(Job::Sync(file(), vec![])).unwrap();
         }
         assert!(jobs.push(Job::Sync(file(), vec![])).is_err());

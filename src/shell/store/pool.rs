@@ -10,6 +10,12 @@ use std::sync::Arc;
 /// The fewest log files that may be open.
 const LEAST: usize = 4;
 
+/// How many descriptors this process may have.
+pub fn descriptors() -> usize {
+    let allowed = getrlimit(Resource::Nofile).maximum;
+    allowed.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
 /// The log files of a store.
 #[derive(Debug, Clone)]
 pub struct Pool(Rc<Shared>);
@@ -33,9 +39,7 @@ pub struct Slot {
 impl Pool {
     /// For as many files as half of the descriptors that this process may have: the others are for agents.
     pub fn new() -> Self {
-        let allowed = getrlimit(Resource::Nofile).maximum;
-        let half = allowed.map_or(usize::MAX, |n| usize::try_from(n / 2).unwrap_or(usize::MAX));
-        Self::with_limit(half)
+        Self::with_limit(descriptors() / 2)
     }
 
     pub fn with_limit(limit: usize) -> Self {
