@@ -65,8 +65,8 @@ use super::proportion::Proportion;
 use super::replay::Replay;
 use super::setting::Wanted;
 use super::silence::Silence;
+use super::subscription::Subscription;
 use super::turn::{Names, Turn};
-use super::view::View;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::Abandoned;
 pub use background::QUIET_LIMIT;
@@ -106,7 +106,7 @@ pub struct SessionMachine {
     pub log: Log,
     /// What was said and waits for a client that is behind.
     unsent: Unsent,
-    pub view: View,
+    pub subscription: Subscription,
     /// The agents that had the session, and their ids of it.
     pub known: Known,
     /// Whether it begins from what the agent knows by that id, and is another one.
@@ -219,7 +219,13 @@ pub struct Last {
 
 impl SessionMachine {
     #[must_use]
-    pub fn new(id: String, agent: AgentRef, cwd: String, log: Log, view: View) -> Self {
+    pub fn new(
+        id: String,
+        agent: AgentRef,
+        cwd: String,
+        log: Log,
+        subscription: Subscription,
+    ) -> Self {
         Self {
             id,
             agent,
@@ -230,7 +236,7 @@ impl SessionMachine {
             stage: Stage::Resting,
             log,
             unsent: Unsent::default(),
-            view,
+            subscription,
             known: Known::default(),
             forks: false,
             receipt: None,
@@ -348,7 +354,7 @@ impl SessionMachine {
             log: &mut self.log,
             unsent: &mut self.unsent,
             broken: &mut self.broken,
-            view: self.view,
+            subscription: self.subscription,
             outlet,
         }
     }
@@ -371,7 +377,7 @@ impl SessionMachine {
             log: &mut self.log,
             unsent: &mut self.unsent,
             broken: &mut self.broken,
-            view: self.view,
+            subscription: self.subscription,
             outlet,
         };
         act(turn, &mut sink);

@@ -118,15 +118,21 @@ mod tests {
     use crate::core::log::Log;
     use crate::core::profile::Profile;
     use crate::core::store::{Store as _, Volatile};
-    use crate::core::view::View;
+    use crate::core::subscription::Subscription;
 
     fn session(id: &str) -> SessionMachine {
         let log = Log::open(Volatile.open(id).unwrap()).unwrap();
-        let view = View {
+        let subscription = Subscription {
             chunks: true,
             profile: Profile::V7,
         };
-        SessionMachine::new(id.to_owned(), AgentRef(0), "/".to_owned(), log, view)
+        SessionMachine::new(
+            id.to_owned(),
+            AgentRef(0),
+            "/".to_owned(),
+            log,
+            subscription,
+        )
     }
 
     fn awake(sessions: &Sessions) -> Vec<&str> {

@@ -5,7 +5,7 @@ use super::client::Token;
 use super::config::Settings;
 use super::host::Offer;
 use super::ids::{AgentRef, Ids};
-use super::view::View;
+use super::subscription::Subscription;
 use crate::proto::wire::{ClientCapabilities, ListSessionsParams, TurnSummary, UnknownFields};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ pub struct ClientDeclaration {
     pub initialized: bool,
     pub capabilities: ClientCapabilities,
     pub unknown_fields: UnknownFields,
-    /// The view of sessions that are opened from now on.
-    pub view: View,
+    /// The subscription of sessions that are opened from now on.
+    pub subscription: Subscription,
 }
 
 /// The machine that sent a request to the client.
@@ -59,7 +59,7 @@ impl Shared {
                 initialized: false,
                 capabilities: ClientCapabilities::default(),
                 unknown_fields: UnknownFields::default(),
-                view: View {
+                subscription: Subscription {
                     chunks: true,
                     profile: settings.profile,
                 },

@@ -151,14 +151,14 @@ impl Hub {
         let client = &mut self.shared.client;
         if let Some(major) = p.chunk_profile {
             let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");
-            client.view.profile = Profile::of_major(major).ok_or_else(unknown)?;
+            client.subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
         }
         client.initialized = true;
         self.effects.extend(p.process_id.map(Effect::Watch));
         client.capabilities = p.capabilities;
         client.unknown_fields = p.unknown_fields;
         if let Some(chunks) = p.capabilities.chunks {
-            client.view.chunks = chunks;
+            client.subscription.chunks = chunks;
         }
         let agent = self.agents.get(Agents::DEFAULT).configured();
         Ok(wire::InitializeResult {
@@ -168,7 +168,7 @@ impl Hub {
                 title: None,
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             },
-            chunk_profile: client.view.profile.major(),
+            chunk_profile: client.subscription.profile.major(),
             default_agent: wire::DefaultAgent {
                 command: agent.command.clone(),
                 args: agent.args.clone(),

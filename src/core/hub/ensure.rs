@@ -72,9 +72,9 @@ impl Hub {
         let options = self.options(id, agent, (*p.options).clone(), &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = self.open_log(id)?;
-            let view = self.shared.client.view;
+            let subscription = self.shared.client.subscription;
             let cwd = cwd.unwrap_or(base);
-            let mut session = SessionMachine::new(id.clone(), agent, cwd, log, view);
+            let mut session = SessionMachine::new(id.clone(), agent, cwd, log, subscription);
             let identity = self.agents.get(agent).identity();
             let known = p.agent_session_id.map(|id| Known::told(identity, id));
             session.known = known.unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::core::client::{Command, Outlet};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
-use crate::core::view::View;
+use crate::core::subscription::Subscription;
 use crate::proto::wire::McpServer;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(super) struct Idle {
 #[derive(Debug)]
 pub(super) struct Released {
     mcp_servers: Vec<McpServer>,
-    view: View,
+    subscription: Subscription,
     reinject: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl Idle {
     /// Sets whether the client receives the chunks of unloaded sessions.
     pub(super) fn set_chunks(&mut self, chunks: bool) {
         for released in self.released.values_mut() {
-            released.view.chunks = chunks;
+            released.subscription.chunks = chunks;
         }
     }
 
@@ -59,7 +59,7 @@ impl Released {
     fn of(session: &mut SessionMachine) -> Self {
         Self {
             mcp_servers: std::mem::take(&mut session.mcp_servers),
-            view: session.view,
+            subscription: session.subscription,
             reinject: session.reinject.take(),
         }
     }
@@ -67,7 +67,7 @@ impl Released {
     /// Gives it back.
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.mcp_servers = self.mcp_servers;
-        session.view = self.view;
+        session.subscription = self.subscription;
         session.reinject = self.reinject;
     }
 }

@@ -98,7 +98,7 @@ impl Read {
             let id = session.log.message_id(next).unwrap_or_default();
             let begun = self.begun.take().filter(|(begun, _)| begun == id);
             let mut reader = begun.map_or_else(Reader::default, |(_, reader)| reader);
-            let profile = session.view.profile;
+            let profile = session.subscription.profile;
             match session
                 .log
                 .read_message(next, profile, &mut reader, budget)?

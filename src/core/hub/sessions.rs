@@ -20,10 +20,10 @@ impl Hub {
         let Some(identity) = log.identity().cloned() else {
             return Ok(());
         };
-        let view = self.shared.client.view;
+        let subscription = self.shared.client.subscription;
         let agent = self.agent_of(&identity);
         let cwd = identity.cwd.clone();
-        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log, view);
+        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log, subscription);
         session.known = Known::of(&identity);
         session.options = identity.options;
         session.wanted = identity.wanted;
@@ -127,15 +127,15 @@ impl Hub {
 
     pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {
         let Some(id) = &p.session_id else {
-            self.shared.client.view.chunks = p.chunks;
+            self.shared.client.subscription.chunks = p.chunks;
             for session in self.sessions.values_mut() {
-                session.view.chunks = p.chunks;
+                session.subscription.chunks = p.chunks;
             }
             self.idle.set_chunks(p.chunks);
             return Ok(());
         };
         let id = &self.session_id(Some(id))?;
-        self.session(id)?.view.chunks = p.chunks;
+        self.session(id)?.subscription.chunks = p.chunks;
         Ok(())
     }
 }

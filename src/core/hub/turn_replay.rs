@@ -99,7 +99,7 @@ impl Hub {
     ) -> Result<Option<u64>, Error> {
         let session = self.sessions.get(&replay.session);
         let session = session.ok_or_else(|| no_session(&replay.session))?;
-        let profile = session.view.profile;
+        let profile = session.subscription.profile;
         session
             .log
             .turn_chunks(&replay.turn, replay.next, |stored| {

@@ -180,7 +180,7 @@ impl SessionMachine {
                 log: &mut self.log,
                 unsent: &mut self.unsent,
                 broken: &mut self.broken,
-                view: self.view,
+                subscription: self.subscription,
                 outlet,
             };
             act(&mut u.turn, &mut sink);

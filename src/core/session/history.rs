@@ -17,7 +17,7 @@ impl SessionMachine {
     /// # Errors
     /// The log cannot be read.
     pub fn replay(&self, after: u64, limit: usize) -> Result<wire::ReplayResult, Error> {
-        let profile = self.view.profile;
+        let profile = self.subscription.profile;
         let page = self.log.page(after, limit)?;
         let next = page
             .chunks
@@ -98,7 +98,7 @@ impl SessionMachine {
             let text = "the message is still being made: update it when its turn has ended";
             return Err(Error::new(ErrorKind::Busy, text));
         }
-        let known = self.log.message(place, self.view.profile)?;
+        let known = self.log.message(place, self.subscription.profile)?;
         let mut message = match known {
             Some(Value::Object(message)) => message,
             _ => Map::new(),
@@ -151,7 +151,7 @@ impl SessionMachine {
                 break;
             }
             let place = usize::try_from(at).unwrap_or(usize::MAX);
-            let Some(message) = self.log.message(place, self.view.profile)? else {
+            let Some(message) = self.log.message(place, self.subscription.profile)? else {
                 continue;
             };
             let parts = message["parts"].as_array().into_iter().flatten();

@@ -32,7 +32,7 @@ impl SessionMachine {
             let stored = (0..self.log.count()).filter_map(|place| {
                 let message = self
                     .log
-                    .message(usize::try_from(place).ok()?, self.view.profile);
+                    .message(usize::try_from(place).ok()?, self.subscription.profile);
                 message.transpose()
             });
             for message in further(stored, replayed)? {

@@ -5,8 +5,8 @@ use super::unsent::Unsent;
 use crate::core::client::{Outlet, Place};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
+use crate::core::subscription::Subscription;
 use crate::core::turn::ChunkSink;
-use crate::core::view::View;
 use crate::proto::chunk::Chunk;
 
 /// Takes the chunks of a session down, with a number each, and hands them on; while the client is behind,
@@ -19,7 +19,7 @@ pub struct Numbered<'a, O> {
     pub(super) log: &'a mut Log,
     pub(super) unsent: &'a mut Unsent,
     pub(super) broken: &'a mut bool,
-    pub(super) view: View,
+    pub(super) subscription: Subscription,
     pub(super) outlet: &'a mut O,
 }
 
@@ -60,7 +60,7 @@ impl<O: Outlet> Numbered<'_, O> {
             return self.number_large(chunk);
         }
         let (seq, json) = self.log.chunk(self.turn, chunk);
-        if !self.view.chunks {
+        if !self.subscription.chunks {
             return;
         }
         let place = Place {
@@ -68,7 +68,7 @@ impl<O: Outlet> Numbered<'_, O> {
             turn: self.turn,
             seq,
         };
-        match self.view.profile {
+        match self.subscription.profile {
             Profile::V7 => self.outlet.chunk(place, chunk, json),
             older => older.adapt(chunk, |chunk| {
                 let mut json = Vec::new();
@@ -82,14 +82,14 @@ impl<O: Outlet> Numbered<'_, O> {
     #[cold]
     fn number_large(&mut self, chunk: &Chunk<'_>) {
         let seq = self.log.large_chunk(self.turn, chunk);
-        if self.view.chunks {
+        if self.subscription.chunks {
             let place = Place {
                 session: self.session,
                 turn: self.turn,
                 seq,
             };
             let outlet = &mut *self.outlet;
-            self.view
+            self.subscription
                 .profile
                 .adapt(chunk, |chunk| outlet.large_chunk(place, chunk));
         }
@@ -97,14 +97,14 @@ impl<O: Outlet> Numbered<'_, O> {
 
     fn number_json(&mut self, json: &[u8]) {
         let seq = self.log.json_chunk(self.turn, json);
-        if self.view.chunks {
+        if self.subscription.chunks {
             let place = Place {
                 session: self.session,
                 turn: self.turn,
                 seq,
             };
             let outlet = &mut *self.outlet;
-            self.view
+            self.subscription
                 .profile
                 .adapt_json(json, |json| outlet.json_chunk(place, json));
         }
@@ -131,7 +131,7 @@ impl<O: Outlet> Numbered<'_, O> {
             log: &mut *self.log,
             unsent: &mut *self.unsent,
             broken: &mut *self.broken,
-            view: self.view,
+            subscription: self.subscription,
             outlet: &mut *self.outlet,
         };
         for waiting in waiting {

@@ -8,8 +8,8 @@ use crate::core::ids::AgentRef;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Store as _, Volatile};
+use crate::core::subscription::Subscription;
 use crate::core::turn::ChunkSink as _;
-use crate::core::view::View;
 use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};
@@ -60,11 +60,11 @@ impl Reader {
 
 fn session(profile: Profile) -> SessionMachine {
     let log = Log::open(Volatile.open("s").unwrap()).unwrap();
-    let view = View {
+    let subscription = Subscription {
         chunks: true,
         profile,
     };
-    SessionMachine::new("s".into(), AgentRef(0), "/".into(), log, view)
+    SessionMachine::new("s".into(), AgentRef(0), "/".into(), log, subscription)
 }
 
 /// `SplitMix64`.

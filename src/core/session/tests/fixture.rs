@@ -84,8 +84,8 @@ impl Fixture {
         let file = Volatile.open("s").expect("a log in memory");
         let full = Rc::clone(&disk);
         let log = Log::open(Box::new(Disk { file, full })).expect("an empty log");
-        let view = shared.client.view;
-        let session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log, view);
+        let subscription = shared.client.subscription;
+        let session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log, subscription);
         let mut fixture = Self {
             session,
             shared,

@@ -1,10 +1,10 @@
-//! What the client wants to see of a session.
+//! What a client receives of a session.
 
 use super::profile::Profile;
 
-/// What the client wants to see of a session.
+/// What a client receives of a session.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct Subscription {
     /// Whether the client receives chunks at all.
     pub chunks: bool,
     /// The chunk profile.
