@@ -70,3 +70,4 @@ pub mod timeout_error;
 pub mod turn;
 mod turn_ending;
 pub mod unknown_fields;
+pub mod view;

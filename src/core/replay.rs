@@ -10,6 +10,7 @@ mod user;
 use super::event::{MessagePiece, Original, Update, Voice};
 use super::fold::Folding;
 use super::turn::Turn;
+use super::view::chunks::ChunkState;
 pub use compare::further;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,7 +24,15 @@ pub struct Replay {
     messages: Vec<Value>,
     /// The message that the next update may belong to: one of these at most.
     user: Option<UserMessage>,
-    assistant: Option<(Turn, Folding)>,
+    assistant: Option<Assistant>,
+}
+
+/// A message of the agent in the making.
+#[derive(Debug)]
+struct Assistant {
+    turn: Turn,
+    chunks: ChunkState,
+    folding: Folding,
 }
 
 impl Replay {
@@ -54,8 +63,9 @@ impl Replay {
             | Update::WordsEnd { provider: None }
                 if self.assistant.is_none() => {}
             _ => {
-                let (turn, folding) = self.assistant();
-                turn.update(update, original, folding);
+                let assistant = self.assistant();
+                let view = &mut assistant.chunks.view(&mut assistant.folding);
+                assistant.turn.update(update, original, view);
             }
         }
     }
@@ -84,7 +94,7 @@ impl Replay {
     }
 
     /// The agent's message; a new one after one of the user.
-    fn assistant(&mut self) -> &mut (Turn, Folding) {
+    fn assistant(&mut self) -> &mut Assistant {
         if self.user.is_some() {
             self.close();
         }
@@ -93,17 +103,24 @@ impl Replay {
             let mut folding = Folding::default();
             // So that nobody looks for its stop reason or usage: a history has none.
             let about = json!({ "replayed": true });
-            let turn = Turn::start(id, dialect, &about, &Arc::default(), &mut folding);
-            (turn, folding)
+            let mut chunks = ChunkState::new(dialect);
+            let view = &mut chunks.view(&mut folding);
+            let turn = Turn::start(id, &about, &Arc::default(), view);
+            Assistant {
+                turn,
+                chunks,
+                folding,
+            }
         })
     }
 
     fn close(&mut self) {
         let user = self.user.take().map(UserMessage::finish);
         self.messages.extend(user);
-        if let Some((mut turn, mut folding)) = self.assistant.take() {
-            turn.finish_unasked(&mut folding);
-            self.messages.push(folding.message());
+        if let Some(mut assistant) = self.assistant.take() {
+            let view = &mut assistant.chunks.view(&mut assistant.folding);
+            assistant.turn.finish_unasked(view);
+            self.messages.push(assistant.folding.message());
         }
     }
 

@@ -369,11 +369,11 @@ mod tests {
     #[test]
     fn an_answer_with_an_error_is_a_failure_and_keeps_what_it_cost() {
         struct Nowhere;
-        impl crate::core::turn::ChunkSink for Nowhere {
-            fn chunk(&mut self, _: &crate::proto::chunk::Chunk<'_>) {}
+        impl crate::core::turn::TurnView for Nowhere {
+            fn event(&mut self, _: &crate::core::turn::TurnEvent<'_>) {}
         }
         let names = std::sync::Arc::default();
-        let mut turn = Turn::start("m".into(), "claude", &json!({}), &names, &mut Nowhere);
+        let mut turn = Turn::start("m".into(), &json!({}), &names, &mut Nowhere);
         let prompt = Prompt {
             message: Value::Null,
             degrade: false,

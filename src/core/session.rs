@@ -67,6 +67,7 @@ use super::setting::Wanted;
 use super::silence::Silence;
 use super::subscription::Subscription;
 use super::turn::{Names, Turn};
+use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::Abandoned;
 pub use background::QUIET_LIMIT;
@@ -364,11 +365,11 @@ impl SessionMachine {
     pub fn with_turn<O: Outlet>(
         &mut self,
         outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
     ) {
-        let (turn, turn_id) = match (&mut self.running, &mut self.unprompted) {
-            (Some(r), _) => (&mut r.turn, &r.turn_id),
-            (None, Some(u)) => (&mut u.turn, &u.turn_id),
+        let (turn, chunks, turn_id) = match (&mut self.running, &mut self.unprompted) {
+            (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),
+            (None, Some(u)) => (&mut u.turn, &mut u.chunks, &u.turn_id),
             (None, None) => return,
         };
         let mut sink = Numbered {
@@ -380,7 +381,7 @@ impl SessionMachine {
             subscription: self.subscription,
             outlet,
         };
-        act(turn, &mut sink);
+        act(turn, &mut chunks.view(&mut sink));
         drop(sink);
         let now = turn.activity();
         let told = self.activity.as_ref();

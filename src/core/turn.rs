@@ -1,56 +1,53 @@
-//! The translator: what an agent says in one turn → the chunks of one assistant message.
+//! The state of a turn: what an agent reports and asks between a prompt and its stop reason, free of any client's protocol.
 //!
-//! One `Turn` is one message: `start … finish | abort | error`. Whatever happens in between, every block
-//! that was opened is closed and every tool that was shown is settled before the last chunk.
+//! A turn merges updates into tool calls, terminals, subagents and text, for policies, retries and the summary. What
+//! happens it reports as [`TurnEvent`]s, from which views make what clients receive: one message of the AI SDK for each
+//! turn (`core/view/chunks.rs`).
 
 mod ending;
+mod event;
 mod hosting;
 mod messages;
 mod names;
 mod questions;
 mod subagents;
 mod terminals;
-mod told;
 mod tools;
 
-pub use super::chunk_sink::ChunkSink;
-use super::event::{Failing, MessagePiece, Original, TurnEnd, Update};
-use crate::proto::chunk::{Chunk, DataKind, Named};
-use crate::proto::json::{Members, Raw, to_raw, value};
+use super::event::{Failing, MessagePiece, Original, TurnEnd, Update, Voice};
+use crate::proto::json::{Members, to_raw, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
 use ending::Spent;
-pub use ending::finish_reason;
+use event::TurnEvent as Event;
+pub use event::{TurnEvent, TurnView};
 use messages::Messages;
 pub use names::Names;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::sync::Arc;
+pub use subagents::Subagent;
 use subagents::Subagents;
+pub use terminals::Terminal;
 use terminals::Terminals;
-use told::Told;
-pub use tools::{Activity, Question, RanUnasked, written};
-use tools::{Settle, Tools};
+use tools::Tools;
+pub use tools::{Activity, Call, Change, Question, RanUnasked, Settle, written};
 
 /// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
 const SUMMED_UP: usize = 4 << 20;
 
-/// The state of one turn's message.
+/// The state of one turn.
 #[derive(Debug)]
 pub struct Turn {
     message_id: String,
-    /// The key under which the dialect's own additions stand.
-    dialect: &'static str,
     messages: Messages,
     tools: Tools,
     terminals: Terminals,
-    compactions: Told,
-    letters: Told,
     subagents: Subagents,
     /// The names of the message before.
     earlier: Arc<Names>,
-    /// Whether it is the message of a subagent, and so has none beside it.
+    /// Whether it is the turn of a subagent, and so has none beside it.
     is_subagent: bool,
-    /// The metadata that told the context figures last.
+    /// The last context figures.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
     /// What the attempts that ended came to.
@@ -59,9 +56,8 @@ pub struct Turn {
     /// Whether the agent said or did anything yet.
     begun: bool,
     attempt: Attempt,
-    /// Whether anything but words was shown in this step, and how many parts of words came before it.
+    /// Whether anything happened in this step.
     in_step: bool,
-    before_step: u32,
 }
 
 /// What an attempt at the prompt led to.
@@ -74,29 +70,22 @@ struct Attempt {
 }
 
 impl Turn {
-    /// Begins a message; `about` describes agent and session in its metadata, `names` are those of the message
-    /// that it may go on with.
+    /// Begins a turn; `about` describes agent and session, `names` are those of the turn that it may go on with.
     pub fn start(
         message_id: String,
-        dialect: &'static str,
         about: &Value,
         names: &Arc<Names>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Self {
-        let metadata = to_raw(&Named(dialect, about));
-        sink.chunk(&Chunk::Start {
+        view.event(&Event::Started {
             message_id: &message_id,
-            message_metadata: Some(Raw(&metadata)),
+            about,
         });
-        sink.chunk(&Chunk::StartStep);
         Self {
-            messages: Messages::new(message_id.clone(), dialect),
-            tools: Tools::new(dialect, message_id.clone(), Arc::clone(names)),
+            messages: Messages::default(),
+            tools: Tools::new(message_id.clone(), Arc::clone(names)),
             message_id,
-            dialect,
             terminals: Terminals::default(),
-            compactions: Told::new("summary"),
-            letters: Told::new("content"),
             subagents: Subagents::new(Arc::clone(names)),
             earlier: Arc::clone(names),
             is_subagent: false,
@@ -107,17 +96,41 @@ impl Turn {
             begun: false,
             attempt: Attempt::default(),
             in_step: false,
-            before_step: 0,
         }
     }
 
-    /// Translates one update.
+    /// Takes an update.
     pub fn update(
         &mut self,
         update: &Update<'_>,
         original: Original<'_>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) {
+        view.event(&Event::Reported {
+            subagent: None,
+            update,
+            original,
+        });
+        self.apply(update, original, view);
+    }
+
+    /// Takes what a subagent reported, or what was reported of it.
+    pub fn subagent(
+        &mut self,
+        id: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        view.event(&Event::Reported {
+            subagent: Some(id),
+            update,
+            original,
+        });
+        self.apply_of_subagent(id, update, original, view);
+    }
+
+    fn apply(&mut self, update: &Update<'_>, original: Original<'_>, view: &mut impl TurnView) {
         let shows = !matches!(
             update,
             Update::Session(_)
@@ -139,133 +152,139 @@ impl Turn {
         match update {
             Update::Message(MessagePiece {
                 subagent: Some(id), ..
-            }) if !self.is_subagent => self.subagent(id, update, original, sink),
-            Update::Message(piece) => {
-                self.tools.went_on();
-                self.messages.piece(piece, original, sink);
-            }
+            }) if !self.is_subagent => self.apply_of_subagent(id, update, original, view),
+            Update::Message(piece) => self.piece(piece, original, view),
             Update::Tool(tool) => {
-                if tool.status.is_some() {
-                    self.terminals.tool_changed(&tool.id, tool.ends(), sink);
+                if tool.status.is_some() && !self.terminals.all().is_empty() {
+                    view.event(&Event::TerminalsOf {
+                        call: &tool.id,
+                        ended: tool.ends(),
+                        terminals: self.terminals.all(),
+                    });
                     if tool.ends()
                         && let Some(output) = self.terminals.output_of(&tool.id)
                     {
-                        self.tools.set_terminal_output(&tool.id, output);
+                        self.tools.set_terminal_output(&tool.id, output, view);
                     }
                 }
-                let messages = &mut self.messages;
-                self.tools.update(tool, &mut AfterWords { messages, sink });
+                self.tools.update(tool, view);
             }
-            Update::Terminal(terminal) => self.terminals.update(terminal, sink),
-            Update::Plan { id, data } => {
-                let data = to_raw(data);
-                sink.chunk(&Chunk::DataPlan {
-                    id,
-                    data: Raw(&data),
-                });
-            }
+            Update::Terminal(terminal) => self.terminals.update(terminal, view),
+            Update::Plan { id, data } => view.event(&Event::Plan { id, data }),
             Update::Context { cost, figures } => {
                 let figures = figures.clone().unwrap_or_else(|| original.fields());
-                self.context(&figures, *cost, sink);
+                self.context(&figures, *cost, view);
             }
-            // The session's state is the session's to tell.
+            // The session's state is the session's to report.
             Update::Session(_) => {}
-            Update::Notice => notice(original, sink),
-            Update::Compaction { id } => {
-                if let Some(data) = self.compactions.add(id, original) {
-                    show_compaction(id, &data, sink);
-                }
+            Update::Notice => view.event(&Event::Notice(original)),
+            Update::Compaction { id } => view.event(&Event::Compaction { id, original }),
+            Update::Subagent { id } => self.apply_of_subagent(id, update, original, view),
+            Update::Letter { id } => view.event(&Event::Letter { id, original }),
+            Update::OfSubagent { id, update } => {
+                self.apply_of_subagent(id, update, original, view);
             }
-            Update::Subagent { id } => self.subagent(id, update, original, sink),
-            Update::Letter { id } => {
-                if let Some(data) = self.letters.add(id, original) {
-                    show_letter(id, &data, sink);
-                }
+            Update::Step => self.step(view),
+            Update::WordsEnd { provider } => {
+                self.messages.end_text();
+                let provider = provider.as_ref().map(|(provider, said)| (*provider, said));
+                view.event(&Event::TextEnded { provider });
             }
-            Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
-            Update::Step => self.step(sink),
-            Update::WordsEnd { provider: None } => self.messages.close(sink),
-            Update::WordsEnd {
-                provider: Some((provider, said)),
-            } => self.messages.end_words((provider, said), sink),
             Update::Refused { tool, reason } => {
-                self.messages.close(sink);
-                self.tools.refused(tool, reason, sink);
+                self.end_text(view);
+                self.tools.refused(tool, reason, view);
             }
-            Update::StructuredOutput(answer) => self.structured_output(answer, sink),
-            Update::Passing => passing(self.dialect, original, sink),
+            Update::StructuredOutput(answer) => self.structured_output(answer, view),
+            Update::Passing => view.event(&Event::Passing(original)),
             Update::Other => {
-                self.messages.close(sink);
-                other(self.dialect, original, sink);
+                self.end_text(view);
+                view.event(&Event::Other(original));
             }
         }
     }
 
-    /// Another step begins, unless this one is still empty.
-    fn step(&mut self, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        if self.in_step || self.messages.parts() > self.before_step {
-            self.tools.end_step(sink);
-            sink.chunk(&Chunk::FinishStep);
-            sink.chunk(&Chunk::StartStep);
-            self.in_step = false;
-            self.before_step = self.messages.parts();
-        }
-    }
-
-    fn structured_output(&mut self, answer: &RawValue, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        sink.chunk(&Chunk::DataStructuredOutput {
-            id: "structured-output",
-            data: Raw(answer),
-        });
-        self.structured_output = Some(answer.to_owned());
-    }
-
-    /// Translates what a subagent said, or what was said of it.
-    pub fn subagent(
+    fn apply_of_subagent(
         &mut self,
         id: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) {
         match update {
             // Not part of any message.
-            Update::Notice => notice(original, sink),
-            Update::Passing => passing(self.dialect, original, sink),
-            // Both sides tell of it.
-            Update::Letter { .. } => self.update(update, original, sink),
-            // It tells of another subagent, one of its own.
-            Update::Subagent { id: own } if own != id => self.subagent(own, update, original, sink),
-            Update::OfSubagent { id, update } => self.subagent(id, update, original, sink),
+            Update::Notice => view.event(&Event::Notice(original)),
+            Update::Passing => view.event(&Event::Passing(original)),
+            // Both sides report it.
+            Update::Letter { .. } => self.apply(update, original, view),
+            // It is about another subagent, one of its own.
+            Update::Subagent { id: own } if own != id => {
+                self.apply_of_subagent(own, update, original, view);
+            }
+            Update::OfSubagent { id, update } => {
+                self.apply_of_subagent(id, update, original, view);
+            }
             _ => {
                 self.begun = true;
                 self.attempt.shown = true;
                 self.in_step = true;
-                let of = (self.message_id.as_str(), self.dialect);
-                self.subagents.update(id, of, update, original, sink);
+                self.subagents
+                    .update(id, &self.message_id, update, original, view);
             }
         }
     }
 
-    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, sink: &mut impl ChunkSink) {
-        self.cost = cost.or(self.cost);
-        let context = to_raw(&Named(self.dialect, Named("context", figures)));
-        let same = |known: &RawValue| known.get() == context.get();
-        if !self.context.as_deref().is_some_and(same) {
-            sink.chunk(&Chunk::MessageMetadata {
-                message_metadata: Raw(&context),
+    fn piece(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        self.tools.went_on();
+        let text = piece.content.text();
+        let Some(text) = text.filter(|_| piece.voice != Voice::User) else {
+            self.in_step = true;
+            self.messages.content(piece);
+            view.event(&Event::Content { piece, original });
+            return;
+        };
+        self.in_step |= !(text.is_empty() && piece.about.is_empty());
+        if let Some(continues) = self.messages.text(piece, text) {
+            view.event(&Event::Text {
+                piece,
+                text,
+                continues,
             });
-            self.context = Some(context);
         }
     }
 
-    fn metadata(&self, about: &impl serde::Serialize, sink: &mut impl ChunkSink) {
-        let metadata = to_raw(&Named(self.dialect, about));
-        sink.chunk(&Chunk::MessageMetadata {
-            message_metadata: Raw(&metadata),
-        });
+    fn end_text(&mut self, view: &mut impl TurnView) {
+        self.messages.end_text();
+        view.event(&Event::TextEnded { provider: None });
+    }
+
+    /// Another step begins, unless this one is still empty.
+    fn step(&mut self, view: &mut impl TurnView) {
+        self.end_text(view);
+        if self.in_step {
+            self.tools.end_step(view);
+            self.in_step = false;
+        }
+    }
+
+    fn structured_output(&mut self, answer: &RawValue, view: &mut impl TurnView) {
+        self.end_text(view);
+        view.event(&Event::StructuredOutput(answer));
+        self.structured_output = Some(answer.to_owned());
+    }
+
+    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, view: &mut impl TurnView) {
+        self.cost = cost.or(self.cost);
+        let figures = to_raw(figures);
+        let same = |known: &RawValue| known.get() == figures.get();
+        if !self.context.as_deref().is_some_and(same) {
+            view.event(&Event::Context { figures: &figures });
+            self.context = Some(figures);
+        }
     }
 
     /// The tool that runs now: the one begun last among those not settled.
@@ -280,9 +299,9 @@ impl Turn {
         self.activity().is_some() || self.subagents.are_working()
     }
 
-    /// Tells that the session took the place of the one that the message began in.
-    pub fn moved(&self, agent_session: &str, sink: &mut impl ChunkSink) {
-        self.metadata(&json!({ "sessionId": agent_session }), sink);
+    /// The agent's session took the place of the one that the turn began in.
+    pub fn moved(&self, agent_session: &str, view: &mut impl TurnView) {
+        view.event(&Event::Moved { agent_session });
     }
 
     /// Whether the agent said or did anything yet, figures and notices aside.
@@ -379,9 +398,7 @@ impl Turn {
     /// The context figures as last told in this turn.
     #[must_use]
     pub fn context_figures(&self) -> Option<Value> {
-        let metadata = Members::of(self.context.as_deref()?);
-        let about = Members::of(metadata.get(self.dialect)?);
-        about.get("context").map(value)
+        self.context.as_deref().map(value)
     }
 
     /// The agent's names for its messages and tool calls, taken out.
@@ -416,72 +433,3 @@ impl Turn {
         self.tools.failed_last()
     }
 }
-
-fn show_compaction(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
-    sink.chunk(&Chunk::DataCompaction {
-        id,
-        data: Raw(data),
-    });
-}
-
-fn show_letter(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
-    sink.chunk(&Chunk::DataSessionMessage {
-        id,
-        data: Raw(data),
-    });
-}
-
-/// Closes the open block before anything else is shown.
-struct AfterWords<'a, S> {
-    messages: &'a mut Messages,
-    sink: &'a mut S,
-}
-
-impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
-        self.messages.close(self.sink);
-        self.sink.chunk(chunk);
-    }
-}
-
-/// What has no chunk of its own goes on as it came.
-pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
-    let fields = original.fields();
-    let mut data = Members::default();
-    data.set("update", original.json());
-    data.set_some("notification", fields.get("notification"));
-    let data = to_raw(&data);
-    sink.chunk(&Chunk::DataDialect {
-        kind: DataKind(dialect),
-        data: Raw(&data),
-        transient: false,
-    });
-}
-
-/// What is worth showing while it lasts goes on as it came, and is no part of the message.
-pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
-    let data = to_raw(&Named("event", Raw(original.json())));
-    sink.chunk(&Chunk::DataDialect {
-        kind: DataKind(dialect),
-        data: Raw(&data),
-        transient: true,
-    });
-}
-
-/// Words of the user that the agent repeats: no message of an assistant can hold them but as data.
-pub fn user_message(original: Original<'_>, sink: &mut impl ChunkSink) {
-    let data = to_raw(&original.fields());
-    sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
-}
-
-/// A notice to the user: shown, but not part of the message.
-pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
-    let data = to_raw(&original.fields());
-    sink.chunk(&Chunk::DataNotice {
-        data: Raw(&data),
-        transient: true,
-    });
-}
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,8 @@ use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
 use acpipe::core::permit::{By, Decision};
 use acpipe::core::replay::Replay;
-use acpipe::core::turn::{ChunkSink, Turn};
+use acpipe::core::turn::Turn;
+use acpipe::core::view::chunks::{ChunkSink, ChunkState};
 use acpipe::proto::chunk::Chunk;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ impl ChunkSink for Folding {
 pub struct Live {
     acp: Acp,
     last_call: u64,
-    running: Option<(Turn, Folding)>,
+    running: Option<(Turn, ChunkState, Folding)>,
     /// The id of the prompt's request.
     prompt: Value,
     pub messages: Vec<Value>,
@@ -86,15 +87,15 @@ impl Live {
         self.prompt = request["id"].clone();
         let mut folding = Folding(Fold::default());
         let about = json!({ "sessionId": SESSION });
+        let mut chunks = ChunkState::new(self.acp.name());
         let turn = Turn::start(
             format!("a{n}"),
-            self.acp.name(),
             &about,
             &Arc::default(),
-            &mut folding,
+            &mut chunks.view(&mut folding),
         );
         assert!(self.running.is_none(), "one turn at a time");
-        self.running = Some((turn, folding));
+        self.running = Some((turn, chunks, folding));
         request["params"]["prompt"].as_array().unwrap().clone()
     }
 
@@ -108,27 +109,28 @@ impl Live {
             &mut Outgoing::default(),
         );
         for event in events {
-            let Some((turn, folding)) = &mut self.running else {
+            let Some((turn, chunks, folding)) = &mut self.running else {
                 continue;
             };
+            let view = &mut chunks.view(folding);
             match event {
                 AgentEvent::Update {
                     session,
                     update,
                     original,
-                } if session == SESSION => turn.update(&update, original, folding),
+                } if session == SESSION => turn.update(&update, original, view),
                 AgentEvent::Permission(question) => {
                     let decision =
                         Decision::of(true, false, &question.options, By::Policy("r".into()));
-                    let asked = turn.ask(None, &question, &[], true, folding);
-                    turn.decide(&asked, &decision, folding);
+                    let asked = turn.ask(None, &question, &[], true, view);
+                    turn.decide(&asked, &decision, view);
                 }
                 AgentEvent::TurnEnded { end, .. } => {
-                    turn.finish(&end, false, folding);
+                    turn.finish(&end, false, view);
                     self.close();
                 }
                 AgentEvent::Failed { error, .. } => {
-                    turn.fail(&error, folding);
+                    turn.fail(&error, view);
                     self.close();
                 }
                 _ => {}
@@ -146,7 +148,7 @@ impl Live {
     }
 
     fn close(&mut self) {
-        let (_, folding) = self.running.take().unwrap();
+        let (.., folding) = self.running.take().unwrap();
         self.messages.push(folding.0.message());
     }
 }

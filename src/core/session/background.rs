@@ -11,7 +11,8 @@ use crate::core::client::Outlet;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::event::{Content, MessagePiece, Original, TurnEnd, Update, Voice};
-use crate::core::turn::{Turn, notice, other, passing, user_message};
+use crate::core::turn::Turn;
+use crate::core::view::chunks::{ChunkState, ChunkView, notice, other, passing, user_message};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,11 +114,14 @@ impl SessionMachine {
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let protocol = cx.agent.protocol_name();
         let mut sink = self.sink(Some(&turn_id), cx.client);
-        let turn = Turn::start(message_id, protocol, &about, &names, &mut sink);
+        let mut chunks = ChunkState::new(protocol);
+        let view = &mut chunks.view(&mut sink);
+        let turn = Turn::start(message_id, &about, &names, view);
         drop(sink);
         debug!(session = self.id, %turn_id, "an unprompted turn begins");
         self.unprompted = Some(Unprompted {
             turn,
+            chunks,
             turn_id,
             quiet_at: Some(cx.now + QUIET_LIMIT),
             cancelled: false,
@@ -169,7 +173,7 @@ impl SessionMachine {
     pub fn with_unprompted<O: Outlet>(
         &mut self,
         outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
     ) {
         if self.running.is_none() {
             self.with_turn(outlet, act);
@@ -183,7 +187,7 @@ impl SessionMachine {
                 subscription: self.subscription,
                 outlet,
             };
-            act(&mut u.turn, &mut sink);
+            act(&mut u.turn, &mut u.chunks.view(&mut sink));
         }
     }
 

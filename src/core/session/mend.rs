@@ -7,8 +7,8 @@ use super::{SessionMachine, SessionRequest};
 use crate::core::client::Outlet;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
-use crate::core::turn::ChunkSink as _;
 use crate::core::turn_ending::Ending;
+use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -3,6 +3,7 @@
 use super::{Numbered, SessionMachine};
 use crate::core::client::Outlet;
 use crate::core::turn::Turn;
+use crate::core::view::chunks::ChunkView;
 use std::time::Instant;
 
 impl SessionMachine {
@@ -46,7 +47,7 @@ impl SessionMachine {
         &mut self,
         turn_id: &str,
         outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut Numbered<'_, O>),
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
     ) {
         if self.running.as_ref().is_some_and(|r| r.turn_id == turn_id) {
             self.with_turn(outlet, act);

@@ -7,12 +7,15 @@ use crate::core::event::CallId;
 use crate::core::retry::Attempts;
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
+use crate::core::view::chunks::ChunkState;
 use std::time::{Duration, Instant};
 
 /// A turn that has not ended.
 #[derive(Debug)]
 pub struct Running {
     pub turn: Turn,
+    /// What was shown of the turn.
+    pub chunks: ChunkState,
     pub turn_id: String,
     pub token: Token,
     pub call: CallId,
@@ -44,6 +47,7 @@ impl Running {
     #[must_use]
     pub fn new(
         turn: Turn,
+        chunks: ChunkState,
         turn_id: String,
         token: Token,
         call: CallId,
@@ -52,6 +56,7 @@ impl Running {
     ) -> Self {
         Self {
             turn,
+            chunks,
             turn_id,
             token,
             call,

@@ -6,7 +6,7 @@ use crate::core::client::{Outlet, Place};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::subscription::Subscription;
-use crate::core::turn::ChunkSink;
+use crate::core::view::chunks::ChunkSink;
 use crate::proto::chunk::Chunk;
 
 /// Takes the chunks of a session down, with a number each, and hands them on; while the client is behind,

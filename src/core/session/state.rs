@@ -4,7 +4,7 @@ use super::SessionMachine;
 use crate::core::client::{Notice, Outlet};
 use crate::core::proportion::{FRAME, size};
 use crate::core::setting::merge_state;
-use crate::core::turn::ChunkSink as _;
+use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire;

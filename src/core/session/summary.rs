@@ -3,8 +3,9 @@
 use super::Running;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{StopReason, TurnEnd};
-use crate::core::turn::{self, Turn};
+use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
+use crate::core::view::chunks;
 use crate::proto::json::value;
 use crate::proto::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
@@ -110,7 +111,7 @@ fn stop_reason(ending: &Ending) -> String {
 
 fn finish_reason(ending: &Ending) -> String {
     let reason = match ending {
-        Ending::Answered(end) if end.error.is_none() => turn::finish_reason(end.stop_reason),
+        Ending::Answered(end) if end.error.is_none() => chunks::finish_reason(end.stop_reason),
         Ending::Answered(_) | Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
     };
     match serde_json::to_value(reason) {

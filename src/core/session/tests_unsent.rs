@@ -9,7 +9,7 @@ use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Store as _, Volatile};
 use crate::core::subscription::Subscription;
-use crate::core::turn::ChunkSink as _;
+use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};

@@ -14,8 +14,9 @@ use crate::core::permit::By;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::retry::{Attempts, Prompt, Wish};
 use crate::core::silence::Silence;
-use crate::core::turn::{ChunkSink as _, Turn};
+use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
+use crate::core::view::chunks::{ChunkSink as _, ChunkState};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use serde_json::json;
@@ -89,12 +90,12 @@ impl SessionMachine {
         let earlier = self.last.as_ref();
         let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
         let protocol = cx.agent.protocol_name();
+        let mut chunks = ChunkState::new(protocol);
         let turn = Turn::start(
             message_id,
-            protocol,
             &about,
             &earlier.unwrap_or_default(),
-            &mut self.sink(Some(&turn_id), cx.client),
+            &mut chunks.view(&mut self.sink(Some(&turn_id), cx.client)),
         );
         let wish = Wish {
             transient: p.retry,
@@ -102,7 +103,8 @@ impl SessionMachine {
         };
         let degrade = p.degrade;
         let attempts = Attempts::first(Prompt { message, degrade }, wish);
-        let mut running = Running::new(turn, turn_id.clone(), token, call, attempts, cx.now);
+        let mut running =
+            Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
         running.waits = waits;
         running.skipped_parts.clone_from(&skipped);
         running.waited_before = cx.shared.waited.total();

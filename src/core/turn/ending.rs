@@ -1,12 +1,10 @@
-//! How the message of a turn ends.
+//! How a turn ends.
 
-use super::{ChunkSink, Settle, Turn, show_compaction, show_letter};
+use super::event::{TurnEvent, TurnView};
+use super::{Settle, Turn};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
-use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire::TokenUsage;
-use serde_json::{Value, json};
 
 /// What a turn came to, all attempts together.
 #[derive(Debug, Default)]
@@ -41,8 +39,8 @@ fn sum(known: Option<u64>, more: Option<u64>) -> Option<u64> {
 }
 
 impl Turn {
-    /// Ends the message as the agent ended its turn; `cancelled` when the client had asked for it.
-    pub fn finish(&mut self, end: &TurnEnd, cancelled: bool, sink: &mut impl ChunkSink) {
+    /// Ends the turn as the agent ended it; `cancelled` when the client had asked for it.
+    pub fn finish(&mut self, end: &TurnEnd, cancelled: bool, view: &mut impl TurnView) {
         let settle = match end.stop_reason {
             StopReason::Cancelled => Settle::Cancelled,
             _ if cancelled => Settle::Cancelled,
@@ -53,104 +51,60 @@ impl Turn {
         if let Some(answer) = end.structured_output.as_deref()
             && self.structured_output.is_none()
         {
-            self.structured_output(answer, sink);
+            self.structured_output(answer, view);
         }
-        self.close(settle, sink);
-        let mut about = Members::default();
-        about.set_owned("stopReason", &end.reported);
-        if cancelled {
-            about.set_owned("cancelRequested", &true);
-        }
-        if let Some(usage) = &self.spent.usage {
-            about.set_owned("usage", &usage_json(usage));
-        }
-        if let Some(cost) = &end.cost {
-            about.set_owned("sessionCost", cost);
-        }
-        if let Some(turns) = &self.spent.num_turns {
-            about.set_owned("numTurns", turns);
-        }
-        about.set_some("_meta", end.details.as_deref());
-        if !end.other.is_empty() {
-            about.set_owned("other", &end.other);
-        }
-        if let Some(error) = &end.error {
-            about.set_owned("error", &error_json(error));
-            self.metadata(&about, sink);
-            sink.chunk(&Chunk::Error {
-                error_text: &error.message,
-            });
-            return;
-        }
-        if end.stop_reason == StopReason::Cancelled {
-            self.metadata(&about, sink);
-            sink.chunk(&Chunk::Abort {
-                reason: Some("cancelled"),
-            });
-            return;
-        }
-        let metadata = to_raw(&Named(self.dialect, &about));
-        sink.chunk(&Chunk::Finish {
-            finish_reason: finish_reason(end.stop_reason),
-            message_metadata: Some(Raw(&metadata)),
+        self.close(settle, view);
+        view.event(&TurnEvent::Finished {
+            end,
+            cancelled,
+            usage: self.spent.usage,
+            num_turns: self.spent.num_turns,
         });
     }
 
-    /// Ends a message of which nobody says that or why it ended.
-    pub fn finish_unasked(&mut self, sink: &mut impl ChunkSink) {
-        self.close(Settle::TurnEnded, sink);
-        sink.chunk(&Chunk::Finish {
-            finish_reason: FinishReason::Other,
-            message_metadata: None,
-        });
+    /// Ends a turn of which nobody reports that or why it ended.
+    pub fn finish_unasked(&mut self, view: &mut impl TurnView) {
+        self.close(Settle::TurnEnded, view);
+        view.event(&TurnEvent::FinishedUnasked);
     }
 
-    /// Ends the message with an error, after everything that was received.
-    pub fn fail(&mut self, error: &Error, sink: &mut impl ChunkSink) {
-        self.close(Settle::Failed, sink);
-        self.metadata(&json!({ "error": error_json(error) }), sink);
-        sink.chunk(&Chunk::Error {
-            error_text: &error.message,
-        });
+    /// Ends the turn with an error, after everything that was received.
+    pub fn fail(&mut self, error: &Error, view: &mut impl TurnView) {
+        self.close(Settle::Failed, view);
+        view.event(&TurnEvent::Failed(error));
     }
 
-    /// Ends the message with an error and nothing else: what was open was never shown.
-    pub fn cut_off(&mut self, error: &Error, sink: &mut impl ChunkSink) {
+    /// Ends the turn with an error and nothing else: what was open was never shown.
+    pub fn cut_off(&mut self, error: &Error, view: &mut impl TurnView) {
         struct Nowhere;
-        impl ChunkSink for Nowhere {
-            fn chunk(&mut self, _: &Chunk<'_>) {}
+        impl TurnView for Nowhere {
+            fn event(&mut self, _: &TurnEvent<'_>) {}
         }
         self.close(Settle::Failed, &mut Nowhere);
-        sink.chunk(&Chunk::Error {
-            error_text: &error.message,
-        });
+        view.event(&TurnEvent::CutOff(error));
     }
 
-    pub(super) fn close(&mut self, settle: Settle, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        self.terminals.flush(sink);
+    pub(super) fn close(&mut self, settle: Settle, view: &mut impl TurnView) {
+        self.messages.end_text();
+        let terminals = self.terminals.all();
+        view.event(&TurnEvent::Ending { terminals });
         for call in self.terminals.calls() {
             // Output that came after the call's result.
             if let Some(output) = self.terminals.output_of(call) {
-                self.tools.set_terminal_output(call, output);
+                self.tools.set_terminal_output(call, output, view);
             }
         }
-        for (id, data) in self.compactions.flush() {
-            show_compaction(id, &data, sink);
-        }
-        for (id, data) in self.letters.flush() {
-            show_letter(id, &data, sink);
-        }
-        self.subagents.close(settle, sink);
-        self.tools.settle(settle, sink);
-        sink.chunk(&Chunk::FinishStep);
+        self.subagents.close(settle, view);
+        self.tools.settle(settle, view);
+        view.event(&TurnEvent::Closed);
     }
 
-    /// Ends what is open, since the prompt is sent again; the message goes on.
-    pub fn break_off(&mut self, sink: &mut impl ChunkSink) {
-        self.messages.close(sink);
-        self.terminals.flush(sink);
-        self.tools.settle(Settle::Failed, sink);
+    /// Ends what is open, since the prompt is sent again; the turn goes on.
+    pub fn break_off(&mut self, view: &mut impl TurnView) {
+        self.messages.end_text();
+        let terminals = self.terminals.all();
+        view.event(&TurnEvent::AttemptEnded { terminals });
+        self.tools.settle(Settle::Failed, view);
     }
 
     /// Adds what an attempt came to.
@@ -158,31 +112,4 @@ impl Turn {
         self.cost = end.cost.or(self.cost);
         self.spent.add(end);
     }
-}
-
-/// The AI SDK's word for a stop reason.
-#[must_use]
-pub fn finish_reason(stop: StopReason) -> FinishReason {
-    match stop {
-        StopReason::EndTurn => FinishReason::Stop,
-        StopReason::MaxTokens | StopReason::MaxTurns => FinishReason::Length,
-        StopReason::Refusal => FinishReason::ContentFilter,
-        StopReason::Cancelled | StopReason::Unknown => FinishReason::Other,
-    }
-}
-
-/// Token counts by their names on the wire; unknown ones are absent.
-fn usage_json(usage: &TokenUsage) -> Value {
-    let mut counts = json!(usage);
-    if let Value::Object(counts) = &mut counts {
-        counts.retain(|_, count| !count.is_null());
-    }
-    counts
-}
-
-/// An error as it stands in metadata.
-fn error_json(error: &Error) -> Value {
-    let mut about = error.data();
-    about["message"] = error.message.clone().into();
-    about
 }

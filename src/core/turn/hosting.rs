@@ -1,21 +1,20 @@
 //! What acpipe did for the agent in a turn: the requests that were asked about, and the terminals that tools show.
 
-use super::{AfterWords, ChunkSink, Turn};
+use super::Turn;
+use super::event::TurnView;
 use crate::core::event::ToolUpdate;
 use crate::core::host::TerminalView;
 
 impl Turn {
     /// What was asked about as a tool call was done, or could not be.
-    pub fn served(&mut self, tool: &str, done: bool, sink: &mut impl ChunkSink) {
+    pub fn served(&mut self, tool: &str, done: bool, view: &mut impl TurnView) {
         let status = if done { "completed" } else { "failed" };
         let update = ToolUpdate {
             id: tool.into(),
             status: Some(status.into()),
             ..ToolUpdate::default()
         };
-        let messages = &mut self.messages;
-        self.tools
-            .update(&update, &mut AfterWords { messages, sink });
+        self.tools.update(&update, view);
     }
 
     /// The tool that shows a terminal.
@@ -24,14 +23,14 @@ impl Turn {
         self.tools.showing(terminal).map(str::to_owned)
     }
 
-    /// Shows what a terminal said.
+    /// Takes over the state of a terminal that acpipe runs.
     pub fn terminal(
         &mut self,
         id: &str,
         tool: String,
-        said: &TerminalView<'_>,
-        sink: &mut impl ChunkSink,
+        state: &TerminalView<'_>,
+        view: &mut impl TurnView,
     ) {
-        self.terminals.served(id, tool, said, sink);
+        self.terminals.served(id, tool, state, view);
     }
 }

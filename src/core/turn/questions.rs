@@ -1,6 +1,7 @@
 //! Questions of a turn, its own and those of its subagents.
 
-use super::{ChunkSink, Question, RanUnasked, Turn};
+use super::event::TurnView;
+use super::{Question, RanUnasked, Turn};
 use crate::core::event::Permission;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
@@ -79,61 +80,61 @@ impl Turn {
         ran
     }
 
-    /// Shows a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
+    /// Takes a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
     pub fn ask(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
         calls: &[String],
         automatic: bool,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Question {
         self.begun = true;
         self.attempt.shown = true;
         self.in_step = true;
         self.note_asked(calls);
         if let Some(id) = self.asking(subagent, &permission.tool.id) {
-            let of = (self.message_id.as_str(), self.dialect);
+            let of = self.message_id.as_str();
             return self
                 .subagents
-                .ask(&id, of, permission, (calls, automatic), sink);
+                .ask(&id, of, permission, (calls, automatic), view);
         }
-        self.messages.close(sink);
-        self.tools.ask(permission, calls, automatic, sink)
+        self.end_text(view);
+        self.tools.ask(permission, calls, automatic, view)
     }
 
-    /// Shows the answer to a question of this turn.
-    pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
+    /// Takes the answer to a question of this turn.
+    pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         if question.subagent.is_some() {
-            self.subagents.decide(question, decision, sink);
+            self.subagents.decide(question, decision, view);
             return;
         }
-        self.messages.close(sink);
-        self.tools.decide(question, decision, sink);
+        self.end_text(view);
+        self.tools.decide(question, decision, view);
     }
 
-    /// Shows what the user is asked along with a permission question.
+    /// Takes what the user is asked along with a permission question.
     pub fn inquire(
         &mut self,
         question: &mut Question,
         inquiry: Inquiry,
         options: Vec<OfferedOption>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) {
         if question.subagent.is_some() {
-            self.subagents.inquire(question, inquiry, options, sink);
+            self.subagents.inquire(question, inquiry, options, view);
             return;
         }
-        self.tools.inquire(question, inquiry, options, sink);
+        self.tools.inquire(question, inquiry, options, view);
     }
 
-    /// Shows a question to the user that asks for no permission; `tool` is the call that asks, where it is known.
+    /// Takes a question to the user that asks for no permission; `tool` is the call that asks, where it is known.
     pub fn pose(
         &mut self,
         subagent: Option<&str>,
         tool: Option<&str>,
         inquiry: Inquiry,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Question {
         self.begun = true;
         self.attempt.shown = true;
@@ -142,16 +143,16 @@ impl Turn {
             self.note_asked(&[tool.to_owned()]);
         }
         if let Some(id) = self.asking(subagent, tool.unwrap_or_default()) {
-            let of = (self.message_id.as_str(), self.dialect);
-            return self.subagents.pose(&id, of, tool, inquiry, sink);
+            let of = self.message_id.as_str();
+            return self.subagents.pose(&id, of, tool, inquiry, view);
         }
-        self.messages.close(sink);
-        self.tools.pose(tool, inquiry, sink)
+        self.end_text(view);
+        self.tools.pose(tool, inquiry, view)
     }
 
-    /// Shows that the user has been at an address to which he was sent; false where this turn knows of none.
-    pub fn visited(&mut self, id: &str, sink: &mut impl ChunkSink) -> bool {
-        self.tools.visited(id, sink) || self.subagents.visited(id, sink)
+    /// The user has been at an address to which they were sent; false where this turn knows of none.
+    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+        self.tools.visited(id, view) || self.subagents.visited(id, view)
     }
 
     /// The call that a question is about, as a client is asked about it.

@@ -1,13 +1,10 @@
-//! Subagents of a turn: what each does makes a message of its own, shown whole as `data-subagent` and kept
-//! out of the main text.
+//! Subagents of a turn: what each does makes a turn of its own, kept out of the main text.
 
-use super::{ChunkSink, Names, Question, Turn};
+use super::event::{TurnEvent, TurnView, ViewOfSubagent};
+use super::{Names, Question, Settle, Turn};
 use crate::core::event::{Original, Permission, Update};
-use crate::core::fold::Folding;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
-use crate::core::proportion::{Proportion, size};
-use crate::proto::chunk::{Chunk, SubagentState};
 use crate::proto::json::value;
 use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
@@ -17,23 +14,17 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Subagents {
     all: Vec<Subagent>,
-    /// What was told of some of them in earlier turns.
+    /// What was reported of some of them in earlier turns.
     earlier: Arc<Names>,
 }
 
+/// A subagent: what was reported of it and of its session, and its turn.
 #[derive(Debug)]
-struct Subagent {
-    id: String,
-    info: Map<String, Value>,
-    state: Map<String, Value>,
-    /// Translates what the subagent says as if it were an agent.
+pub struct Subagent {
+    pub(in crate::core) id: String,
+    pub(in crate::core) info: Map<String, Value>,
+    pub(in crate::core) state: Map<String, Value>,
     turn: Turn,
-    folded: Folding,
-    proportion: Proportion,
-    /// About how large its message is, in bytes: what was shown last, and the chunks since.
-    size: usize,
-    /// The size of all chunks when it was shown last.
-    folded_then: usize,
 }
 
 impl Subagents {
@@ -44,47 +35,64 @@ impl Subagents {
         }
     }
 
-    /// What was told of the subagents, taken out.
+    /// What was reported of the subagents, taken out.
     pub fn take_infos(&mut self) -> impl Iterator<Item = (String, Map<String, Value>)> {
         let infos = self.all.iter_mut();
         infos.map(|s| (s.id.clone(), std::mem::take(&mut s.info)))
     }
 
-    fn get(&mut self, id: &str, of: (&str, &'static str)) -> &mut Subagent {
-        let known = self.all.iter().position(|known| known.id == id);
-        let at = known.unwrap_or_else(|| {
-            let (message, dialect) = of;
-            let message = format!("{message}.sub{}", self.all.len() + 1);
-            let mut folded = Folding::default();
-            let about = json!({ "sessionId": id });
-            let mut turn = Turn::start(message, dialect, &about, &Arc::default(), &mut folded);
-            turn.is_subagent = true;
-            self.all.push(Subagent {
-                id: id.to_owned(),
-                info: self.earlier.subagent(id),
-                state: Map::new(),
-                turn,
-                folded,
-                proportion: Proportion::default(),
-                size: 0,
-                folded_then: 0,
-            });
-            self.all.len() - 1
+    /// The place of a subagent, which begins if it is not known; `message_id` is that of the main message.
+    fn at(&mut self, id: &str, message_id: &str, view: &mut impl TurnView) -> usize {
+        if let Some(at) = self.place(Some(id)) {
+            return at;
+        }
+        let at = self.all.len();
+        let message = format!("{message_id}.sub{}", at + 1);
+        let about = json!({ "sessionId": id });
+        let view = &mut ViewOfSubagent { at, view };
+        let mut turn = Turn::start(message, &about, &Arc::default(), view);
+        turn.is_subagent = true;
+        self.all.push(Subagent {
+            id: id.to_owned(),
+            info: self.earlier.subagent(id),
+            state: Map::new(),
+            turn,
         });
-        &mut self.all[at]
+        at
     }
 
-    /// Takes what a subagent said, or what was said of it; `of` names the main message and its dialect.
+    fn place(&self, id: Option<&str>) -> Option<usize> {
+        self.all.iter().position(|s| Some(s.id.as_str()) == id)
+    }
+
+    /// Lets `act` change the turn of a subagent, then reports the change.
+    fn change<T>(
+        &mut self,
+        at: usize,
+        view: &mut impl TurnView,
+        act: impl FnOnce(&mut Turn, &mut ViewOfSubagent<'_>) -> T,
+    ) -> T {
+        let subagent = &mut self.all[at];
+        let done = act(&mut subagent.turn, &mut ViewOfSubagent { at, view });
+        view.event(&TurnEvent::Subagent {
+            at,
+            subagent,
+            reported: None,
+        });
+        done
+    }
+
+    /// Takes what a subagent reported, or what was reported of it.
     pub fn update(
         &mut self,
         id: &str,
-        of: (&str, &'static str),
+        message_id: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) {
-        let subagent = self.get(id, of);
-        subagent.proportion.hear(original.line.len());
+        let at = self.at(id, message_id, view);
+        let subagent = &mut self.all[at];
         match update {
             Update::Subagent { .. } => {
                 for (name, said) in original.fields().without(&["sessionId"]).iter() {
@@ -96,98 +104,103 @@ impl Subagents {
                     subagent.state.insert(name.to_owned(), value(said));
                 }
             }
-            _ => subagent.turn.update(update, original, &mut subagent.folded),
+            _ => {
+                let view = &mut ViewOfSubagent { at, view };
+                subagent.turn.update(update, original, view);
+            }
         }
-        subagent.show_in_proportion(sink);
+        view.event(&TurnEvent::Subagent {
+            at,
+            subagent,
+            reported: Some(original.line.len()),
+        });
     }
 
-    /// Shows a permission question of a subagent.
+    /// Takes a permission question of a subagent.
     pub fn ask(
         &mut self,
         id: &str,
-        of: (&str, &'static str),
+        message_id: &str,
         permission: &Permission<'_>,
         (calls, automatic): (&[String], bool),
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Question {
-        let subagent = self.get(id, of);
-        let folded = &mut subagent.folded;
-        let mut question = subagent
-            .turn
-            .ask(None, permission, calls, automatic, folded);
+        let at = self.at(id, message_id, view);
+        let mut question = self.change(at, view, |turn, view| {
+            turn.ask(None, permission, calls, automatic, view)
+        });
         question.subagent = Some(id.to_owned());
-        subagent.show(sink);
         question
     }
 
-    /// Shows the answer to it.
-    pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
-        let id = question.subagent.as_deref();
-        if let Some(subagent) = self.all.iter_mut().find(|s| Some(s.id.as_str()) == id) {
-            let folded = &mut subagent.folded;
-            subagent.turn.tools.decide(question, decision, folded);
-            subagent.show(sink);
+    /// Takes the answer to it.
+    pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
+        if let Some(at) = self.place(question.subagent.as_deref()) {
+            self.change(at, view, |turn, view| {
+                turn.tools.decide(question, decision, view);
+            });
         }
     }
 
-    /// Shows what the user is asked along with a permission question.
+    /// Takes what the user is asked along with a permission question.
     pub fn inquire(
         &mut self,
         question: &mut Question,
         inquiry: Inquiry,
         options: Vec<OfferedOption>,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) {
-        let id = question.subagent.clone();
-        if let Some(subagent) = self.all.iter_mut().find(|s| Some(&s.id) == id.as_ref()) {
-            let folded = &mut subagent.folded;
-            let tools = &mut subagent.turn.tools;
-            tools.inquire(question, inquiry, options, folded);
-            subagent.show(sink);
+        if let Some(at) = self.place(question.subagent.as_deref()) {
+            self.change(at, view, |turn, view| {
+                turn.tools.inquire(question, inquiry, options, view);
+            });
         }
     }
 
-    /// Shows a question of a subagent to the user.
+    /// Takes a question of a subagent to the user.
     pub fn pose(
         &mut self,
         id: &str,
-        of: (&str, &'static str),
+        message_id: &str,
         tool: Option<&str>,
         inquiry: Inquiry,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Question {
-        let subagent = self.get(id, of);
-        let folded = &mut subagent.folded;
-        let mut question = subagent.turn.pose(None, tool, inquiry, folded);
+        let at = self.at(id, message_id, view);
+        let mut question = self.change(at, view, |turn, view| turn.pose(None, tool, inquiry, view));
         question.subagent = Some(id.to_owned());
-        subagent.show(sink);
         question
     }
 
-    /// Shows that the user has been at an address to which a subagent sent him.
-    pub fn visited(&mut self, id: &str, sink: &mut impl ChunkSink) -> bool {
-        for subagent in &mut self.all {
-            let tools = &mut subagent.turn.tools;
-            if tools.visited(id, &mut subagent.folded) {
-                subagent.show(sink);
+    /// The user has been at an address to which a subagent sent them.
+    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+        for at in 0..self.all.len() {
+            let subagent = &mut self.all[at];
+            let of_subagent = &mut ViewOfSubagent { at, view };
+            if subagent.turn.tools.visited(id, of_subagent) {
+                view.event(&TurnEvent::Subagent {
+                    at,
+                    subagent,
+                    reported: None,
+                });
                 return true;
             }
         }
         false
     }
 
-    /// The message of a subagent.
+    /// The turn of a subagent.
     pub fn turn(&self, id: &str) -> Option<&Turn> {
         let subagent = self.all.iter().find(|subagent| subagent.id == id);
         subagent.map(|subagent| &subagent.turn)
     }
 
-    /// The messages of all of them.
+    /// The turns of all of them.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.all.iter().map(|subagent| &subagent.turn)
     }
 
-    /// The same, to be changed.
+    /// The turns of all of them, to be changed.
     pub fn turns_mut(&mut self) -> impl Iterator<Item = &mut Turn> {
         self.all.iter_mut().map(|subagent| &mut subagent.turn)
     }
@@ -207,35 +220,10 @@ impl Subagents {
         self.all.iter().any(|s| s.turn.activity().is_some())
     }
 
-    /// Ends all of them and shows what was held back.
-    pub fn close(&mut self, settle: super::Settle, sink: &mut impl ChunkSink) {
-        for subagent in &mut self.all {
-            subagent.turn.close(settle, &mut subagent.folded);
-            subagent.show(sink);
+    /// Ends all of them.
+    pub fn close(&mut self, settle: Settle, view: &mut impl TurnView) {
+        for at in 0..self.all.len() {
+            self.change(at, view, |turn, view| turn.close(settle, view));
         }
-    }
-}
-
-impl Subagent {
-    fn show_in_proportion(&mut self, sink: &mut impl ChunkSink) {
-        let since = self.folded.size() - self.folded_then;
-        if self.proportion.allows(self.size + since) {
-            self.show(sink);
-        }
-    }
-
-    fn show(&mut self, sink: &mut impl ChunkSink) {
-        let message = self.folded.message();
-        self.size = size(&message) + size(&self.info) + size(&self.state);
-        self.folded_then = self.folded.size();
-        self.proportion.show(self.size);
-        sink.chunk(&Chunk::DataSubagent {
-            id: &self.id,
-            data: SubagentState {
-                info: &self.info,
-                state: &self.state,
-                message: &message,
-            },
-        });
     }
 }

@@ -1,20 +1,19 @@
-//! The tool calls of one turn: partial updates are merged, and what is shown never goes back.
+//! The tool calls of one turn: partial updates are merged into the state of a call.
 //!
-//! A call is made at first sight, be it a call, an update or a permission question. The AI SDK's rules
-//! decide which chunk may show a change (notes on the emitter, rules 4 to 9): before an answer to a
-//! permission question or an output the input is shown again, afterwards only outputs may follow, and
-//! after a failure or refusal nothing but `data-tool-call`.
+//! A call is made at first sight, be it a call, an update or a permission question.
 
 mod call;
-mod inquiry;
 mod question;
 mod unasked;
 
-use super::{ChunkSink, Names};
+use super::event::{TurnEvent, TurnView};
+use super::names::Names;
 use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};
-use call::{Call, Progress, Stage};
-use inquiry::Visit;
+use call::Progress;
+pub use call::{Call, Change};
+use question::Visit;
 pub use question::{Question, written};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +37,9 @@ pub enum Settle {
 }
 
 impl Settle {
-    fn text(self) -> &'static str {
+    /// The reason for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
         match self {
             Self::TurnEnded => {
                 "The agent ended its turn without reporting a result of this tool call"
@@ -53,7 +54,6 @@ impl Settle {
 /// All calls of a turn.
 #[derive(Debug)]
 pub struct Tools {
-    dialect: &'static str,
     message_id: String,
     /// The calls of the message that this one may go on with.
     earlier: Arc<Names>,
@@ -70,9 +70,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub fn new(dialect: &'static str, message_id: String, earlier: Arc<Names>) -> Self {
+    pub fn new(message_id: String, earlier: Arc<Names>) -> Self {
         Self {
-            dialect,
             message_id,
             earlier,
             calls: Vec::new(),
@@ -90,7 +89,7 @@ impl Tools {
             return at;
         }
         let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
-        let mut call = Call::new(self.dialect, update, earlier);
+        let mut call = Call::new(update, earlier);
         // What was asked about in the message before is not asked about again.
         call.consent.asked = earlier.is_some();
         self.calls.push(call);
@@ -117,10 +116,10 @@ impl Tools {
         }
     }
 
-    pub fn update(&mut self, update: &ToolUpdate<'_>, sink: &mut impl ChunkSink) {
+    pub fn update(&mut self, update: &ToolUpdate<'_>, view: &mut impl TurnView) {
         let at = self.call(update);
         let call = &mut self.calls[at];
-        let changed = call.merge(update);
+        let change = call.update(update);
         let status = update.status.as_deref().and_then(ToolStatus::of);
         let progress = match status {
             Some(ToolStatus::InProgress) => Progress::Started,
@@ -131,35 +130,48 @@ impl Tools {
             call.consent.noted = true;
             self.ran_unasked.push(at);
         }
-        call.show(changed, sink);
-        if let Some(delta) = update.input_delta {
-            call.show_delta(delta, sink);
-        }
-        self.failed_last = (call.stage() == Stage::Failed).then_some(at);
+        let mut mended = None;
+        let delta = update
+            .input_delta
+            .filter(|delta| call.write(*delta, &mut mended));
+        let mended = mended.as_deref().and_then(JsonStr::new);
+        view.event(&TurnEvent::Tool {
+            at,
+            call,
+            change,
+            input_delta: delta.map(|delta| mended.unwrap_or(delta)),
+        });
+        self.failed_last = call.has_failed().then_some(at);
         self.note_settled(at);
     }
 
     /// The step is over that the calls so far were made in.
-    pub fn end_step(&mut self, sink: &mut impl ChunkSink) {
+    pub fn end_step(&mut self, view: &mut impl TurnView) {
         for &at in &self.open {
-            self.calls[at].end_step(sink);
+            self.calls[at].end_step();
         }
         self.open.retain(|&at| self.calls[at].is_open());
+        view.event(&TurnEvent::Step { calls: &self.calls });
     }
 
     /// Takes over the output of a call's terminals: part of its result where the call itself reports no text.
-    pub fn set_terminal_output(&mut self, id: &str, output: String) {
-        if let Some(&at) = self.by_id.get(id) {
-            self.calls[at].set_terminal_output(output);
+    pub fn set_terminal_output(&mut self, id: &str, output: String, view: &mut impl TurnView) {
+        if let Some(&at) = self.by_id.get(id)
+            && self.calls[at].set_terminal_output(output)
+        {
+            let call = &self.calls[at];
+            view.event(&TurnEvent::TerminalOutput { at, call });
         }
     }
 
     /// Settles every call that is still open.
-    pub fn settle(&mut self, why: Settle, sink: &mut impl ChunkSink) {
+    pub fn settle(&mut self, why: Settle, view: &mut impl TurnView) {
         self.open.clear();
         for call in &mut self.calls {
-            call.settle(why, sink);
+            call.settle(why);
         }
+        let calls = &self.calls;
+        view.event(&TurnEvent::Settled { why, calls });
     }
 
     pub fn activity(&self) -> Option<Activity<'_>> {

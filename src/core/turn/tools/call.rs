@@ -1,38 +1,39 @@
 //! One tool call: its merged state.
 
 mod output;
-mod show;
+mod stages;
 
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Tool;
-use crate::core::proportion::{FRAME, Proportion};
 use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What the client was shown of a call.
+/// How far a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     New,
+    /// The agent named it; the model may still write its input.
     Announced,
-    Available,
-    Preliminary,
+    /// Its input is complete, as far as the agent reports one.
+    Called,
     Completed,
     Failed,
+    /// Its permission was refused.
     Denied,
 }
 
-/// What of a call that is available may be shown again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// All of it.
-    Input,
-    /// Its step is over: readers would take its input for that of another call.
-    Question,
-    /// Its permission was asked for: only outputs may follow.
-    Output,
+/// What an update changed of a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Change {
+    /// Size of what changed, in bytes; `None` where nothing did.
+    pub bytes: Option<usize>,
+    /// How much of that stands in `meta` and `other`.
+    pub beside: usize,
+    /// Whether the input changed.
+    pub input: bool,
 }
 
 /// What said the content of a call.
@@ -46,46 +47,38 @@ enum Source {
 /// One tool call.
 #[derive(Debug)]
 pub struct Call {
-    dialect: &'static str,
     id: String,
-    name: String,
-    title: Option<String>,
-    shown_title: Option<String>,
-    /// The name, where the agent gave another than the one shown.
-    late_name: Option<String>,
-    kind: Option<String>,
-    status: Option<ToolStatus>,
+    pub(in crate::core) name: String,
+    pub(in crate::core) title: Option<String>,
+    /// The name, where the agent gave another one later.
+    pub(in crate::core) late_name: Option<String>,
+    pub(in crate::core) kind: Option<String>,
+    pub(in crate::core) status: Option<ToolStatus>,
     /// The agent's word for the status.
-    status_word: Option<Cow<'static, str>>,
-    input: Option<Box<RawValue>>,
-    /// True while the input shown is the input known.
-    input_shown: bool,
+    pub(in crate::core) status_word: Option<Cow<'static, str>>,
+    pub(in crate::core) input: Option<Box<RawValue>>,
     /// The text of the input as far as the model has written it: the inside of a JSON string.
     written: String,
     surrogates: Surrogates,
-    output: Option<Box<RawValue>>,
-    content: Option<Box<RawValue>>,
+    pub(in crate::core) output: Option<Box<RawValue>>,
+    pub(in crate::core) content: Option<Box<RawValue>>,
     content_from: Source,
     /// The content before the end, where that brought another.
     before_end: Option<Box<RawValue>>,
     /// The end of the output of its terminals.
-    terminal_output: Option<String>,
-    locations: Option<Box<RawValue>>,
-    meta: Option<Value>,
-    other: Map<String, Value>,
-    /// About how large `meta` and `other` are, in bytes: what they were when shown last, and what was said since.
-    beside: usize,
-    proportion: Proportion,
+    pub(in crate::core) terminal_output: Option<String>,
+    pub(in crate::core) locations: Option<Box<RawValue>>,
+    pub(in crate::core) meta: Option<Value>,
+    /// Fields that the protocol does not have.
+    pub(in crate::core) other: Map<String, Value>,
     stage: Stage,
-    /// Whether something changed that was not shown, because the call is heavy and the change is light.
-    stale: bool,
-    reach: Reach,
-    /// The question about it that is open: nothing of it is shown meanwhile.
-    asking: Option<String>,
-    /// Whether the client was asked that question.
-    asked_client: bool,
-    /// Why the agent refused to run it by its own rules.
-    refused: Option<String>,
+    /// The permission question about it that is open.
+    question: Option<String>,
+    /// Whether there was such a question: only the first one decides.
+    was_asked_about: bool,
+    /// Whether it failed before the model had written its input; then `input` is the text that was written.
+    pub(in crate::core) broken_off: bool,
+    /// Why it was settled without a report of its end.
     settled: Option<&'static str>,
     pub consent: Consent,
 }
@@ -114,21 +107,18 @@ pub struct Consent {
 }
 
 impl Call {
-    pub fn new(dialect: &'static str, first: &ToolUpdate<'_>, earlier: Option<&str>) -> Self {
+    pub(super) fn new(first: &ToolUpdate<'_>, earlier: Option<&str>) -> Self {
         // The name cannot change afterwards: a part keeps the one it began with.
         let name = first.name.as_deref().or(earlier).or(first.kind.as_deref());
         Self {
-            dialect,
             id: first.id.clone().into_owned(),
             name: name.unwrap_or("other").to_owned(),
             title: None,
-            shown_title: None,
             late_name: None,
             kind: None,
             status: None,
             status_word: None,
             input: None,
-            input_shown: false,
             written: String::new(),
             surrogates: Surrogates::default(),
             output: None,
@@ -139,22 +129,19 @@ impl Call {
             locations: None,
             meta: None,
             other: Map::new(),
-            beside: 0,
-            proportion: Proportion::default(),
             stage: Stage::New,
-            stale: false,
-            reach: Reach::Input,
-            asking: None,
-            asked_client: false,
-            refused: None,
+            question: None,
+            was_asked_about: false,
+            broken_off: false,
             settled: None,
             consent: Consent::default(),
         }
     }
 
-    /// Takes over what an update says; gives the size of what changed, if anything did.
-    pub fn merge(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
+    /// Merges what an update says.
+    fn merge(&mut self, u: &ToolUpdate<'_>) -> Change {
         let mut changed = None;
+        let mut beside = 0;
         let mut note = |size: Option<usize>| {
             if let Some(size) = size {
                 *changed.get_or_insert(0) += size;
@@ -166,7 +153,6 @@ impl Call {
             self.written.clear();
         }
         let input = set_raw(&mut self.input, u.input.as_deref());
-        self.input_shown &= input.is_none();
         note(input);
         note(set_raw(&mut self.output, u.output));
         let status = u.status.as_deref().and_then(ToolStatus::of);
@@ -188,7 +174,7 @@ impl Call {
         if let Some(meta) = u.meta {
             let (meta, size) = without_terminal_output(value(meta), meta.get().len());
             if merge(self.meta.get_or_insert_default(), meta) {
-                self.beside += size;
+                beside += size;
                 note(Some(size));
             }
         }
@@ -198,7 +184,7 @@ impl Call {
             let said = value(said);
             if self.other.get(name) != Some(&said) {
                 let size = said.to_string().len();
-                self.beside += size;
+                beside += size;
                 self.other.insert(name.to_owned(), said);
                 note(Some(size));
             }
@@ -206,8 +192,11 @@ impl Call {
         if let Some(word) = u.status.as_deref() {
             note(self.set_status(word).then_some(0));
         }
-        self.proportion.hear(FRAME + changed.unwrap_or(0));
-        changed
+        Change {
+            bytes: changed,
+            beside,
+            input: input.is_some(),
+        }
     }
 
     /// Takes over the status; false when that changes nothing. What has ended does not begin again: a word
@@ -230,8 +219,8 @@ impl Call {
         true
     }
 
-    /// Takes over what a permission question says: it repeats the call, often with less than is known.
-    pub fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Option<usize> {
+    /// Merges what a permission question says: it repeats the call, often with less than is known.
+    pub(super) fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Change {
         let filled = |raw: &Cow<'_, RawValue>| raw.get() != "[]";
         let input = |raw: &Cow<'_, RawValue>| raw.get() != "{}" || self.input.is_none();
         let content = u.content.clone().filter(filled);
@@ -262,7 +251,7 @@ impl Call {
     }
 
     /// What a policy has to know of it.
-    pub fn facts(&self) -> Tool<'_> {
+    pub(super) fn facts(&self) -> Tool<'_> {
         Tool {
             name: self.late_name.as_deref().or(Some(&self.name)),
             title: self.title.as_deref(),
@@ -274,7 +263,7 @@ impl Call {
     }
 
     /// The same once it has run: what it shows now is what came of it.
-    pub fn facts_before_end(&self) -> Tool<'_> {
+    pub(super) fn facts_before_end(&self) -> Tool<'_> {
         let content = self.before_end.as_deref().or(self.content.as_deref());
         Tool {
             content,
@@ -283,7 +272,7 @@ impl Call {
     }
 
     /// Whether it ran, as far as the agent tells. A call that failed may not have come so far.
-    pub fn has_run(&self) -> bool {
+    pub(super) fn has_run(&self) -> bool {
         let shows_terminal = || {
             let content = self.content.as_deref().map_or("", RawValue::get);
             content.contains(r#""terminalId""#)
@@ -299,7 +288,7 @@ impl Call {
     }
 
     /// The call as a client is asked about it.
-    pub fn asked(&self) -> AskedTool {
+    pub(super) fn asked(&self) -> AskedTool {
         let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(asked_value);
         AskedTool {
             tool_call_id: self.id.clone(),
@@ -312,39 +301,33 @@ impl Call {
         }
     }
 
-    pub fn is_open(&self) -> bool {
-        !matches!(self.stage, Stage::Completed | Stage::Failed | Stage::Denied)
-    }
-
-    pub fn stage(&self) -> Stage {
-        self.stage
-    }
-
+    /// The agent's id of it.
+    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Whether a terminal of that name, which has no odd characters, is part of its content.
-    pub fn shows(&self, terminal: &str) -> bool {
+    pub(super) fn shows(&self, terminal: &str) -> bool {
         let content = self.content.as_deref().map_or("", RawValue::get);
         content.contains(&format!("{terminal:?}"))
     }
 
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// The name, taken out.
-    pub fn take_name(&mut self) -> String {
+    pub(super) fn take_name(&mut self) -> String {
         std::mem::take(&mut self.name)
     }
 
-    pub fn title(&self) -> Option<&str> {
+    pub(super) fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
     /// The call for the turn's summary; arguments for which there is no room are left out.
-    pub fn summary(&self, room: &mut usize, omitted: &mut u64) -> ToolCall {
+    pub(super) fn summary(&self, room: &mut usize, omitted: &mut u64) -> ToolCall {
         let size = self.input.as_ref().map_or(0, |i| i.get().len());
         let fits = size <= *room;
         if fits {
@@ -361,7 +344,7 @@ impl Call {
     }
 
     /// The result for the turn's summary, as far as there is room; `None` while there is none.
-    pub fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
+    pub(super) fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
         let ((mut result, beyond), is_error) = match self.stage {
             // What is known of a call without a result is no result of it.
             Stage::Completed => match self.settled {
@@ -370,7 +353,7 @@ impl Call {
             },
             Stage::Failed => ((self.error_text(), 0), true),
             Stage::Denied => (("Permission refused".to_owned(), 0), true),
-            Stage::New | Stage::Announced | Stage::Available | Stage::Preliminary => return None,
+            Stage::New | Stage::Announced | Stage::Called => return None,
         };
         let fits = prefix(&result, *room);
         *omitted += (beyond + result.len() - fits) as u64;

@@ -1,24 +1,32 @@
-//! Permission questions of a turn: shown when they are asked, and again when they are decided.
-//!
-//! While one is open nothing may be shown of its call (notes on the emitter, rule 9): what changes meanwhile is
-//! shown with the answer.
+//! Questions of a turn: whether a tool may run, and what the user is asked beside that.
 
+use super::Tools;
 use super::call::Call;
-use super::{ChunkSink, Tools};
 use crate::core::event::{Permission, ToolUpdate};
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
-use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{Members, Raw, shortened, shortened_raw, to_raw};
+use crate::core::turn::event::{TurnEvent, TurnView};
+use crate::proto::json::{shortened, shortened_raw};
 use crate::proto::wire::{AskedTool, OfferedOption};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// How much of each field of a question's call is kept with the question, in bytes.
 const WRITTEN: usize = 4 << 10;
 
-/// A question that was shown.
+/// So many addresses are remembered in a turn: agents send their user to one, seldom to two.
+const MOST_VISITS: usize = 16;
+
+/// An address to which the user was sent.
+#[derive(Debug)]
+pub(super) struct Visit {
+    /// The agent's id of it.
+    id: String,
+    /// Id of the question.
+    question: String,
+}
+
+/// A question that was asked.
 #[derive(Debug)]
 pub struct Question {
     /// Its id.
@@ -27,19 +35,45 @@ pub struct Question {
     pub tool: Option<String>,
     /// The subagent that asks.
     pub subagent: Option<String>,
-    /// What `data-permission` says of it, where it is whether a tool may run.
-    pub(super) permission: Option<Members<'static>>,
-    /// What the user is asked, where it is more than that.
+    is_permission: bool,
+    /// What the user is asked, where it is more than a permission.
     pub inquiry: Option<Inquiry>,
-    /// What he can choose, where he is asked to choose.
-    pub(super) options: Vec<OfferedOption>,
+    options: Vec<OfferedOption>,
 }
 
 impl Question {
+    /// A question to the user that is asked outside of any turn, and shown nowhere.
+    #[must_use]
+    pub fn outside(id: String, inquiry: Inquiry) -> Self {
+        Self {
+            id,
+            tool: None,
+            subagent: None,
+            is_permission: false,
+            inquiry: Some(inquiry),
+            options: Vec::new(),
+        }
+    }
+
     /// Whether it is about a permission, whatever else it asks.
     #[must_use]
     pub fn is_permission(&self) -> bool {
-        self.permission.is_some()
+        self.is_permission
+    }
+
+    /// What the user can choose, where they are asked to choose.
+    #[must_use]
+    pub fn options(&self) -> &[OfferedOption] {
+        &self.options
+    }
+
+    /// What a person answered, without secrets.
+    #[must_use]
+    pub fn content(&self, decision: &Decision) -> Option<Map<String, Value>> {
+        let inquiry = self.inquiry.as_ref()?;
+        let content = decision.content.as_deref()?;
+        let content = serde_json::from_str(content.get()).ok()?;
+        Some(inquiry.shown(&content))
     }
 }
 
@@ -60,78 +94,116 @@ impl Tools {
         }
     }
 
-    /// Shows a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
+    /// Takes a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
     pub fn ask(
         &mut self,
         permission: &Permission<'_>,
         calls: &[String],
         automatic: bool,
-        sink: &mut impl ChunkSink,
+        view: &mut impl TurnView,
     ) -> Question {
         let at = self.call(&permission.tool);
         let id = self.next_question();
         let call = &mut self.calls[at];
-        let changed = call.merge_question(&permission.tool);
+        let change = call.merge_question(&permission.tool);
         call.consent.asked = true;
-        call.show_asked(changed, sink);
-        let data = asked_data(permission, calls);
-        show(&id, &to_raw(&data), sink);
+        call.ask(&id);
         let question = Question {
-            permission: Some(data),
+            id,
             tool: Some(call.id().to_owned()),
             subagent: None,
+            is_permission: true,
             inquiry: None,
             options: Vec::new(),
-            id,
         };
-        if call.begin_question(&question.id, !automatic) {
-            let options = to_raw(&permission.raw_options.map(Raw));
-            request(call, &question.id, &options, automatic, sink);
-        }
+        view.event(&TurnEvent::PermissionAsked {
+            at,
+            call,
+            change,
+            question: &question,
+            permission,
+            calls,
+            automatic,
+        });
         question
     }
 
-    /// Shows the answer to a question.
-    pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
-        self.permit(question, decision, sink);
-        self.show_inquiry(question, Some(decision), sink);
+    /// Takes a question to the user that asks for no permission.
+    pub fn pose(
+        &mut self,
+        tool: Option<&str>,
+        inquiry: Inquiry,
+        view: &mut impl TurnView,
+    ) -> Question {
+        let question = Question {
+            tool: tool.map(str::to_owned),
+            ..Question::outside(self.next_question(), inquiry)
+        };
+        self.ask_user(&question, view);
+        question
     }
 
-    /// Shows whether the tool may run, where that was asked.
-    fn permit(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
-        let (Some(data), Some(tool)) = (&question.permission, &question.tool) else {
+    /// Takes what the user is asked along with a permission question.
+    pub fn inquire(
+        &mut self,
+        question: &mut Question,
+        inquiry: Inquiry,
+        options: Vec<OfferedOption>,
+        view: &mut impl TurnView,
+    ) {
+        question.inquiry = Some(inquiry);
+        question.options = options;
+        self.ask_user(question, view);
+    }
+
+    fn ask_user(&mut self, question: &Question, view: &mut impl TurnView) {
+        view.event(&TurnEvent::UserAsked { question });
+        self.note_visit(question);
+    }
+
+    /// Remembers the address that a question sends the user to.
+    fn note_visit(&mut self, question: &Question) {
+        let Some(id) = question.inquiry.as_ref().and_then(|i| i.id.as_ref()) else {
             return;
         };
-        let (approved, reason) = (decision.approved(), decision.reason.as_str());
-        if let Some(&at) = self.by_id.get(tool.as_str()) {
-            let call = &mut self.calls[at];
-            if call.asks(&question.id) {
-                respond(&question.id, approved, reason, sink);
-                call.end_question(approved, sink);
-            }
-            self.note_settled(at);
+        self.visits.retain(|visit| visit.question != question.id);
+        if self.visits.len() == MOST_VISITS {
+            self.visits.remove(0);
         }
-        let mut data = data.clone();
-        let outcome = match &decision.choice {
-            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
-            None => json!({ "outcome": "cancelled" }),
-        };
-        data.set_owned("outcome", &outcome);
-        data.set_owned("approved", &approved);
-        data.set_owned("reason", &reason);
-        data.set_owned("by", &decision.by.word());
-        if let Some(rule) = decision.by.rule() {
-            data.set_owned("rule", &rule);
-        }
-        if let Some(feedback) = &decision.feedback {
-            data.set_owned("feedback", &feedback.words);
-            data.set_owned("feedbackDelivered", &feedback.delivered);
-        }
-        show(&question.id, &to_raw(&data), sink);
+        self.visits.push(Visit {
+            id: id.clone(),
+            question: question.id.clone(),
+        });
     }
 
-    /// Shows that the agent refused to run a tool, without a question.
-    pub fn refused(&mut self, tool: &str, reason: &str, sink: &mut impl ChunkSink) {
+    /// The user has been at an address; false where nobody was sent there.
+    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+        let Some(visit) = self.visits.iter().find(|visit| visit.id == id) else {
+            return false;
+        };
+        let question = &visit.question;
+        view.event(&TurnEvent::Visited { question });
+        true
+    }
+
+    /// Takes the answer to a question.
+    pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
+        let tool = question.tool.as_deref().filter(|_| question.is_permission);
+        let at = tool.and_then(|tool| self.by_id.get(tool).copied());
+        if let Some(at) = at {
+            self.calls[at].decide(&question.id, decision.approved());
+            self.note_settled(at);
+        }
+        view.event(&TurnEvent::Decided {
+            call: at.map(|at| (at, &self.calls[at])),
+            question,
+            decision,
+        });
+        self.note_visit(question);
+    }
+
+    /// The agent refused to run a tool, without a question.
+    pub fn refused(&mut self, tool: &str, reason: &str, view: &mut impl TurnView) {
         let at = self.call(&ToolUpdate {
             id: tool.into(),
             ..ToolUpdate::default()
@@ -139,17 +211,14 @@ impl Tools {
         let id = self.next_question();
         let call = &mut self.calls[at];
         call.consent.asked = true;
-        call.show_asked(None, sink);
-        if call.begin_question(&id, false) {
-            request(call, &id, &to_raw(&json!([])), true, sink);
-            respond(&id, false, reason, sink);
-            call.end_question(false, sink);
-            call.refuse(reason);
-        }
-        let data = json!({
-            "toolCallId": tool, "options": [], "approved": false, "reason": reason, "by": "agent",
+        call.ask(&id);
+        call.decide(&id, false);
+        view.event(&TurnEvent::Refused {
+            at,
+            call,
+            question: &id,
+            reason,
         });
-        show(&id, &to_raw(&data), sink);
         self.note_settled(at);
     }
 
@@ -159,7 +228,7 @@ impl Tools {
         call.map(Call::asked)
     }
 
-    pub(super) fn next_question(&mut self) -> String {
+    fn next_question(&mut self) -> String {
         self.asked += 1;
         format!("{}.ask{}", self.message_id, self.asked)
     }
@@ -189,51 +258,4 @@ pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
         }
     }
     written
-}
-
-/// What `data-permission` says of a question before it is decided.
-fn asked_data(permission: &Permission<'_>, calls: &[String]) -> Members<'static> {
-    // The agent's own fields may not take the place of ours.
-    let mut data = permission.other.clone();
-    data.set_owned("toolCallId", &permission.tool.id);
-    data.set_owned("toolCall", &written(&permission.tool));
-    if !calls.is_empty() {
-        data.set_owned("standsFor", &calls);
-    }
-    data.set_owned("options", &permission.raw_options.map(Raw));
-    if let Some(status) = &permission.tool.status {
-        data.set_owned("status", status);
-    }
-    data.into_owned()
-}
-
-fn request(
-    call: &Call,
-    approval: &str,
-    options: &RawValue,
-    is_automatic: bool,
-    sink: &mut impl ChunkSink,
-) {
-    let descriptor = to_raw(&Named("options", Raw(options)));
-    sink.chunk(&Chunk::ToolApprovalRequest {
-        approval_id: approval,
-        tool_call_id: call.id(),
-        approval_descriptor: Raw(&descriptor),
-        is_automatic: Some(is_automatic),
-    });
-}
-
-pub(super) fn respond(approval: &str, approved: bool, reason: &str, sink: &mut impl ChunkSink) {
-    sink.chunk(&Chunk::ToolApprovalResponse {
-        approval_id: approval,
-        approved,
-        reason,
-    });
-}
-
-fn show(approval: &str, data: &RawValue, sink: &mut impl ChunkSink) {
-    sink.chunk(&Chunk::DataPermission {
-        id: approval,
-        data: Raw(data),
-    });
 }

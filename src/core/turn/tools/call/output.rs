@@ -6,23 +6,32 @@ use serde_json::value::RawValue;
 
 impl Call {
     /// The output of the tool as text: its text content, else its raw output.
-    pub(super) fn output_text(&self) -> Option<String> {
+    pub(in crate::core) fn output_text(&self) -> Option<String> {
         self.output_up_to(usize::MAX).map(|(text, _)| text)
     }
 
-    /// Takes over the output of its terminals.
-    pub fn set_terminal_output(&mut self, output: String) {
+    /// Takes over the output of its terminals. Returns whether that changed anything.
+    pub(in crate::core::turn) fn set_terminal_output(&mut self, output: String) -> bool {
         let known = self.terminal_output.as_ref() == Some(&output);
-        // A failure was shown with the error text that was known then.
+        // A failure was reported with the error text that was known then.
         if known || matches!(self.stage, Stage::Failed | Stage::Denied) {
-            return;
+            return false;
         }
         self.terminal_output = Some(output);
-        self.stale |= self.stage == Stage::Completed && self.result_of_terminals().is_some();
+        true
+    }
+
+    /// Why the call failed.
+    pub(in crate::core) fn error_text(&self) -> String {
+        let said = || self.output_text().filter(|text| !text.is_empty());
+        self.settled
+            .map(str::to_owned)
+            .or_else(said)
+            .unwrap_or_else(|| "Tool call failed".to_owned())
     }
 
     /// The output of its terminals, where nothing else of its output is text.
-    pub(super) fn result_of_terminals(&self) -> Option<&str> {
+    pub(in crate::core) fn result_of_terminals(&self) -> Option<&str> {
         let shown = self.terminal_output.as_deref().filter(|s| !s.is_empty())?;
         let own = self.own_output(BLANK_LIMIT);
         own.as_ref().is_none_or(is_blank).then_some(shown)

@@ -119,7 +119,7 @@ fn the_text_of_a_question_is_no_result() {
         let question = turn.ask(None, &asks, &[], false, &mut seen);
         turn.decide(&question, &allowed(), &mut seen);
         turn.update(&end, original("{}"), &mut seen);
-        let (results, _) = turn.tools.results(usize::MAX);
+        let (results, _) = turn.tool_results();
         assert_eq!(results[0].result, result);
     }
 }

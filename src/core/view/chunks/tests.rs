@@ -1,23 +1,45 @@
 //! What a turn shows of updates that no recording of ACP has.
 
 mod questions;
+mod terminals;
 mod whole;
 
 use super::*;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
-    Content, OptionKind, Permission, PermissionOption, ToolUpdate, TurnEnd, Voice,
+    Content, MessagePiece, OptionKind, Permission, PermissionOption, ToolUpdate, TurnEnd, Update,
+    Voice,
 };
 use crate::core::fold::Folding;
 use crate::core::permit::{By, Decision};
 use crate::core::profile::Profile;
+use crate::core::turn::Turn;
 use crate::proto::json::JsonStr;
+use crate::proto::wire::TokenUsage;
 use Update::{OfSubagent, Passing, Refused, Step, StructuredOutput, Tool, WordsEnd};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
 
-#[derive(Default)]
-struct Seen(Vec<Value>, Folding);
+/// The chunks of a turn, and the message that they make.
+struct Seen(Vec<Value>, Folding, ChunkState);
 
-impl ChunkSink for Seen {
+impl Default for Seen {
+    fn default() -> Self {
+        Self(Vec::new(), Folding::default(), ChunkState::new("claude"))
+    }
+}
+
+impl TurnView for Seen {
+    fn event(&mut self, event: &TurnEvent<'_>) {
+        let Self(chunks, folding, state) = self;
+        state.view(&mut Both(chunks, folding)).event(event);
+    }
+}
+
+struct Both<'a>(&'a mut Vec<Value>, &'a mut Folding);
+
+impl ChunkSink for Both<'_> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         self.0.push(json(chunk));
         self.1.chunk(chunk);
@@ -132,8 +154,8 @@ fn ended() -> TurnEnd {
     }
 }
 
-fn start(sink: &mut Seen) -> Turn {
-    Turn::start("m".into(), "claude", &json!({}), &Arc::default(), sink)
+fn start(sink: &mut impl TurnView) -> Turn {
+    Turn::start("m".into(), &json!({}), &Arc::default(), sink)
 }
 
 fn play(updates: &[Update<'_>]) -> Seen {

@@ -1,15 +1,17 @@
-//! What is told bit by bit of something with an id, a compaction or a message between sessions: each bit is
-//! added to what is known, and all of it is shown.
+//! The chunks of what is reported piece by piece under an id, a compaction or a message between sessions: each piece is
+//! merged into what is known, and all of it is shown.
 
+use super::ChunkSink;
 use crate::core::event::Original;
 use crate::core::proportion::Proportion;
-use crate::proto::json::{to_raw, value};
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// All that was told of things of one kind.
+/// All that was reported of things of one kind.
 #[derive(Debug)]
-pub struct Told {
+pub struct Merged {
     /// The field that holds the pieces of content.
     list: &'static str,
     things: Vec<Thing>,
@@ -25,7 +27,7 @@ struct Thing {
     stale: bool,
 }
 
-impl Told {
+impl Merged {
     pub fn new(list: &'static str) -> Self {
         Self {
             list,
@@ -85,4 +87,18 @@ impl Thing {
         self.proportion.show(self.size);
         all
     }
+}
+
+pub fn show_compaction(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataCompaction {
+        id,
+        data: Raw(data),
+    });
+}
+
+pub fn show_letter(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataSessionMessage {
+        id,
+        data: Raw(data),
+    });
 }

@@ -1,0 +1,174 @@
+//! How a call goes on: from its announcement over its question to its end.
+
+use super::{Call, Change, Stage};
+use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::core::turn::tools::Settle;
+use crate::proto::json::{JsonStr, text, to_raw};
+use serde_json::value::RawValue;
+
+impl Call {
+    /// Takes over what an update says.
+    pub(in crate::core::turn) fn update(&mut self, update: &ToolUpdate<'_>) -> Change {
+        let change = self.merge(update);
+        self.advance(change.bytes.is_some());
+        change
+    }
+
+    fn advance(&mut self, changed: bool) {
+        use ToolStatus::{Completed, Failed, InProgress, Pending};
+        if self.question.is_some() {
+            if !matches!(self.status, Some(Completed | Failed)) {
+                return;
+            }
+            // The agent did not wait for the answer.
+            self.end_question(self.status == Some(Completed));
+        }
+        match (self.stage, self.status) {
+            (Stage::New, None | Some(Pending | InProgress)) if self.is_only_announced() => {
+                self.stage = Stage::Announced;
+            }
+            (Stage::New, None | Some(Pending | InProgress)) => self.call(),
+            (Stage::Announced, None | Some(Pending)) if self.is_writing() => {}
+            (Stage::Completed, Some(Failed)) => self.stage = Stage::Failed,
+            (Stage::Completed | Stage::Failed | Stage::Denied, _) => {}
+            (_, Some(Completed)) => self.complete(),
+            (_, Some(Failed)) => self.fail(),
+            _ if changed => self.call(),
+            _ => {}
+        }
+    }
+
+    /// Some agents announce a call with an empty object before they know its input.
+    pub(in crate::core) fn is_only_announced(&self) -> bool {
+        matches!(self.status, None | Some(ToolStatus::Pending))
+            && self.input.as_ref().is_none_or(|i| i.get() == "{}")
+            && self.output.is_none()
+    }
+
+    /// Whether the model writes the input, and the whole of it did not come yet.
+    pub(in crate::core) fn is_writing(&self) -> bool {
+        let known = self.input.as_ref().is_some_and(|i| i.get() != "{}");
+        self.stage == Stage::Announced && !self.written.is_empty() && !known
+    }
+
+    /// Adds a piece of the input's text. Returns false where it is of no use: it is empty, or the input is complete.
+    pub(in crate::core::turn) fn write(
+        &mut self,
+        delta: JsonStr<'_>,
+        mended: &mut Option<Box<RawValue>>,
+    ) -> bool {
+        if self.stage != Stage::Announced {
+            return false;
+        }
+        *mended = self.surrogates.mend(delta);
+        let delta = mended.as_deref().and_then(JsonStr::new).unwrap_or(delta);
+        if delta.is_empty() {
+            return false;
+        }
+        let text = delta.raw().get();
+        self.written.push_str(&text[1..text.len() - 1]);
+        true
+    }
+
+    /// What was written, as text.
+    fn written_text(&self) -> Box<RawValue> {
+        let text = format!("\"{}\"", self.written);
+        RawValue::from_string(text).unwrap_or_else(|_| to_raw(&self.written))
+    }
+
+    /// What was written, if it is whole.
+    fn written_input(&self) -> Option<Box<RawValue>> {
+        let text = text(Some(&self.written_text()))?.into_owned();
+        RawValue::from_string(text).ok()
+    }
+
+    /// Whether the model stopped in the middle of the input.
+    fn is_broken_off(&self) -> bool {
+        self.is_writing() && self.written_input().is_none()
+    }
+
+    /// The input is complete.
+    fn call(&mut self) {
+        if matches!(self.stage, Stage::New | Stage::Announced) {
+            if self.is_writing() {
+                self.input = Some(self.written_input().unwrap_or_else(|| self.written_text()));
+            }
+            self.written = String::new();
+            self.stage = Stage::Called;
+        }
+    }
+
+    fn complete(&mut self) {
+        self.call();
+        self.stage = Stage::Completed;
+    }
+
+    fn fail(&mut self) {
+        if self.is_broken_off() {
+            self.written
+                .push_str(self.surrogates.rest().unwrap_or_default());
+            self.input = Some(self.written_text());
+            self.written = String::new();
+            self.broken_off = true;
+        } else {
+            self.call();
+        }
+        self.stage = Stage::Failed;
+    }
+
+    /// The agent asks whether it may run the call: its input is complete.
+    pub(in crate::core::turn) fn ask(&mut self, question: &str) {
+        if self.question.is_none() {
+            self.call();
+        }
+        if self.stage == Stage::Called && !self.was_asked_about {
+            self.was_asked_about = true;
+            self.question = Some(question.to_owned());
+        }
+    }
+
+    /// The question was decided.
+    pub(in crate::core::turn) fn decide(&mut self, question: &str, approved: bool) {
+        if self.question.as_deref() == Some(question) {
+            self.end_question(approved);
+        }
+    }
+
+    fn end_question(&mut self, approved: bool) {
+        self.question = None;
+        if !approved {
+            self.stage = Stage::Denied;
+        }
+    }
+
+    /// The step that the call began in is over: the model does not write its input to the end.
+    pub(in crate::core::turn) fn end_step(&mut self) {
+        if matches!(self.stage, Stage::New | Stage::Announced) {
+            self.settle(Settle::BegunAnew);
+        }
+    }
+
+    /// Ends the call if the agent did not.
+    pub(in crate::core::turn) fn settle(&mut self, why: Settle) {
+        if self.question.is_some() {
+            self.end_question(false);
+        }
+        if self.is_open() {
+            self.settled = Some(why.text());
+            // The model did not finish a call whose input is broken off.
+            if why == Settle::TurnEnded && !self.is_broken_off() {
+                self.complete();
+            } else {
+                self.fail();
+            }
+        }
+    }
+
+    pub(in crate::core::turn) fn is_open(&self) -> bool {
+        !matches!(self.stage, Stage::Completed | Stage::Failed | Stage::Denied)
+    }
+
+    pub(in crate::core::turn) fn has_failed(&self) -> bool {
+        self.stage == Stage::Failed
+    }
+}

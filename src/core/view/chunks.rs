@@ -1,0 +1,403 @@
+//! The view of the AI SDK: a turn as the chunks of one assistant message.
+//!
+//! The message is `start … finish | abort | error`. Whatever happens in between, every block that was opened is closed and
+//! every tool that was shown is settled before the last chunk. What was shown never goes back: see the head of
+//! `chunks/calls.rs`.
+
+mod blocks;
+mod calls;
+mod ending;
+mod merged;
+mod questions;
+mod subagents;
+mod terminals;
+
+pub use crate::core::chunk_sink::ChunkSink;
+use crate::core::event::Original;
+use crate::core::turn::{Call, Settle, Terminal, TurnEvent, TurnView};
+use crate::proto::chunk::{Chunk, DataKind, Named};
+use crate::proto::json::{Members, Raw, to_raw};
+use blocks::Blocks;
+use calls::ShownCall;
+pub use ending::finish_reason;
+use merged::Merged;
+use questions::Questions;
+use serde::Serialize;
+use serde_json::json;
+use subagents::ShownSubagent;
+use terminals::ShownTerminal;
+
+/// What was shown of a turn, for one stream of chunks.
+#[derive(Debug)]
+pub struct ChunkState {
+    /// The key under which the dialect's own additions stand.
+    dialect: &'static str,
+    blocks: Blocks,
+    calls: Vec<ShownCall>,
+    questions: Questions,
+    terminals: Vec<ShownTerminal>,
+    compactions: Merged,
+    letters: Merged,
+    subagents: Vec<ShownSubagent>,
+}
+
+impl ChunkState {
+    /// The state before the first chunk.
+    #[must_use]
+    pub fn new(dialect: &'static str) -> Self {
+        Self {
+            dialect,
+            blocks: Blocks::new(dialect),
+            calls: Vec::new(),
+            questions: Questions::default(),
+            terminals: Vec::new(),
+            compactions: Merged::new("summary"),
+            letters: Merged::new("content"),
+            subagents: Vec::new(),
+        }
+    }
+
+    /// The view that writes to `sink`.
+    pub fn view<'a, S: ChunkSink>(&'a mut self, sink: &'a mut S) -> ChunkView<'a, S> {
+        ChunkView { state: self, sink }
+    }
+}
+
+/// Prints a turn as chunks.
+pub struct ChunkView<'a, S> {
+    state: &'a mut ChunkState,
+    sink: &'a mut S,
+}
+
+/// Chunks that belong to no event of the turn, such as notices of acpipe.
+impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.sink.chunk(chunk);
+    }
+}
+
+impl<S: ChunkSink> TurnView for ChunkView<'_, S> {
+    fn event(&mut self, event: &TurnEvent<'_>) {
+        self.state.show(event, self.sink);
+    }
+}
+
+impl ChunkState {
+    fn show(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
+        let dialect = self.dialect;
+        match *event {
+            TurnEvent::Reported { .. } => {}
+            TurnEvent::Text {
+                piece,
+                text,
+                continues,
+            } => self.blocks.text(piece, text, continues, sink),
+            TurnEvent::Content { piece, original } => self.blocks.content(piece, original, sink),
+            TurnEvent::TextEnded { provider: None } => self.blocks.close(sink),
+            TurnEvent::TextEnded {
+                provider: Some(provider),
+            } => self.blocks.end_words(provider, sink),
+            TurnEvent::Tool {
+                at,
+                call,
+                change,
+                input_delta,
+            } => {
+                let blocks = &mut self.blocks;
+                let sink = &mut AfterWords { blocks, sink };
+                let shown = shown(&mut self.calls, at, dialect);
+                shown.hear(change);
+                shown.show(call, change.bytes, sink);
+                if let Some(delta) = input_delta {
+                    sink.chunk(&Chunk::ToolInputDelta {
+                        tool_call_id: call.id(),
+                        input_text_delta: Raw(delta.raw()),
+                    });
+                }
+            }
+            TurnEvent::TerminalOutput { at, call } => {
+                shown(&mut self.calls, at, dialect).note_terminal_output(call);
+            }
+            TurnEvent::PermissionAsked { .. }
+            | TurnEvent::UserAsked { .. }
+            | TurnEvent::Decided { .. }
+            | TurnEvent::Refused { .. }
+            | TurnEvent::Visited { .. } => self.show_question(event, sink),
+            TurnEvent::Terminal { .. } | TurnEvent::TerminalsOf { .. } => {
+                self.show_terminals(event, sink);
+            }
+            TurnEvent::Plan { .. }
+            | TurnEvent::Context { .. }
+            | TurnEvent::Compaction { .. }
+            | TurnEvent::Letter { .. }
+            | TurnEvent::StructuredOutput(_)
+            | TurnEvent::Notice(_)
+            | TurnEvent::Passing(_)
+            | TurnEvent::Other(_) => self.show_report(event, sink),
+            TurnEvent::OfSubagent { at, event } => {
+                ShownSubagent::of(&mut self.subagents, at, dialect).event(event);
+            }
+            TurnEvent::Subagent {
+                at,
+                subagent,
+                reported,
+            } => {
+                let shown = ShownSubagent::of(&mut self.subagents, at, dialect);
+                shown.show(subagent, reported, sink);
+            }
+            TurnEvent::Started { .. }
+            | TurnEvent::Moved { .. }
+            | TurnEvent::Step { .. }
+            | TurnEvent::AttemptEnded { .. }
+            | TurnEvent::Ending { .. }
+            | TurnEvent::Settled { .. }
+            | TurnEvent::Closed
+            | TurnEvent::Finished { .. }
+            | TurnEvent::FinishedUnasked
+            | TurnEvent::Failed(_)
+            | TurnEvent::CutOff(_) => self.show_progress(event, sink),
+        }
+    }
+
+    fn show_question(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
+        let dialect = self.dialect;
+        match *event {
+            TurnEvent::PermissionAsked {
+                at,
+                call,
+                change,
+                question,
+                permission,
+                calls,
+                automatic,
+            } => {
+                self.blocks.close(sink);
+                let shown = shown(&mut self.calls, at, dialect);
+                shown.hear(change);
+                shown.show_asked(call, change.bytes, sink);
+                self.questions.ask(question, permission, calls, sink);
+                shown.ask(call, &question.id, permission.raw_options, automatic, sink);
+            }
+            TurnEvent::UserAsked { question } => self.questions.show_inquiry(question, None, sink),
+            TurnEvent::Decided {
+                call,
+                question,
+                decision,
+            } => {
+                if let Some((at, call)) = call {
+                    let answer = (decision.approved(), decision.reason.as_str());
+                    let shown = shown(&mut self.calls, at, dialect);
+                    shown.decide(call, &question.id, answer, sink);
+                }
+                self.questions.decide(question, decision, sink);
+            }
+            TurnEvent::Refused {
+                at,
+                call,
+                question,
+                reason,
+            } => {
+                shown(&mut self.calls, at, dialect).refuse(call, question, reason, sink);
+                questions::show_refusal(call.id(), question, reason, sink);
+            }
+            TurnEvent::Visited { question } => self.questions.visited(question, sink),
+            _ => {}
+        }
+    }
+
+    fn show_terminals(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
+        match *event {
+            TurnEvent::Terminal {
+                at,
+                terminal,
+                reported,
+                changed,
+                ended,
+            } => {
+                let shown = terminals::shown(&mut self.terminals, at);
+                shown.hear(reported, changed);
+                shown.show_change(terminal, ended, sink);
+            }
+            TurnEvent::TerminalsOf {
+                call,
+                ended,
+                terminals,
+            } => {
+                for (at, terminal) in terminals.iter().enumerate() {
+                    if terminal.tool == call {
+                        let shown = terminals::shown(&mut self.terminals, at);
+                        shown.show_change(terminal, ended, sink);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows what is part of the message as the agent reported it.
+    fn show_report(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
+        match *event {
+            TurnEvent::Plan { id, data } => {
+                let data = to_raw(data);
+                sink.chunk(&Chunk::DataPlan {
+                    id,
+                    data: Raw(&data),
+                });
+            }
+            TurnEvent::Context { figures } => {
+                self.metadata(&Named("context", Raw(figures)), sink);
+            }
+            TurnEvent::Compaction { id, original } => {
+                if let Some(data) = self.compactions.add(id, original) {
+                    merged::show_compaction(id, &data, sink);
+                }
+            }
+            TurnEvent::Letter { id, original } => {
+                if let Some(data) = self.letters.add(id, original) {
+                    merged::show_letter(id, &data, sink);
+                }
+            }
+            TurnEvent::StructuredOutput(answer) => sink.chunk(&Chunk::DataStructuredOutput {
+                id: "structured-output",
+                data: Raw(answer),
+            }),
+            TurnEvent::Notice(original) => notice(original, sink),
+            TurnEvent::Passing(original) => passing(self.dialect, original, sink),
+            TurnEvent::Other(original) => other(self.dialect, original, sink),
+            _ => {}
+        }
+    }
+
+    /// Shows how far the turn as a whole is.
+    fn show_progress(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
+        match *event {
+            TurnEvent::Started { message_id, about } => {
+                message_id.clone_into(&mut self.blocks.message_id);
+                let metadata = to_raw(&Named(self.dialect, about));
+                sink.chunk(&Chunk::Start {
+                    message_id,
+                    message_metadata: Some(Raw(&metadata)),
+                });
+                sink.chunk(&Chunk::StartStep);
+            }
+            TurnEvent::Moved { agent_session } => {
+                self.metadata(&json!({ "sessionId": agent_session }), sink);
+            }
+            TurnEvent::Step { calls } => {
+                for (at, call) in calls.iter().enumerate() {
+                    shown(&mut self.calls, at, self.dialect).end_step(call, sink);
+                }
+                sink.chunk(&Chunk::FinishStep);
+                sink.chunk(&Chunk::StartStep);
+            }
+            TurnEvent::AttemptEnded { terminals } => self.flush_terminals(terminals, sink),
+            TurnEvent::Ending { terminals } => {
+                self.flush_terminals(terminals, sink);
+                for (id, data) in self.compactions.flush() {
+                    merged::show_compaction(id, &data, sink);
+                }
+                for (id, data) in self.letters.flush() {
+                    merged::show_letter(id, &data, sink);
+                }
+            }
+            TurnEvent::Settled { why, calls } => self.settle(why, calls, sink),
+            TurnEvent::Closed => sink.chunk(&Chunk::FinishStep),
+            TurnEvent::Finished {
+                end,
+                cancelled,
+                usage,
+                num_turns,
+            } => self.finish(end, cancelled, (usage, num_turns), sink),
+            TurnEvent::FinishedUnasked => ending::finish_unasked(sink),
+            TurnEvent::Failed(error) => self.fail(error, sink),
+            TurnEvent::CutOff(error) => sink.chunk(&Chunk::Error {
+                error_text: &error.message,
+            }),
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, why: Settle, calls: &[Call], sink: &mut impl ChunkSink) {
+        for (at, call) in calls.iter().enumerate() {
+            shown(&mut self.calls, at, self.dialect).settle(call, why, sink);
+        }
+    }
+
+    /// Shows what was held back of terminals: nothing more comes.
+    fn flush_terminals(&mut self, terminals: &[Terminal], sink: &mut impl ChunkSink) {
+        self.blocks.close(sink);
+        for (at, terminal) in terminals.iter().enumerate() {
+            terminals::shown(&mut self.terminals, at).show_all(terminal, sink);
+        }
+    }
+
+    fn metadata(&self, about: &impl Serialize, sink: &mut impl ChunkSink) {
+        let metadata = to_raw(&Named(self.dialect, about));
+        sink.chunk(&Chunk::MessageMetadata {
+            message_metadata: Raw(&metadata),
+        });
+    }
+}
+
+/// What was shown of a call.
+fn shown<'a>(calls: &'a mut Vec<ShownCall>, at: usize, dialect: &'static str) -> &'a mut ShownCall {
+    while calls.len() <= at {
+        calls.push(ShownCall::new(dialect));
+    }
+    &mut calls[at]
+}
+
+/// Closes the open block before anything else is shown.
+struct AfterWords<'a, S> {
+    blocks: &'a mut Blocks,
+    sink: &'a mut S,
+}
+
+impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.blocks.close(self.sink);
+        self.sink.chunk(chunk);
+    }
+}
+
+/// What has no chunk of its own goes on as it came.
+pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
+    let fields = original.fields();
+    let mut data = Members::default();
+    data.set("update", original.json());
+    data.set_some("notification", fields.get("notification"));
+    let data = to_raw(&data);
+    sink.chunk(&Chunk::DataDialect {
+        kind: DataKind(dialect),
+        data: Raw(&data),
+        transient: false,
+    });
+}
+
+/// What is worth showing while it lasts goes on as it came, and is no part of the message.
+pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&Named("event", Raw(original.json())));
+    sink.chunk(&Chunk::DataDialect {
+        kind: DataKind(dialect),
+        data: Raw(&data),
+        transient: true,
+    });
+}
+
+/// Words of the user that the agent repeats: no message of an assistant can hold them but as data.
+pub fn user_message(original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&original.fields());
+    sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
+}
+
+/// A notice to the user: shown, but not part of the message.
+pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
+    let data = to_raw(&original.fields());
+    sink.chunk(&Chunk::DataNotice {
+        data: Raw(&data),
+        transient: true,
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! The chunks of messages: text and reasoning blocks, files and sources.
+
+use super::{ChunkSink, other, user_message};
+use crate::core::event::{Content, MessagePiece, Original, Voice};
+use crate::proto::chunk::{Chunk, Named};
+use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The blocks of a message, of which at most one is open.
+#[derive(Debug)]
+pub struct Blocks {
+    pub message_id: String,
+    dialect: &'static str,
+    count: u32,
+    open: Option<Block>,
+    surrogates: Surrogates,
+}
+
+/// An open text or reasoning block.
+#[derive(Debug)]
+struct Block {
+    voice: Voice,
+    id: String,
+    /// What was said of it so far, merged, as it stands in its metadata.
+    about: Option<Box<RawValue>>,
+}
+
+/// What a piece adds to what was said of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    Known,
+    New,
+    /// More than is said again with every piece: a new block begins.
+    TooMuch,
+}
+
+/// Up to this size, in bytes, what is said of a block is said again with news of it.
+const SAID_AGAIN: usize = 1024;
+
+impl Blocks {
+    pub fn new(dialect: &'static str) -> Self {
+        Self {
+            message_id: String::new(),
+            dialect,
+            count: 0,
+            open: None,
+            surrogates: Surrogates::default(),
+        }
+    }
+
+    /// Shows a piece of a message that is not text.
+    pub fn content(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        original: Original<'_>,
+        sink: &mut impl ChunkSink,
+    ) {
+        self.close(sink);
+        if piece.voice == Voice::User {
+            user_message(original, sink);
+            return;
+        }
+        match &piece.content {
+            Content::Text(_) | Content::Rest(_) => {}
+            Content::Data {
+                media_type,
+                base64,
+                details,
+            } => {
+                let url = format!("data:{media_type};base64,{}", base64.decode());
+                let about = self.about_other(piece, details);
+                let provider_metadata = about.as_deref().map(Raw);
+                sink.chunk(&match piece.voice {
+                    Voice::Thought => Chunk::ReasoningFile {
+                        url: &url,
+                        media_type,
+                        provider_metadata,
+                    },
+                    Voice::Answer | Voice::User => Chunk::File {
+                        url: &url,
+                        media_type,
+                        provider_metadata,
+                    },
+                });
+            }
+            Content::Link {
+                uri,
+                name,
+                media_type,
+                details,
+            } => {
+                let about = self.about_other(piece, details);
+                if uri.starts_with("http://") || uri.starts_with("https://") {
+                    sink.chunk(&Chunk::SourceUrl {
+                        source_id: uri,
+                        url: uri,
+                        title: name.as_deref(),
+                        provider_metadata: about.as_deref().map(Raw),
+                    });
+                } else {
+                    let (name, media_type) = (name.as_deref(), media_type.as_deref());
+                    document(uri, name, media_type, about.as_deref(), sink);
+                }
+            }
+            Content::Document {
+                uri,
+                media_type,
+                details,
+            } => {
+                let about = self.about_other(piece, details);
+                document(uri, None, media_type.as_deref(), about.as_deref(), sink);
+            }
+            Content::Other => other(self.dialect, original, sink),
+        }
+    }
+
+    /// The hot path: one delta in, one delta out.
+    pub fn text(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        text: JsonStr<'_>,
+        continues: bool,
+        sink: &mut impl ChunkSink,
+    ) {
+        let continues = continues && self.open.is_some();
+        let told = if continues && !piece.about.is_empty() {
+            self.add_about(piece)
+        } else {
+            About::Known
+        };
+        if !continues || told == About::TooMuch {
+            if text.is_empty() && piece.about.is_empty() {
+                return;
+            }
+            self.close(sink);
+            let about = self.named(about(piece));
+            self.open_block(piece.voice, about, sink);
+        }
+        let news = told == About::New;
+        let mended = self.surrogates.mend(text);
+        let text = match mended.as_deref() {
+            Some(mended) if mended.get() == "\"\"" && !news => return,
+            Some(mended) => JsonStr::new(mended).unwrap_or(text),
+            None => text,
+        };
+        if let Some(block) = &self.open {
+            let about = block.about.as_deref().filter(|_| news);
+            let delta = Raw(text.raw());
+            sink.chunk(&delta_chunk(block.voice, &block.id, delta, about.map(Raw)));
+        }
+    }
+
+    fn open_block(
+        &mut self,
+        voice: Voice,
+        about: Option<Box<RawValue>>,
+        sink: &mut impl ChunkSink,
+    ) {
+        self.count += 1;
+        let id = format!("{}.{}", self.message_id, self.count);
+        let provider_metadata = about.as_deref().map(Raw);
+        sink.chunk(&match voice {
+            Voice::Thought => Chunk::ReasoningStart {
+                id: &id,
+                provider_metadata,
+            },
+            Voice::Answer | Voice::User => Chunk::TextStart {
+                id: &id,
+                provider_metadata,
+            },
+        });
+        self.open = Some(Block { voice, id, about });
+    }
+
+    /// Adds what is said of a piece to what was said of its block.
+    ///
+    /// Readers replace a block's metadata: what was said before must be said again with it.
+    fn add_about(&mut self, piece: &MessagePiece<'_>) -> About {
+        let (Some(more), Some(block)) = (self.named(about(piece)), &mut self.open) else {
+            return About::Known;
+        };
+        let same = |known: &RawValue| known.get() == more.get();
+        if block.about.as_deref().is_some_and(same) {
+            return About::Known;
+        }
+        let mut merged = block.about.as_deref().map_or(Value::Null, value);
+        if !merge(&mut merged, value(&more)) {
+            return About::Known;
+        }
+        let merged = to_raw(&merged);
+        if merged.get().len() > SAID_AGAIN {
+            return About::TooMuch;
+        }
+        block.about = Some(merged);
+        About::New
+    }
+
+    /// Ends the open block, if there is one.
+    pub fn close(&mut self, sink: &mut impl ChunkSink) {
+        self.end(None, sink);
+    }
+
+    /// Ends the block that the words were shown in, and shows what is said of them as a whole.
+    pub fn end_words(
+        &mut self,
+        (provider, said): (&'static str, &Members<'_>),
+        sink: &mut impl ChunkSink,
+    ) {
+        if self.open.is_none() {
+            // Thoughts that are withheld: nothing of them is shown but what is said of them.
+            self.open_block(Voice::Thought, None, sink);
+        }
+        let known = self.open.as_ref().and_then(|block| block.about.as_deref());
+        // Readers replace a block's metadata.
+        let mut all = known.map(Members::of).unwrap_or_default();
+        all.set_owned(provider, said);
+        let all = to_raw(&all);
+        self.end(Some(Raw(&all)), sink);
+    }
+
+    fn end(&mut self, provider_metadata: Option<Raw<'_>>, sink: &mut impl ChunkSink) {
+        if let Some(Block { voice, id, .. }) = self.open.take() {
+            if let Some(rest) = self.surrogates.rest() {
+                let delta = to_raw(&rest);
+                sink.chunk(&delta_chunk(voice, &id, Raw(&delta), None));
+            }
+            sink.chunk(&match voice {
+                Voice::Thought => Chunk::ReasoningEnd {
+                    id: &id,
+                    provider_metadata,
+                },
+                Voice::Answer | Voice::User => Chunk::TextEnd {
+                    id: &id,
+                    provider_metadata,
+                },
+            });
+        }
+    }
+
+    /// What is said of a piece of other content than text: also the block without its data.
+    fn about_other(&self, piece: &MessagePiece<'_>, block: &RawValue) -> Option<Box<RawValue>> {
+        let mut all = Members::of(block).without(&["data", "type"]);
+        if let Some(resource) = all.get("resource") {
+            let resource = to_raw(&Members::of(resource).without(&["blob"]));
+            all.set_owned("resource", &resource);
+        }
+        all.extend(about(piece));
+        self.named(all)
+    }
+
+    fn named(&self, about: Members<'_>) -> Option<Box<RawValue>> {
+        (!about.is_empty()).then(|| to_raw(&Named(self.dialect, about)))
+    }
+}
+
+/// What is said of a piece besides what its chunk holds.
+fn about<'a>(piece: &'a MessagePiece<'_>) -> Members<'a> {
+    let mut all = Members::default();
+    if let Some(id) = &piece.message_id {
+        all.set_owned("messageId", id);
+    }
+    all.extend(piece.about.clone());
+    all
+}
+
+fn delta_chunk<'a>(
+    voice: Voice,
+    id: &'a str,
+    delta: Raw<'a>,
+    provider_metadata: Option<Raw<'a>>,
+) -> Chunk<'a> {
+    match voice {
+        Voice::Thought => Chunk::ReasoningDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+        Voice::Answer | Voice::User => Chunk::TextDelta {
+            id,
+            delta,
+            provider_metadata,
+        },
+    }
+}
+
+fn document(
+    uri: &str,
+    name: Option<&str>,
+    media_type: Option<&str>,
+    about: Option<&RawValue>,
+    sink: &mut impl ChunkSink,
+) {
+    let last = || uri.rsplit('/').find(|s| !s.is_empty()).unwrap_or(uri);
+    let title = name.unwrap_or_else(last);
+    sink.chunk(&Chunk::SourceDocument {
+        source_id: uri,
+        media_type: media_type.unwrap_or("application/octet-stream"),
+        title,
+        filename: Some(title),
+        provider_metadata: about.map(Raw),
+    });
+}
