@@ -131,6 +131,23 @@ impl Turn {
     }
 
     fn apply(&mut self, update: &Update<'_>, original: Original<'_>, view: &mut impl TurnView) {
+        match update {
+            Update::Message(piece) if piece.subagent.is_none() || self.is_subagent => {
+                self.begun = true;
+                self.attempt.shown |= piece.subagent.is_some();
+                self.piece(piece, original, view);
+            }
+            _ => self.apply_other(update, original, view),
+        }
+    }
+
+    /// Takes what is not a piece of the turn's own message.
+    fn apply_other(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
         let shows = !matches!(
             update,
             Update::Session(_)
@@ -143,17 +160,17 @@ impl Turn {
         );
         self.begun |= shows;
         self.attempt.shown |= match update {
-            Update::Message(piece) => piece.subagent.is_some(),
             Update::Other => false,
             Update::Notice | Update::OfSubagent { .. } => true,
             _ => shows,
         };
-        self.in_step |= shows && !matches!(update, Update::Message(_));
+        self.in_step |= shows;
         match update {
-            Update::Message(MessagePiece {
-                subagent: Some(id), ..
-            }) if !self.is_subagent => self.apply_of_subagent(id, update, original, view),
-            Update::Message(piece) => self.piece(piece, original, view),
+            Update::Message(piece) => {
+                if let Some(id) = &piece.subagent {
+                    self.apply_of_subagent(id, update, original, view);
+                }
+            }
             Update::Tool(tool) => {
                 if tool.status.is_some() && !self.terminals.all().is_empty() {
                     view.event(&Event::TerminalsOf {
@@ -248,11 +265,13 @@ impl Turn {
             return;
         };
         self.in_step |= !(text.is_empty() && piece.about.is_empty());
-        if let Some(continues) = self.messages.text(piece, text) {
+        let may_have_halves = text.may_have_halves();
+        if let Some(continues) = self.messages.text(piece, text, may_have_halves) {
             view.event(&Event::Text {
                 piece,
                 text,
                 continues,
+                may_have_halves,
             });
         }
     }

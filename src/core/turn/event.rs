@@ -50,6 +50,8 @@ pub enum TurnEvent<'a> {
         text: JsonStr<'a>,
         /// Whether the piece of text before it was of the same message and kind.
         continues: bool,
+        /// Whether the text may hold half a surrogate pair; a search that costs as much as the rest of a delta.
+        may_have_halves: bool,
     },
     /// A piece of another kind: a file, a link, a document, or words of the user that the agent repeats.
     Content {

@@ -22,7 +22,13 @@ pub struct Messages {
 impl Messages {
     /// Takes a piece of text. Returns whether the piece before it was of the same message and kind; `None` for an empty
     /// piece that would begin a message.
-    pub fn text(&mut self, piece: &MessagePiece<'_>, text: JsonStr<'_>) -> Option<bool> {
+    #[inline]
+    pub fn text(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        text: JsonStr<'_>,
+        may_have_halves: bool,
+    ) -> Option<bool> {
         if !self.has_output {
             self.has_output = !is_blank(text);
         }
@@ -35,21 +41,26 @@ impl Messages {
             if text.is_empty() && piece.about.is_empty() {
                 return None;
             }
-            self.end_text();
-            if let Some(id) = message
-                && self.ids.last().is_none_or(|last| last != id)
-            {
-                self.ids.push(id.to_owned());
-            }
-            self.last = Some((piece.voice, message.map(str::to_owned)));
+            self.begin(piece.voice, message);
         }
         if piece.voice == Voice::Answer {
-            let mended = self.surrogates.mend(text);
+            let mended = self.surrogates.mend_known(text, may_have_halves);
             let text = mended.as_deref().and_then(JsonStr::new).unwrap_or(text);
             let room = SUMMED_UP.saturating_sub(self.text.len());
             self.omitted += text.decode_up_to(room, &mut self.text) as u64;
         }
         Some(continues)
+    }
+
+    #[cold]
+    fn begin(&mut self, voice: Voice, message: Option<&str>) {
+        self.end_text();
+        if let Some(id) = message
+            && self.ids.last().is_none_or(|last| last != id)
+        {
+            self.ids.push(id.to_owned());
+        }
+        self.last = Some((voice, message.map(str::to_owned)));
     }
 
     /// Takes a piece that is not text.

@@ -14,9 +14,9 @@ mod terminals;
 
 pub use crate::core::chunk_sink::ChunkSink;
 use crate::core::event::Original;
-use crate::core::turn::{Call, Settle, Terminal, TurnEvent, TurnView};
+use crate::core::turn::{Call, Change, Settle, Terminal, TurnEvent, TurnView};
 use crate::proto::chunk::{Chunk, DataKind, Named};
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::json::{JsonStr, Members, Raw, to_raw};
 use blocks::Blocks;
 use calls::ShownCall;
 pub use ending::finish_reason;
@@ -77,8 +77,31 @@ impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
 }
 
 impl<S: ChunkSink> TurnView for ChunkView<'_, S> {
+    /// Inlined, so that the frequent events are never built: their fields become the arguments of a call.
+    #[inline]
     fn event(&mut self, event: &TurnEvent<'_>) {
-        self.state.show(event, self.sink);
+        match *event {
+            TurnEvent::Reported { .. } => {}
+            TurnEvent::Text {
+                piece,
+                text,
+                continues,
+                may_have_halves,
+            } => {
+                let known = (continues, may_have_halves);
+                self.state.blocks.text(piece, text, known, self.sink);
+            }
+            TurnEvent::Tool {
+                at,
+                call,
+                change,
+                input_delta,
+            } => {
+                let known = (change, input_delta);
+                self.state.show_tool(at, call, known, self.sink);
+            }
+            _ => self.state.show(event, self.sink),
+        }
     }
 }
 
@@ -91,7 +114,10 @@ impl ChunkState {
                 piece,
                 text,
                 continues,
-            } => self.blocks.text(piece, text, continues, sink),
+                may_have_halves,
+            } => self
+                .blocks
+                .text(piece, text, (continues, may_have_halves), sink),
             TurnEvent::Content { piece, original } => self.blocks.content(piece, original, sink),
             TurnEvent::TextEnded { provider: None } => self.blocks.close(sink),
             TurnEvent::TextEnded {
@@ -102,19 +128,7 @@ impl ChunkState {
                 call,
                 change,
                 input_delta,
-            } => {
-                let blocks = &mut self.blocks;
-                let sink = &mut AfterWords { blocks, sink };
-                let shown = shown(&mut self.calls, at, dialect);
-                shown.hear(change);
-                shown.show(call, change.bytes, sink);
-                if let Some(delta) = input_delta {
-                    sink.chunk(&Chunk::ToolInputDelta {
-                        tool_call_id: call.id(),
-                        input_text_delta: Raw(delta.raw()),
-                    });
-                }
-            }
+            } => self.show_tool(at, call, (change, input_delta), sink),
             TurnEvent::TerminalOutput { at, call } => {
                 shown(&mut self.calls, at, dialect).note_terminal_output(call);
             }
@@ -156,6 +170,26 @@ impl ChunkState {
             | TurnEvent::FinishedUnasked
             | TurnEvent::Failed(_)
             | TurnEvent::CutOff(_) => self.show_progress(event, sink),
+        }
+    }
+
+    fn show_tool(
+        &mut self,
+        at: usize,
+        call: &Call,
+        (change, input_delta): (Change, Option<JsonStr<'_>>),
+        sink: &mut impl ChunkSink,
+    ) {
+        let blocks = &mut self.blocks;
+        let sink = &mut AfterWords { blocks, sink };
+        let shown = shown(&mut self.calls, at, self.dialect);
+        shown.hear(change);
+        shown.show(call, change.bytes, sink);
+        if let Some(delta) = input_delta {
+            sink.chunk(&Chunk::ToolInputDelta {
+                tool_call_id: call.id(),
+                input_text_delta: Raw(delta.raw()),
+            });
         }
     }
 

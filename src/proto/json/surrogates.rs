@@ -18,11 +18,24 @@ pub struct Surrogates {
 
 impl Surrogates {
     /// The text to pass on in place of `text`; `None` when it can go as it is.
+    #[inline]
     pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
+        self.mend_known(text, text.may_have_halves())
+    }
+
+    /// Like [`Self::mend`], for a text that was searched for halves before.
+    #[inline]
+    pub fn mend_known(
+        &mut self,
+        text: JsonStr<'_>,
+        may_have_halves: bool,
+    ) -> Option<Box<RawValue>> {
+        (may_have_halves || self.held.is_some()).then(|| self.join(text))
+    }
+
+    #[cold]
+    fn join(&mut self, text: JsonStr<'_>) -> Box<RawValue> {
         let json = text.raw().get();
-        if self.held.is_none() && !may_have_halves(json) {
-            return None;
-        }
         let mut units = units(&json[1..json.len() - 1]);
         if let Some(half) = self.held.take() {
             units.insert(0, half);
@@ -31,12 +44,20 @@ impl Surrogates {
             self.held = Some(last);
             units.pop();
         }
-        Some(to_raw(&String::from_utf16_lossy(&units)))
+        to_raw(&String::from_utf16_lossy(&units))
     }
 
     /// What stands for a half that was never completed.
     pub fn rest(&mut self) -> Option<&'static str> {
         self.held.take().map(|_| "\u{fffd}")
+    }
+}
+
+impl JsonStr<'_> {
+    /// Whether the text may hold half a surrogate pair.
+    #[must_use]
+    pub fn may_have_halves(self) -> bool {
+        may_have_halves(self.raw().get())
     }
 }
 

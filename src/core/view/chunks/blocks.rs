@@ -116,11 +116,12 @@ impl Blocks {
     }
 
     /// The hot path: one delta in, one delta out.
+    #[inline]
     pub fn text(
         &mut self,
         piece: &MessagePiece<'_>,
         text: JsonStr<'_>,
-        continues: bool,
+        (continues, may_have_halves): (bool, bool),
         sink: &mut impl ChunkSink,
     ) {
         let continues = continues && self.open.is_some();
@@ -138,7 +139,7 @@ impl Blocks {
             self.open_block(piece.voice, about, sink);
         }
         let news = told == About::New;
-        let mended = self.surrogates.mend(text);
+        let mended = self.surrogates.mend_known(text, may_have_halves);
         let text = match mended.as_deref() {
             Some(mended) if mended.get() == "\"\"" && !news => return,
             Some(mended) => JsonStr::new(mended).unwrap_or(text),
