@@ -119,7 +119,7 @@ pub struct RecordedChunk {
     pub turn: Option<String>,
     pub seq: u64,
     pub chunk: Value,
-    /// Whether the chunk came as stored JSON and not from the translator.
+    /// Whether the chunk came as stored JSON and not from the view.
     pub stored: bool,
 }
 

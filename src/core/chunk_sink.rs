@@ -1,4 +1,4 @@
-//! The seam between the translator and what takes its chunks.
+//! The seam between the view that makes chunks and what takes them.
 
 use crate::proto::chunk::Chunk;
 

@@ -1,6 +1,6 @@
 //! Chunk profiles: what older majors of the AI SDK accept in place of what they do not know.
 //!
-//! The translator emits the chunks of `ai` 7. Majors 6 and 5 reject a whole stream because of one unknown type, so
+//! The chunk view emits the chunks of `ai` 7. Majors 6 and 5 reject a whole stream because of one unknown type, so
 //! their clients get substitutes:
 //!
 //! - Major 6 has `tool-approval-request`, but no chunk for the answer: its client sets the answer itself. So it gets

@@ -1,6 +1,6 @@
 //! A replayed history: what an agent repeats after `session/load` → the messages that it was.
 //!
-//! Live = replay: the agent's messages are made by the same translator and the same fold as those of a
+//! Live = replay: the agent's messages are made by the same turn, view and fold as those of a
 //! running turn, so they equal what a client built while it watched, up to ids and what the agent leaves
 //! out. Only the user's messages are made here: live, the client has them already.
 

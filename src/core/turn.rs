@@ -2,7 +2,7 @@
 //!
 //! A turn merges updates into tool calls, terminals, subagents and text, for policies, retries and the summary. What
 //! happens it reports as [`TurnEvent`]s, from which views make what clients receive: one message of the AI SDK for each
-//! turn (`core/view/chunks.rs`).
+//! turn (`core/view/chunks.rs`), or the agent's updates as they came (`core/view/raw.rs`).
 
 mod ending;
 mod event;

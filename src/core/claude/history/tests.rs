@@ -96,7 +96,7 @@ fn brief(message: &Value) -> String {
         }
     };
     let parts = message["parts"].as_array().unwrap().iter();
-    // How steps show is the translator's to test.
+    // How steps show is tested with the view.
     let parts: Vec<_> = parts
         .filter(|p| p["type"] != "step-start")
         .map(part)
