@@ -5,7 +5,6 @@
 //! turn (`core/view/chunks.rs`), or the agent's updates as they came (`core/view/raw.rs`).
 
 mod ending;
-mod event;
 mod hosting;
 mod messages;
 mod names;
@@ -13,13 +12,14 @@ mod questions;
 mod subagents;
 mod terminals;
 mod tools;
+mod updates;
 
-use super::event::{Failing, MessagePiece, Original, TurnEnd, Update, Voice};
-use crate::proto::json::{Members, to_raw, value};
+use super::error::Error;
+use super::event::{Failing, MessagePiece, Original, Permission, TurnEnd, Update};
+use super::permit::Decision;
+use crate::proto::json::{JsonStr, Members, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
 use ending::Spent;
-use event::TurnEvent as Event;
-pub use event::{TurnEvent, TurnView};
 use messages::Messages;
 pub use names::Names;
 use serde_json::Value;
@@ -31,6 +31,165 @@ pub use terminals::Terminal;
 use terminals::Terminals;
 use tools::Tools;
 pub use tools::{Activity, Call, Change, Question, RanUnasked, Settle, written};
+
+/// Prints a turn for a client, from the turn's events: each comes once, in order.
+///
+/// A view decides what of them the client sees, and when: it may hold back a change, but it never changes the turn.
+pub trait TurnView {
+    /// Takes the next event.
+    fn event(&mut self, event: &TurnEvent<'_>);
+}
+
+/// Two views of the same turn: the first one sees each event first.
+impl<A: TurnView, B: TurnView> TurnView for (A, B) {
+    fn event(&mut self, event: &TurnEvent<'_>) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+}
+
+/// A change of a turn, free of any client's protocol.
+///
+/// Tool calls, terminals and subagents are numbered in the order in which they came up; `at` is that number.
+#[derive(Debug, Clone, Copy)]
+pub enum TurnEvent<'a> {
+    /// The turn's message begins; `about` describes agent and session.
+    Started {
+        message_id: &'a str,
+        about: &'a Value,
+    },
+    /// The agent reported an update, of a subagent where one is named. The events after it say what it changed.
+    Reported {
+        subagent: Option<&'a str>,
+        update: &'a Update<'a>,
+        original: Original<'a>,
+    },
+    /// A piece of text, of the answer or of a thought.
+    Text {
+        piece: &'a MessagePiece<'a>,
+        text: JsonStr<'a>,
+        /// Whether the piece of text before it was of the same message and kind.
+        continues: bool,
+        /// Whether the text may hold half a surrogate pair; a search that costs as much as the rest of a delta.
+        may_have_halves: bool,
+    },
+    /// A piece of another kind: a file, a link, a document, or words of the user that the agent repeats.
+    Content {
+        piece: &'a MessagePiece<'a>,
+        original: Original<'a>,
+    },
+    /// The text so far is complete; `provider` is what is said of it as a whole.
+    TextEnded {
+        provider: Option<(&'static str, &'a Members<'a>)>,
+    },
+    /// A tool call was made or changed.
+    Tool {
+        at: usize,
+        call: &'a Call,
+        change: Change,
+        /// More text of the call's input, while the model writes it.
+        input_delta: Option<JsonStr<'a>>,
+    },
+    /// The agent asks whether a tool may run.
+    PermissionAsked {
+        at: usize,
+        call: &'a Call,
+        change: Change,
+        question: &'a Question,
+        permission: &'a Permission<'a>,
+        /// The calls that the question stands for.
+        calls: &'a [String],
+        /// Whether a policy answers.
+        automatic: bool,
+    },
+    /// The user is asked something, along with a permission question or without one.
+    UserAsked { question: &'a Question },
+    /// A question was decided. `call` is the tool call that it is about, where it is a permission question.
+    Decided {
+        call: Option<(usize, &'a Call)>,
+        question: &'a Question,
+        decision: &'a Decision,
+    },
+    /// The agent refused to run a tool by its own rules; `question` is the id of the question that it did not ask.
+    Refused {
+        at: usize,
+        call: &'a Call,
+        question: &'a str,
+        reason: &'a str,
+    },
+    /// The user has been at the address that a question sent them to.
+    Visited { question: &'a str },
+    /// A terminal was made or changed.
+    Terminal {
+        at: usize,
+        terminal: &'a Terminal,
+        /// How much was reported of it, in bytes.
+        reported: usize,
+        /// Whether that differs from what was known.
+        changed: bool,
+        /// Whether its command has ended.
+        ended: bool,
+    },
+    /// The agent reported the status of a call that terminals may belong to.
+    TerminalsOf {
+        call: &'a str,
+        ended: bool,
+        terminals: &'a [Terminal],
+    },
+    /// The output of a call's terminals became a part of the call's state.
+    TerminalOutput { at: usize, call: &'a Call },
+    /// A whole plan, or the end of one.
+    Plan { id: &'a str, data: &'a Members<'a> },
+    /// How full the context is; reported only where the figures differ from those before.
+    Context { figures: &'a RawValue },
+    /// The agent compacts its context.
+    Compaction { id: &'a str, original: Original<'a> },
+    /// A message between the session and a subagent, or a piece of it.
+    Letter { id: &'a str, original: Original<'a> },
+    /// The answer in the form that the client asked for.
+    StructuredOutput(&'a RawValue),
+    /// A notice to the user.
+    Notice(Original<'a>),
+    /// Something worth showing only while it lasts.
+    Passing(Original<'a>),
+    /// Something that no other event describes.
+    Other(Original<'a>),
+    /// The model is asked once more, after a step that was not empty; `calls` are all calls of the turn.
+    Step { calls: &'a [Call] },
+    /// Something happened in the turn of a subagent.
+    OfSubagent { at: usize, event: &'a TurnEvent<'a> },
+    /// All events of an update or a question of a subagent were delivered.
+    Subagent {
+        at: usize,
+        subagent: &'a Subagent,
+        /// How long the agent's line was, in bytes, where it was an update.
+        reported: Option<usize>,
+    },
+    /// The agent's session took the place of the one that the turn began in.
+    Moved { agent_session: &'a str },
+    /// The attempt at the prompt is over, and another one follows.
+    AttemptEnded { terminals: &'a [Terminal] },
+    /// Nothing more is reported in the turn.
+    Ending { terminals: &'a [Terminal] },
+    /// The calls that were open are settled; `calls` are all calls of the turn.
+    Settled { why: Settle, calls: &'a [Call] },
+    /// All that was open is closed; how the turn ended follows.
+    Closed,
+    /// The agent ended the turn.
+    Finished {
+        end: &'a TurnEnd,
+        /// Whether the client had cancelled it.
+        cancelled: bool,
+        usage: Option<TokenUsage>,
+        num_turns: Option<u64>,
+    },
+    /// The turn is over, and nobody reported why.
+    FinishedUnasked,
+    /// The turn failed.
+    Failed(&'a Error),
+    /// The turn failed, and nothing of what was open may be shown.
+    CutOff(&'a Error),
+}
 
 /// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
 const SUMMED_UP: usize = 4 << 20;
@@ -77,7 +236,7 @@ impl Turn {
         names: &Arc<Names>,
         view: &mut impl TurnView,
     ) -> Self {
-        view.event(&Event::Started {
+        view.event(&TurnEvent::Started {
             message_id: &message_id,
             about,
         });
@@ -99,213 +258,6 @@ impl Turn {
         }
     }
 
-    /// Takes an update.
-    pub fn update(
-        &mut self,
-        update: &Update<'_>,
-        original: Original<'_>,
-        view: &mut impl TurnView,
-    ) {
-        view.event(&Event::Reported {
-            subagent: None,
-            update,
-            original,
-        });
-        self.apply(update, original, view);
-    }
-
-    /// Takes what a subagent reported, or what was reported of it.
-    pub fn subagent(
-        &mut self,
-        id: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
-        view: &mut impl TurnView,
-    ) {
-        view.event(&Event::Reported {
-            subagent: Some(id),
-            update,
-            original,
-        });
-        self.apply_of_subagent(id, update, original, view);
-    }
-
-    fn apply(&mut self, update: &Update<'_>, original: Original<'_>, view: &mut impl TurnView) {
-        match update {
-            Update::Message(piece) if piece.subagent.is_none() || self.is_subagent => {
-                self.begun = true;
-                self.attempt.shown |= piece.subagent.is_some();
-                self.piece(piece, original, view);
-            }
-            _ => self.apply_other(update, original, view),
-        }
-    }
-
-    /// Takes what is not a piece of the turn's own message.
-    fn apply_other(
-        &mut self,
-        update: &Update<'_>,
-        original: Original<'_>,
-        view: &mut impl TurnView,
-    ) {
-        let shows = !matches!(
-            update,
-            Update::Session(_)
-                | Update::Notice
-                | Update::Context { .. }
-                | Update::Step
-                | Update::WordsEnd { provider: None }
-                | Update::Passing
-                | Update::OfSubagent { .. }
-        );
-        self.begun |= shows;
-        self.attempt.shown |= match update {
-            Update::Other => false,
-            Update::Notice | Update::OfSubagent { .. } => true,
-            _ => shows,
-        };
-        self.in_step |= shows;
-        match update {
-            Update::Message(piece) => {
-                if let Some(id) = &piece.subagent {
-                    self.apply_of_subagent(id, update, original, view);
-                }
-            }
-            Update::Tool(tool) => {
-                if tool.status.is_some() && !self.terminals.all().is_empty() {
-                    view.event(&Event::TerminalsOf {
-                        call: &tool.id,
-                        ended: tool.ends(),
-                        terminals: self.terminals.all(),
-                    });
-                    if tool.ends()
-                        && let Some(output) = self.terminals.output_of(&tool.id)
-                    {
-                        self.tools.set_terminal_output(&tool.id, output, view);
-                    }
-                }
-                self.tools.update(tool, view);
-            }
-            Update::Terminal(terminal) => self.terminals.update(terminal, view),
-            Update::Plan { id, data } => view.event(&Event::Plan { id, data }),
-            Update::Context { cost, figures } => {
-                let figures = figures.clone().unwrap_or_else(|| original.fields());
-                self.context(&figures, *cost, view);
-            }
-            // The session's state is the session's to report.
-            Update::Session(_) => {}
-            Update::Notice => view.event(&Event::Notice(original)),
-            Update::Compaction { id } => view.event(&Event::Compaction { id, original }),
-            Update::Subagent { id } => self.apply_of_subagent(id, update, original, view),
-            Update::Letter { id } => view.event(&Event::Letter { id, original }),
-            Update::OfSubagent { id, update } => {
-                self.apply_of_subagent(id, update, original, view);
-            }
-            Update::Step => self.step(view),
-            Update::WordsEnd { provider } => {
-                self.messages.end_text();
-                let provider = provider.as_ref().map(|(provider, said)| (*provider, said));
-                view.event(&Event::TextEnded { provider });
-            }
-            Update::Refused { tool, reason } => {
-                self.end_text(view);
-                self.tools.refused(tool, reason, view);
-            }
-            Update::StructuredOutput(answer) => self.structured_output(answer, view),
-            Update::Passing => view.event(&Event::Passing(original)),
-            Update::Other => {
-                self.end_text(view);
-                view.event(&Event::Other(original));
-            }
-        }
-    }
-
-    fn apply_of_subagent(
-        &mut self,
-        id: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
-        view: &mut impl TurnView,
-    ) {
-        match update {
-            // Not part of any message.
-            Update::Notice => view.event(&Event::Notice(original)),
-            Update::Passing => view.event(&Event::Passing(original)),
-            // Both sides report it.
-            Update::Letter { .. } => self.apply(update, original, view),
-            // It is about another subagent, one of its own.
-            Update::Subagent { id: own } if own != id => {
-                self.apply_of_subagent(own, update, original, view);
-            }
-            Update::OfSubagent { id, update } => {
-                self.apply_of_subagent(id, update, original, view);
-            }
-            _ => {
-                self.begun = true;
-                self.attempt.shown = true;
-                self.in_step = true;
-                self.subagents
-                    .update(id, &self.message_id, update, original, view);
-            }
-        }
-    }
-
-    fn piece(
-        &mut self,
-        piece: &MessagePiece<'_>,
-        original: Original<'_>,
-        view: &mut impl TurnView,
-    ) {
-        self.tools.went_on();
-        let text = piece.content.text();
-        let Some(text) = text.filter(|_| piece.voice != Voice::User) else {
-            self.in_step = true;
-            self.messages.content(piece);
-            view.event(&Event::Content { piece, original });
-            return;
-        };
-        self.in_step |= !(text.is_empty() && piece.about.is_empty());
-        let may_have_halves = text.may_have_halves();
-        if let Some(continues) = self.messages.text(piece, text, may_have_halves) {
-            view.event(&Event::Text {
-                piece,
-                text,
-                continues,
-                may_have_halves,
-            });
-        }
-    }
-
-    fn end_text(&mut self, view: &mut impl TurnView) {
-        self.messages.end_text();
-        view.event(&Event::TextEnded { provider: None });
-    }
-
-    /// Another step begins, unless this one is still empty.
-    fn step(&mut self, view: &mut impl TurnView) {
-        self.end_text(view);
-        if self.in_step {
-            self.tools.end_step(view);
-            self.in_step = false;
-        }
-    }
-
-    fn structured_output(&mut self, answer: &RawValue, view: &mut impl TurnView) {
-        self.end_text(view);
-        view.event(&Event::StructuredOutput(answer));
-        self.structured_output = Some(answer.to_owned());
-    }
-
-    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, view: &mut impl TurnView) {
-        self.cost = cost.or(self.cost);
-        let figures = to_raw(figures);
-        let same = |known: &RawValue| known.get() == figures.get();
-        if !self.context.as_deref().is_some_and(same) {
-            view.event(&Event::Context { figures: &figures });
-            self.context = Some(figures);
-        }
-    }
-
     /// The tool that runs now: the one begun last among those not settled.
     #[must_use]
     pub fn activity(&self) -> Option<Activity<'_>> {
@@ -320,7 +272,7 @@ impl Turn {
 
     /// The agent's session took the place of the one that the turn began in.
     pub fn moved(&self, agent_session: &str, view: &mut impl TurnView) {
-        view.event(&Event::Moved { agent_session });
+        view.event(&TurnEvent::Moved { agent_session });
     }
 
     /// Whether the agent said or did anything yet, figures and notices aside.

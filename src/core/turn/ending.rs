@@ -1,7 +1,6 @@
 //! How a turn ends.
 
-use super::event::{TurnEvent, TurnView};
-use super::{Settle, Turn};
+use super::{Settle, Turn, TurnEvent, TurnView};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
 use crate::proto::wire::TokenUsage;

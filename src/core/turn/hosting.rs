@@ -1,7 +1,6 @@
 //! What acpipe did for the agent in a turn: the requests that were asked about, and the terminals that tools show.
 
-use super::Turn;
-use super::event::TurnView;
+use super::{Turn, TurnView};
 use crate::core::event::ToolUpdate;
 use crate::core::host::TerminalView;
 

@@ -1,7 +1,6 @@
 //! Questions of a turn, its own and those of its subagents.
 
-use super::event::TurnView;
-use super::{Question, RanUnasked, Turn};
+use super::{Question, RanUnasked, Turn, TurnView};
 use crate::core::event::Permission;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;

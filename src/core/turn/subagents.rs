@@ -1,7 +1,6 @@
 //! Subagents of a turn: what each does makes a turn of its own, kept out of the main text.
 
-use super::event::{TurnEvent, TurnView, ViewOfSubagent};
-use super::{Names, Question, Settle, Turn};
+use super::{Names, Question, Settle, Turn, TurnEvent, TurnView};
 use crate::core::event::{Original, Permission, Update};
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
@@ -225,5 +224,20 @@ impl Subagents {
         for at in 0..self.all.len() {
             self.change(at, view, |turn, view| turn.close(settle, view));
         }
+    }
+}
+
+/// Delivers the events of a subagent's turn to the views of the turn that it belongs to.
+///
+/// The only dynamic dispatch between a turn and its views: a turn that contains turns would need an endless type else.
+struct ViewOfSubagent<'a> {
+    at: usize,
+    view: &'a mut dyn TurnView,
+}
+
+impl TurnView for ViewOfSubagent<'_> {
+    fn event(&mut self, event: &TurnEvent<'_>) {
+        let at = self.at;
+        self.view.event(&TurnEvent::OfSubagent { at, event });
     }
 }

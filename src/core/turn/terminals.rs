@@ -1,6 +1,6 @@
 //! Terminals of a turn, those that the agent runs itself and those that acpipe runs for it.
 
-use super::event::{TurnEvent, TurnView};
+use super::{TurnEvent, TurnView};
 use crate::core::event::TerminalUpdate;
 use crate::core::host::TerminalView;
 use crate::core::proportion::FRAME;

@@ -6,8 +6,7 @@ mod call;
 mod question;
 mod unasked;
 
-use super::event::{TurnEvent, TurnView};
-use super::names::Names;
+use super::{Names, TurnEvent, TurnView};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};

@@ -6,7 +6,7 @@ use crate::core::event::{Permission, ToolUpdate};
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
-use crate::core::turn::event::{TurnEvent, TurnView};
+use crate::core::turn::{TurnEvent, TurnView};
 use crate::proto::json::{shortened, shortened_raw};
 use crate::proto::wire::{AskedTool, OfferedOption};
 use serde_json::{Map, Value};

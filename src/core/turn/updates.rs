@@ -1,0 +1,215 @@
+//! Updates: what an agent reports in a turn, in the order in which it does.
+
+use super::{Turn, TurnEvent, TurnView};
+use crate::core::event::{MessagePiece, Original, Update, Voice};
+use crate::proto::json::{Members, to_raw};
+use serde_json::value::RawValue;
+
+impl Turn {
+    /// Takes an update.
+    pub fn update(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        view.event(&TurnEvent::Reported {
+            subagent: None,
+            update,
+            original,
+        });
+        self.apply(update, original, view);
+    }
+
+    /// Takes what a subagent reported, or what was reported of it.
+    pub fn subagent(
+        &mut self,
+        id: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        view.event(&TurnEvent::Reported {
+            subagent: Some(id),
+            update,
+            original,
+        });
+        self.apply_of_subagent(id, update, original, view);
+    }
+
+    fn apply(&mut self, update: &Update<'_>, original: Original<'_>, view: &mut impl TurnView) {
+        match update {
+            Update::Message(piece) if piece.subagent.is_none() || self.is_subagent => {
+                self.begun = true;
+                self.attempt.shown |= piece.subagent.is_some();
+                self.piece(piece, original, view);
+            }
+            _ => self.apply_other(update, original, view),
+        }
+    }
+
+    /// Takes what is not a piece of the turn's own message.
+    fn apply_other(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        let shows = !matches!(
+            update,
+            Update::Session(_)
+                | Update::Notice
+                | Update::Context { .. }
+                | Update::Step
+                | Update::WordsEnd { provider: None }
+                | Update::Passing
+                | Update::OfSubagent { .. }
+        );
+        self.begun |= shows;
+        self.attempt.shown |= match update {
+            Update::Other => false,
+            Update::Notice | Update::OfSubagent { .. } => true,
+            _ => shows,
+        };
+        self.in_step |= shows;
+        match update {
+            Update::Message(piece) => {
+                if let Some(id) = &piece.subagent {
+                    self.apply_of_subagent(id, update, original, view);
+                }
+            }
+            Update::Tool(tool) => {
+                if tool.status.is_some() && !self.terminals.all().is_empty() {
+                    view.event(&TurnEvent::TerminalsOf {
+                        call: &tool.id,
+                        ended: tool.ends(),
+                        terminals: self.terminals.all(),
+                    });
+                    if tool.ends()
+                        && let Some(output) = self.terminals.output_of(&tool.id)
+                    {
+                        self.tools.set_terminal_output(&tool.id, output, view);
+                    }
+                }
+                self.tools.update(tool, view);
+            }
+            Update::Terminal(terminal) => self.terminals.update(terminal, view),
+            Update::Plan { id, data } => view.event(&TurnEvent::Plan { id, data }),
+            Update::Context { cost, figures } => {
+                let figures = figures.clone().unwrap_or_else(|| original.fields());
+                self.context(&figures, *cost, view);
+            }
+            // The session's state is the session's to report.
+            Update::Session(_) => {}
+            Update::Notice => view.event(&TurnEvent::Notice(original)),
+            Update::Compaction { id } => view.event(&TurnEvent::Compaction { id, original }),
+            Update::Subagent { id } => self.apply_of_subagent(id, update, original, view),
+            Update::Letter { id } => view.event(&TurnEvent::Letter { id, original }),
+            Update::OfSubagent { id, update } => {
+                self.apply_of_subagent(id, update, original, view);
+            }
+            Update::Step => self.step(view),
+            Update::WordsEnd { provider } => {
+                self.messages.end_text();
+                let provider = provider.as_ref().map(|(provider, said)| (*provider, said));
+                view.event(&TurnEvent::TextEnded { provider });
+            }
+            Update::Refused { tool, reason } => {
+                self.end_text(view);
+                self.tools.refused(tool, reason, view);
+            }
+            Update::StructuredOutput(answer) => self.structured_output(answer, view),
+            Update::Passing => view.event(&TurnEvent::Passing(original)),
+            Update::Other => {
+                self.end_text(view);
+                view.event(&TurnEvent::Other(original));
+            }
+        }
+    }
+
+    fn apply_of_subagent(
+        &mut self,
+        id: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        match update {
+            // Not part of any message.
+            Update::Notice => view.event(&TurnEvent::Notice(original)),
+            Update::Passing => view.event(&TurnEvent::Passing(original)),
+            // Both sides report it.
+            Update::Letter { .. } => self.apply(update, original, view),
+            // It is about another subagent, one of its own.
+            Update::Subagent { id: own } if own != id => {
+                self.apply_of_subagent(own, update, original, view);
+            }
+            Update::OfSubagent { id, update } => {
+                self.apply_of_subagent(id, update, original, view);
+            }
+            _ => {
+                self.begun = true;
+                self.attempt.shown = true;
+                self.in_step = true;
+                self.subagents
+                    .update(id, &self.message_id, update, original, view);
+            }
+        }
+    }
+
+    fn piece(
+        &mut self,
+        piece: &MessagePiece<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        self.tools.went_on();
+        let text = piece.content.text();
+        let Some(text) = text.filter(|_| piece.voice != Voice::User) else {
+            self.in_step = true;
+            self.messages.content(piece);
+            view.event(&TurnEvent::Content { piece, original });
+            return;
+        };
+        self.in_step |= !(text.is_empty() && piece.about.is_empty());
+        let may_have_halves = text.may_have_halves();
+        if let Some(continues) = self.messages.text(piece, text, may_have_halves) {
+            view.event(&TurnEvent::Text {
+                piece,
+                text,
+                continues,
+                may_have_halves,
+            });
+        }
+    }
+
+    pub(super) fn end_text(&mut self, view: &mut impl TurnView) {
+        self.messages.end_text();
+        view.event(&TurnEvent::TextEnded { provider: None });
+    }
+
+    /// Another step begins, unless this one is still empty.
+    fn step(&mut self, view: &mut impl TurnView) {
+        self.end_text(view);
+        if self.in_step {
+            self.tools.end_step(view);
+            self.in_step = false;
+        }
+    }
+
+    pub(super) fn structured_output(&mut self, answer: &RawValue, view: &mut impl TurnView) {
+        self.end_text(view);
+        view.event(&TurnEvent::StructuredOutput(answer));
+        self.structured_output = Some(answer.to_owned());
+    }
+
+    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, view: &mut impl TurnView) {
+        self.cost = cost.or(self.cost);
+        let figures = to_raw(figures);
+        let same = |known: &RawValue| known.get() == figures.get();
+        if !self.context.as_deref().is_some_and(same) {
+            view.event(&TurnEvent::Context { figures: &figures });
+            self.context = Some(figures);
+        }
+    }
+}
