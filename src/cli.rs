@@ -126,7 +126,7 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     Ok(cwd.to_string_lossy().into_owned())
 }
 
-/// What the hub is told, from the arguments, the environment and the session.
+/// The settings of the hub, from the arguments, the environment and the session.
 fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),

@@ -43,8 +43,8 @@ pub struct RpcClient {
     methods: Methods,
     framing: Framing,
     out: Vec<u8>,
-    /// What the loop is to do next. It takes all of it before the next message comes in, so that this never holds more
-    /// than one message of the client, or one batch.
+    /// Actions for the loop. The loop takes all of them before it reads the next message, so the queue never holds more
+    /// than the actions of one message of the client, or of one batch.
     wishes: VecDeque<Wish>,
     reads: Reads,
     calls: Calls,

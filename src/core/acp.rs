@@ -44,7 +44,7 @@ use stray::Stray;
 use tracing::{debug, warn};
 use user_question::UserQuestion;
 
-/// What distinguishes ACP.
+/// The traits of ACP agents before one is started.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: None,
     identity: None,

@@ -50,7 +50,7 @@ pub const STOPPING: &str = "the agent is stopping: call agent/connect when it ha
 pub struct AgentMachine {
     reference: AgentRef,
     name: String,
-    /// What is started when the client connects without a command.
+    /// The agent that is started when the client connects without a command.
     configured: AgentSpec,
     /// How the agent is started that is connected or started again; the configured one without either.
     spec: AgentSpec,
@@ -61,7 +61,7 @@ pub struct AgentMachine {
     crashes: u32,
     /// Restarts after a crash.
     restarts: u32,
-    /// Whether the client disconnected the last agent: then only the client starts another one.
+    /// Whether the client disconnected the last agent. If so, only the client can start another one.
     disconnected: bool,
     /// The replacement of the agent by one with another environment.
     renewal: Option<Renewal>,
@@ -74,7 +74,7 @@ pub struct AgentMachine {
     questions: Vec<Ask>,
 }
 
-/// Whether an agent is connected.
+/// The agent's connection, or why there is none.
 enum State {
     Absent {
         /// Why the last agent ended, unless the client asked for it.
@@ -114,7 +114,7 @@ impl AgentMachine {
         &self.name
     }
 
-    /// What is started when the client connects without a command.
+    /// The agent that is started when the client connects without a command.
     #[must_use]
     pub fn configured(&self) -> &AgentSpec {
         &self.configured

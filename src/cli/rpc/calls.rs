@@ -35,7 +35,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Whether one more call with this id can be open. What ends calls can always be called.
+    /// Whether one more call with this id can be open; `session/cancel` and `shutdown` always can.
     pub fn have_room(&self, command: &Command, id: Option<&RawValue>) -> bool {
         if matches!(command, Command::Cancel(_) | Command::Shutdown) {
             return true;

@@ -47,7 +47,7 @@ pub fn error_text(e: &RpcError<'_>) -> String {
     said
 }
 
-/// Whether the error is one of not reaching the model.
+/// Whether the error says that the agent could not reach its model.
 pub fn is_network(e: &RpcError<'_>) -> bool {
     is_connection_failure(e.raw.get())
 }

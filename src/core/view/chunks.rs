@@ -77,7 +77,8 @@ impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
 }
 
 impl<S: ChunkSink> TurnView for ChunkView<'_, S> {
-    /// Inlined, so that the frequent events are never built: their fields become the arguments of a call.
+    /// Inlined, so that the frequent events are never built: their fields become the arguments of a call. Events of
+    /// subagents are rare and go to `ChunkState::show`, which takes every kind.
     #[inline]
     fn event(&mut self, event: &TurnEvent<'_>) {
         match *event {
