@@ -24,6 +24,7 @@ mod stderr;
 mod stdin_queue;
 mod store;
 mod terminal;
+mod terms;
 
 pub use descriptors::check as check_descriptors;
 pub use discover::LoginShell;

@@ -8,10 +8,10 @@ use super::keeper::orders::{self, OrderReceiver, OrderSender};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
 use super::kept::Kept;
-use super::launches::Launch;
 use super::path::explain;
 use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
+pub use super::terms::Terms;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, AgentSpec, Exit, Measure};
 use crate::core::process_health::HealthChange;
@@ -75,19 +75,6 @@ impl Requests {
             else => None,
         }
     }
-}
-
-/// What holds for every agent.
-#[derive(Debug, Clone)]
-pub struct Terms {
-    /// The longest line that is kept.
-    pub max_line: usize,
-    /// How long everything may take to end after SIGTERM, when acpipe is gone.
-    pub grace: Duration,
-    /// How many files it may have open, where that is limited.
-    pub descriptors: Option<u64>,
-    /// The launch of acpipe that the processes belong to.
-    pub launch: Arc<Launch>,
 }
 
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.

@@ -8,7 +8,7 @@ mod login;
 mod script;
 mod windows;
 
-use super::agent::Terms;
+use super::terms::Terms;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::AgentSpec;

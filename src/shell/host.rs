@@ -3,7 +3,7 @@
 mod files;
 mod terminals;
 
-use super::agent::Terms;
+use super::terms::Terms;
 use crate::core::host::{HostEffect, HostEvent, TerminalId};
 use files::Files;
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! An agent's process, or a terminal's, as acpipe has it: its pipes, and the keeper between them that starts and
 //! ends it.
 
-use super::agent::Terms;
 use super::keeper::orders::{self, OrderSender};
 use super::keeper::words::{News, Order, send_pipes};
 use super::keeper::{SUPERVISOR, tree};
 use super::launches::{self, Launch};
+use super::terms::Terms;
 use crate::core::host::TerminalSpec;
 use crate::core::hub::AgentSpec;
 use crate::proto::wire::Variables;

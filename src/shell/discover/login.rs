@@ -2,9 +2,9 @@
 
 use crate::core::hub::AgentSpec;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
-use crate::shell::agent::Terms;
 use crate::shell::keeper::words::{News, Order};
 use crate::shell::kept::{Kept, Pipes};
+use crate::shell::terms::Terms;
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io;

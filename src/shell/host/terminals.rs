@@ -3,10 +3,10 @@
 use super::files::Roots;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
-use crate::shell::agent::Terms;
 use crate::shell::keeper::KILL_LIMIT;
 use crate::shell::keeper::words::{News, Order};
 use crate::shell::kept::Kept;
+use crate::shell::terms::Terms;
 use bytes::BytesMut;
 use cap_std::fs::MetadataExt as _;
 use rustix::io::Errno;
