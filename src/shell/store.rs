@@ -13,6 +13,7 @@ mod leftovers;
 mod memory;
 mod names;
 mod pool;
+mod unlinked;
 mod worker;
 
 use crate::core::error::{Error, ErrorKind};

@@ -2,7 +2,7 @@
 
 use super::pool::{Pool, Slot};
 use super::worker::Worker;
-use super::{Durability, card, names, stamp};
+use super::{Durability, card, names, stamp, unlinked};
 use crate::core::store::{Card, Count, LogFile, Write};
 use crate::shell::regular;
 use rustix::io::Errno;
@@ -85,8 +85,8 @@ impl File {
 
     /// Fails where the file was removed from the disk: what is written then is lost.
     fn must_be_there(&mut self, handle: &fs::File) -> io::Result<()> {
-        if !self.seen && is_removed(handle) {
-            return Err(removed());
+        if !self.seen {
+            unlinked::check(handle)?;
         }
         self.seen = true;
         Ok(())
@@ -115,26 +115,6 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
         Err(e) if too_many(&e) && pool.close_half() => open(),
         opened => opened,
     }
-}
-
-/// Whether no name leads to a file any more.
-#[cfg(unix)]
-pub fn is_removed(file: &fs::File) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
-}
-
-/// Files that are open cannot be removed there.
-#[cfg(not(unix))]
-pub fn is_removed(_: &fs::File) -> bool {
-    false
-}
-
-pub fn removed() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::NotFound,
-        "it was removed from the disk while the session was open",
-    )
 }
 
 /// Device and number of a file; all zero where files have none.

@@ -2,8 +2,8 @@
 //! what is left.
 
 use super::cards_in;
-use super::file::{is_removed, removed};
 use super::jobs::{Job, Jobs};
+use super::unlinked;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, StoreEvent};
 use std::collections::VecDeque;
@@ -257,11 +257,7 @@ fn do_job(job: Job) -> Option<Event> {
 
 fn reach_disk(file: &fs::File) -> io::Result<()> {
     file.sync_data()?;
-    if is_removed(file) {
-        Err(removed())
-    } else {
-        Ok(())
-    }
+    unlinked::check(file)
 }
 
 /// Writes a file so that readers see the old one or the new one.
