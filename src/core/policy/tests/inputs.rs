@@ -1,5 +1,6 @@
 //! Inputs that say more than a rule that allows names, and what rules that refuse see of them.
 
+use super::generated::Dice;
 use super::*;
 use serde_json::Value;
 

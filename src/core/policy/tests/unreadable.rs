@@ -1,5 +1,6 @@
 //! Subjects of which little or nothing is known: what cannot be read is never a way around a rule.
 
+use super::generated::{self, Dice, PIECES, policy, rule};
 use super::*;
 
 /// What a question says of its call, and what was said of it before; and what rules make of that.
@@ -356,7 +357,7 @@ fn nothing_unreadable_is_allowed_where_a_rule_denies() {
         assert_eq!(more.judge(&subject).effect, Effect::Deny, "{seed}");
         // Standing for calls, it is what the strongest of them is.
         let parts: Vec<_> = (0..dice.below(4))
-            .map(|n| (n.to_string(), super::subject(dice)))
+            .map(|n| (n.to_string(), generated::subject(dice)))
             .collect();
         let effects = parts
             .iter()
@@ -398,5 +399,29 @@ fn reading_prose_never_allows_more_than_not_reading_it() {
         if policy.judge(&subject).effect == Effect::Allow {
             assert_eq!(policy.judge(&plain).effect, Effect::Allow, "{seed} {call}");
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_what_it_may_be() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for before in ["1e999", deep.as_str()] {
+        let input = format!(r#"{{"x":{before},"command":"rm x","path":".env"}}"#);
+        let tool = Tool {
+            kind: Some("execute"),
+            input: Some(serde_json::from_str(&input).unwrap()),
+            ..Tool::default()
+        };
+        let subject = Subject::of_tool(&tool, "/w");
+        for entry in ["Bash(rm:*)", "execute(rm:*)"] {
+            let mut policy = Policy::default();
+            policy.add_listed(entry, "list", Effect::Deny).unwrap();
+            assert_eq!(policy.judge(&subject).effect, Effect::Deny, "{before}");
+        }
+        let mut policy = Policy::default();
+        let mut rule = Rule::new("r".into(), Effect::Deny);
+        rule.path("**/.env", None).unwrap();
+        policy.add(rule);
+        assert_eq!(policy.judge(&subject).effect, Effect::Deny, "{before}");
     }
 }

@@ -1,0 +1,131 @@
+//! Handshakes, options, and the session that a process opens.
+
+use super::*;
+
+#[test]
+fn only_a_version_makes_it_ready() {
+    let mut t = Test::new();
+    assert_eq!(t.reads(VERSION, "Welcome to my shim"), Vec::<String>::new());
+    assert_eq!(t.reads(VERSION, "2.1.330 (Claude Code)"), ["ready 2.1.330"]);
+    // What becomes of the process that said it does not matter.
+    assert_eq!(t.ends(VERSION, 1), (true, Vec::new()));
+    let mut t = Test::new();
+    let (_, said) = t.ends(VERSION, 0);
+    assert!(said[0].starts_with("not ready: "), "{said:?}");
+    assert!(!Test::new().ends(VERSION, 1).0, "nobody would wait for it");
+}
+
+#[test]
+fn an_opening_that_nobody_waits_for_ends_its_process() {
+    let mut t = Test::new();
+    let child = t.opens(Opening::New, &none());
+    t.claude.forget(CallId(7), &mut t.out);
+    assert_eq!(t.stopped(), []);
+    t.claude.forget(CallId(1), &mut t.out);
+    assert_eq!(t.stopped(), [child]);
+    assert_eq!(t.says(child, &success("1")), Vec::<String>::new());
+    // It may be open, and not have become what was wanted.
+    let child = t.open(Opening::New, &none());
+    t.claude.forget(CallId(2), &mut t.out);
+    assert_eq!(t.stopped(), [child]);
+}
+
+#[test]
+fn a_process_that_refuses_the_handshake_is_ended() {
+    let refusal = json!({"type": "control_response", "response": {
+        "subtype": "error", "request_id": "1", "error": "no",
+    }});
+    let mut t = Test::new();
+    let child = t.opens(Opening::New, &none());
+    assert_eq!(
+        t.says(child, &refusal),
+        ["1 failed: session: the agent refused the handshake: no"]
+    );
+    assert_eq!(t.stopped(), [child]);
+
+    // The same where its answer is too long.
+    let child = t.opens(Opening::New, &none());
+    let line = Overlong {
+        len: 99,
+        head: br#"{"type":"control_response","response":{"subtype":"success","request_id":"1","#
+            .as_slice()
+            .into(),
+        tail: b"}".as_slice().into(),
+    };
+    let mut events = Vec::new();
+    t.claude
+        .read_overlong(child, &line, &mut events, &mut t.out);
+    assert!(word(&events[0]).contains("over the line cap (99 bytes)"));
+    assert_eq!(t.stopped(), [child]);
+}
+
+#[test]
+fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
+    let mut t = Test::new();
+    let child = t.opens(Opening::Load("a"), &none());
+    let (goes_on, said) = t.ends(child, 1);
+    assert!(goes_on);
+    assert!(said[0].starts_with("1 failed: session: "), "{said:?}");
+    // The reader of its path comes to an end, and nothing follows.
+    assert_eq!(t.ends(Child(child.0 + 1), 0), (true, Vec::new()));
+}
+
+#[test]
+fn a_session_that_is_called_otherwise_goes_on() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("title"), &none());
+    let uuid = t.prompts("title");
+    assert_eq!(t.says(child, &init("b"))[0], "title is b");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert_eq!(said, ["2 ended: end_turn"]);
+    t.prompts("b");
+}
+
+#[test]
+fn a_session_that_turns_out_to_be_that_of_another_process_is_given_up() {
+    let mut t = Test::new();
+    let first = t.open(Opening::Resume("b"), &none());
+    let second = t.open(Opening::Resume("title"), &none());
+    t.prompts("title");
+    let said = t.says(second, &init("b"));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("3 failed: sessionExists: "), "{said:?}");
+    assert_eq!(said[1], "title lost");
+    assert_eq!(t.stopped(), [second]);
+    // The other one has not noticed.
+    let uuid = t.prompts("b");
+    let said = t.says(first, &result(&uuid, &json!({})));
+    assert_eq!(said, ["4 ended: end_turn"]);
+}
+
+#[test]
+fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
+    let check = |options: Value| {
+        let options: SessionOptions = serde_json::from_value(options).unwrap();
+        crate::core::claude::check(&options, &[]).map_err(|error| error.message)
+    };
+    for known in [
+        json!({"mode": "plan", "effort": "low"}),
+        json!({"mode": "bypassPermissions"}),
+        json!({"allowedTools": ["mcp__of_the_project__x"]}),
+    ] {
+        assert_eq!(check(known), Ok(()));
+    }
+    for (odd, want) in [
+        (
+            json!({"mode": "plna"}),
+            "options.mode: \"plna\" is not offered; take one of these: default, ",
+        ),
+        (
+            json!({"effort": "hgih"}),
+            "options.effort: \"hgih\" is not offered; take one of these: low, ",
+        ),
+        (
+            json!({"allowedTools": ["mcp__x"], "settingSources": []}),
+            "there is no tool \"mcp__x\"",
+        ),
+    ] {
+        let error = check(odd).unwrap_err();
+        assert!(error.starts_with(want), "{error}");
+    }
+}

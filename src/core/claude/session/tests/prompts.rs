@@ -1,0 +1,89 @@
+//! Prompts that wait, are cancelled, or meet a background turn or the end of the process.
+
+use super::*;
+
+#[test]
+fn a_process_that_ends_fails_what_waits() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    t.prompts("a");
+    let (goes_on, said) = t.ends(child, 1);
+    assert!(goes_on, "other sessions have their own");
+    assert!(said[0].starts_with("2 failed: agentExited: "), "{said:?}");
+    assert_eq!(said[1], "a lost");
+    assert_eq!(t.reads(child, "{}"), Vec::<String>::new());
+}
+
+#[test]
+fn a_prompt_that_still_waits_is_taken_back_once() {
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    let uuid = t.prompts("a");
+    t.claude.cancel("a", &mut t.out);
+    assert_eq!(t.sent()[0]["request"]["subtype"], "interrupt");
+    let mut queued = success("2");
+    queued["response"]["response"] = json!({"still_queued": [uuid]});
+    t.says(child, &queued);
+    assert_eq!(t.sent()[0]["request"]["message_uuid"], uuid.as_str());
+    // Whatever its answer holds, it is not asked for again.
+    queued["response"]["request_id"] = json!("3");
+    t.says(child, &queued);
+    assert_eq!(t.sent(), Vec::<Value>::new());
+    let cancelled =
+        json!({"type": "command_lifecycle", "command_uuid": uuid, "state": "cancelled"});
+    assert_eq!(t.says(child, &cancelled), ["2 ended: cancelled"]);
+}
+
+/// A turn that nobody asked for runs.
+fn unasked(t: &mut Test) -> Child {
+    let child = t.open(Opening::New, &none());
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    child
+}
+
+#[test]
+fn a_prompt_that_waits_begins_though_the_cli_does_not_say_with_which() {
+    let mut t = Test::new();
+    let child = unasked(&mut t);
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    let uuid = t.prompts(&id);
+    // Of the turn that runs.
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+    let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
+    assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
+    assert_eq!(t.says(child, &init(&id))[0], "PromptBegun");
+    assert_eq!(t.says(child, &init(&id)), ["Update"], "once");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert_eq!(said, ["2 ended: end_turn"]);
+}
+
+#[test]
+fn a_prompt_that_crosses_a_turn_that_nobody_asked_for_waits() {
+    let mut t = Test::new();
+    let child = t.open(Opening::New, &none());
+    let id = t.claude.sessions.keys().next().unwrap().clone();
+    let state = |uuid: &str, state: &str| json!({"type": "command_lifecycle", "command_uuid": uuid, "state": state});
+    let uuid = t.prompts(&id);
+    t.says(child, &state(&uuid, "started"));
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+    t.says(child, &result(&uuid, &json!({})));
+    let uuid = t.prompts(&id);
+    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    t.says(child, &state(&uuid, "queued"));
+    let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
+    assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
+    assert_eq!(t.says(child, &state(&uuid, "started")), ["PromptBegun"]);
+    assert_eq!(t.says(child, &init(&id)), ["Update"]);
+}
+
+#[test]
+fn a_prompt_that_was_not_sent_has_no_end() {
+    let mut test = Test::new();
+    let child = test.open(Opening::New, &SessionOptions::default());
+    let session = test.claude.sessions.keys().next().unwrap().clone();
+    test.prompts(&session);
+    test.claude.unsend(CallId(test.calls), &session);
+    let (goes_on, said) = test.ends(child, 1);
+    assert_eq!((goes_on, said), (true, vec![format!("{session} lost")]));
+}

@@ -1,0 +1,92 @@
+//! Result frames: stale sessions, and answers that must match a schema.
+
+use super::*;
+
+#[test]
+fn a_resumed_session_that_says_nothing_is_stale() {
+    let stale = json!({"num_turns": 0});
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &none());
+    let uuid = t.prompts("a");
+    let said = t.says(child, &result(&uuid, &stale));
+    assert!(
+        said[0].starts_with("2 failed: sessionNotFound: "),
+        "{said:?}"
+    );
+    // Once: a second time it is an answer.
+    let uuid = t.prompts("a");
+    assert_eq!(t.says(child, &result(&uuid, &stale)), ["3 ended: end_turn"]);
+    // The CLI's own commands ask no model.
+    let child = t.open(Opening::Resume("b"), &none());
+    let uuid = t.prompts("b");
+    let command = json!({"num_turns": 0, "local_command": "cost"});
+    assert_eq!(
+        t.says(child, &result(&uuid, &command)),
+        ["5 ended: end_turn"]
+    );
+}
+
+#[test]
+fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
+    let silent = json!({"num_turns": 0});
+    let failed = json!({"num_turns": 0, "is_error": true, "subtype": "error_max_budget_usd"});
+    let said = json!({"num_turns": 0, "result": "Not here."});
+    for (blocked, more) in [(true, silent), (false, failed), (false, said)] {
+        let mut t = Test::new();
+        let child = t.open(Opening::Resume("a"), &none());
+        let uuid = t.prompts("a");
+        if blocked {
+            // As the CLI says it of a prompt that a hook of the user's refuses.
+            let why = json!({"type": "system", "subtype": "informational", "level": "warning",
+                "content": "UserPromptSubmit operation blocked by hook"});
+            assert_eq!(t.says(child, &why), ["Update"]);
+        }
+        let said = t.says(child, &result(&uuid, &more));
+        let last = said.last().unwrap();
+        assert!(last.starts_with("2 ended: "), "{said:?}");
+        // What stands in the result alone is told.
+        assert_eq!(said.len() > 1, more["result"].is_string(), "{said:?}");
+    }
+}
+
+#[test]
+fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
+    let options = SessionOptions {
+        output_schema: Some(json!({"type": "object"})),
+        ..none()
+    };
+    let mut t = Test::new();
+    let child = t.open(Opening::Resume("a"), &options);
+    let uuid = t.prompts("a");
+    let said = t.says(child, &result(&uuid, &json!({})));
+    assert!(
+        said[0].starts_with("2 ended: Structured output schema validation failed: "),
+        "{said:?}"
+    );
+    let uuid = t.prompts("a");
+    let matches = json!({"structured_output": {"a": 1}});
+    assert_eq!(
+        t.says(child, &result(&uuid, &matches)),
+        ["3 ended: end_turn"]
+    );
+    let uuid = t.prompts("a");
+    let other = json!({"structured_output": ["wrong"]});
+    let said = t.says(child, &result(&uuid, &other));
+    assert!(said[0].contains("the answer: type \"object\""), "{said:?}");
+    // What ended otherwise, or was no answer, is not judged by it.
+    for (n, (more, ends)) in [
+        (json!({"local_command": "cost"}), "end_turn"),
+        (
+            json!({"subtype": "error_max_turns", "is_error": true}),
+            "max_turn_requests",
+        ),
+        (json!({"stop_reason": "max_tokens"}), "max_tokens"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let uuid = t.prompts("a");
+        let want = format!("{} ended: {ends}", n + 5);
+        assert_eq!(t.says(child, &result(&uuid, &more)), [want]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Lists of allowed and disallowed tools, with names as in Claude Code.
+
+use super::super::*;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+/// A call with this name, kind and input, and what a list with these entries says of it.
+type Case = (Option<&'static str>, &'static str, serde_json::Value, bool);
+
+fn listed(entry: &str, case: &Case, effect: Effect) -> bool {
+    let (name, kind, input, _) = case;
+    let input = to_raw_value(input).unwrap();
+    let tool = Tool {
+        name: *name,
+        kind: Some(kind),
+        input: Some(&input),
+        ..Tool::default()
+    };
+    let mut policy = Policy::at_home(Some("/home/me".into()));
+    policy.set_mode(Mode::Ask);
+    policy.declare("deploy");
+    policy.add_listed(entry, "list", effect).unwrap();
+    let verdict = policy.judge(&Subject::of_tool(&tool, "/w"));
+    let by = verdict.by == format!("list {entry:?}");
+    assert_eq!(verdict.effect == effect, by, "{verdict:?}");
+    by
+}
+
+#[test]
+fn lists_name_tools_as_claude_code_does() {
+    let none = || json!({});
+    let run = |line: &str| json!({ "command": line });
+    let file = |path: &str| json!({ "file_path": path });
+    let cases: Vec<(&str, Case)> = vec![
+        ("Read", (Some("Read"), "read", none(), true)),
+        ("Read", (Some("Write"), "edit", none(), false)),
+        ("bash", (Some("Bash"), "execute", none(), true)),
+        // An agent that tells kinds alone.
+        ("Read", (None, "read", none(), true)),
+        ("Bash", (None, "execute", none(), true)),
+        ("Bash", (Some("terminal/create"), "execute", none(), true)),
+        ("Read", (Some("fs/readTextFile"), "read", none(), true)),
+        ("Write", (None, "edit", none(), true)),
+        ("NotebookEdit", (None, "edit", none(), false)),
+        ("Bash", (Some("run_it"), "execute", none(), false)),
+        ("execute", (Some("run_it"), "execute", none(), true)),
+        ("edit", (Some("Write"), "edit", none(), true)),
+        (
+            "Bash(git:*)",
+            (Some("Bash"), "execute", run("git log"), true),
+        ),
+        ("Bash(git *)", (None, "execute", run("git log"), true)),
+        ("Bash(git:*)", (None, "execute", run("ls"), false)),
+        ("read", (None, "read", run("cat x"), true)),
+        (
+            "execute(git:*)",
+            (Some("run_it"), "execute", run("git log"), true),
+        ),
+        (
+            "Edit(src/**)",
+            (Some("Write"), "edit", file("/w/src/a"), true),
+        ),
+        (
+            "Edit(src/**)",
+            (Some("Read"), "read", file("/w/src/a"), false),
+        ),
+        ("Edit(src/**)", (None, "edit", file("src/a"), true)),
+        ("Edit(/src/**)", (None, "edit", file("src/a"), true)),
+        ("Edit(./src/**)", (None, "edit", file("src/a"), true)),
+        ("Read(.env)", (Some("Read"), "read", file("a/b/.env"), true)),
+        (
+            "Read(**/.env)",
+            (Some("Grep"), "search", file(".env"), true),
+        ),
+        (
+            "Read(//etc/**)",
+            (Some("Read"), "read", file("/etc/passwd"), true),
+        ),
+        (
+            "Read({//etc,/src,~/x}/**)",
+            (Some("Read"), "read", file("/etc/passwd"), true),
+        ),
+        (
+            "Read({//etc,/src,~/x}/**)",
+            (Some("Read"), "read", file("src/a"), true),
+        ),
+        (
+            "Read(~/**)",
+            (Some("Read"), "read", file("/home/me/x"), true),
+        ),
+        ("mcp__s", (Some("mcp__s__t"), "other", none(), true)),
+        ("mcp__s__*", (Some("mcp__s__t"), "other", none(), true)),
+        ("mcp__s__t", (Some("mcp__s__t"), "other", none(), true)),
+        ("mcp__s__t", (Some("mcp__s__u"), "other", none(), false)),
+        ("mcp__s", (Some("mcp__st__t"), "other", none(), false)),
+        ("deploy", (Some("mcp__s__deploy"), "other", none(), true)),
+        ("Read", (Some("mcp__s__Read"), "other", none(), false)),
+        ("*", (None, "other", none(), true)),
+        ("db_*", (Some("db_drop"), "other", none(), true)),
+    ];
+    for (entry, case) in &cases {
+        for effect in [Effect::Allow, Effect::Deny] {
+            assert_eq!(listed(entry, case, effect), case.3, "{entry} {case:?}");
+        }
+    }
+}
+
+#[test]
+fn tool_of_another_name_is_refused_by_what_it_does() {
+    let command = json!({ "command": "rm x" });
+    let path = json!({ "file_path": "/w/src/a" });
+    for (entry, name, kind, input, denied) in [
+        ("Bash(rm:*)", "Monitor", "execute", &command, true),
+        ("Bash(rm:*)", "mcp__shell__run", "execute", &command, true),
+        ("Bash(rm:*)", "mcp__shell__run", "other", &command, true),
+        ("Bash(rm:*)", "Write", "edit", &path, false),
+        ("Bash", "Monitor", "execute", &command, true),
+        ("Bash", "TaskStop", "execute", &json!({ "id": "1" }), false),
+        ("Edit(src/**)", "apply_patch", "edit", &path, true),
+        ("Edit(src/**)", "ReadFile", "read", &path, false),
+        ("Read(src/**)", "ReadFile", "read", &path, true),
+        ("Edit", "apply_patch", "edit", &path, false),
+    ] {
+        let case = (Some(name), kind, input.clone(), denied);
+        assert_eq!(listed(entry, &case, Effect::Deny), denied, "{entry} {name}");
+        // To allow, the name counts.
+        assert!(!listed(entry, &case, Effect::Allow), "{entry} {name}");
+    }
+}
+
+#[test]
+fn lists_that_cannot_be_held_are_refused() {
+    let policy = Policy::default();
+    for (entry, why) in [
+        ("Raed", "did you mean \"Read\"?"),
+        ("Bash(git", "no closing parenthesis"),
+        ("Bash(a | b)", "not one command"),
+        ("Bash()", "names no command"),
+        ("Edit()", "names nothing"),
+        (
+            "WebFetch(domain:x.org)",
+            "nothing but its name is looked at",
+        ),
+        ("mcp__other__t", "there is no MCP server \"other\""),
+    ] {
+        let options = SessionOptions {
+            allowed_tools: vec!["Read".into(), entry.into()],
+            ..SessionOptions::default()
+        };
+        let error = policy
+            .check_lists(&options, Some(vec!["mine".into()]))
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidTool);
+        assert!(
+            error.message.starts_with("options.allowedTools: "),
+            "{error}"
+        );
+        assert!(error.message.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_session_adds_its_own_lists() {
+    let of = |name| {
+        let tool = Tool {
+            name: Some(name),
+            ..Tool::default()
+        };
+        Subject::of_tool(&tool, "/w")
+    };
+    let options = SessionOptions {
+        allowed_tools: vec!["Read".into(), "Bash".into(), "gone".into()],
+        disallowed_tools: vec!["Bash".into()],
+        ..SessionOptions::default()
+    };
+    let policy = Policy::from(Mode::Ask);
+    let said = |name, options: &SessionOptions| policy.judge_in(&of(name), options);
+    assert_eq!(said("Read", &options).by, "allowedTools \"Read\"");
+    // A form of Claude Code's own is denied for its tool, and for no other.
+    let domain = SessionOptions {
+        disallowed_tools: vec!["WebFetch(domain:x.org)".into()],
+        ..SessionOptions::default()
+    };
+    assert_eq!(said("WebFetch", &domain).effect, Effect::Deny);
+    assert_eq!(said("Read", &domain).effect, Effect::Ask);
+    assert_eq!(said("Bash", &options).by, "disallowedTools \"Bash\"");
+    assert_eq!(said("Write", &options).by, "permissions \"ask\"");
+    // A stored list with a word that is not known any more.
+    let options = SessionOptions {
+        disallowed_tools: vec!["gone".into()],
+        ..options
+    };
+    assert_eq!(said("Read", &options).effect, Effect::Deny);
+}
