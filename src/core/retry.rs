@@ -341,15 +341,6 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_agent_answered_is_transient() {
-        let of = |kind| transient(&Error::new(kind, "x").with("raw", "overloaded"));
-        for kind in ErrorKind::ALL {
-            let want = matches!(kind, ErrorKind::Session | ErrorKind::Network);
-            assert_eq!(of(*kind).is_some(), want, "{}", kind.name());
-        }
-    }
-
-    #[test]
     fn an_error_that_is_printed_first_is_no_output() {
         let error = Error::new(
             ErrorKind::Session,

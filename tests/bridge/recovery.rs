@@ -1,5 +1,6 @@
 //! Sessions that are brought back: which rung held, what failed before, and what the agent remembers.
 
+use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
@@ -172,6 +173,62 @@ fn the_ladder_is_climbed_down_as_the_agent_allows() {
         assert_eq!(turn.one("data-recovery")["data"], *recovery, "case {n}");
         assert_eq!(turn.summary["text"], "answer", "case {n}");
         assert!(s.prompt("three").of("data-recovery").is_empty(), "case {n}");
+    }
+}
+
+#[test]
+fn only_a_refusal_of_a_resume_leads_to_a_load() {
+    let error = |code: i64, said: &str| json!({"error": {"code": code, "message": said}});
+    // What the agent does with session/resume, the kind of that error, and whether the session is loaded then.
+    for (resume, kind, loads) in [
+        (error(-32002, "no such session"), "session", true),
+        (error(-32603, "Internal error"), "session", true),
+        (json!({"reply": 7}), "malformed", true),
+        // The agent may well have the session.
+        (
+            error(-32000, "Authentication required"),
+            "authRequired",
+            false,
+        ),
+        (
+            error(-32603, "connect ECONNREFUSED 10.0.0.1:443"),
+            "network",
+            false,
+        ),
+        (json!({"exit": 9}), "agentExited", false),
+    ] {
+        let script = json!({
+            "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+                "loadSession": true, "sessionCapabilities": {"resume": {}},
+            }}}]],
+            "session/resume": [[resume]],
+            "session/load": run(Does::Repeats),
+            "session/prompt": [[say("answer"), end("end_turn")]],
+        });
+        let mut s = Server::reconnected(&[], &script, &script);
+        if loads {
+            let recovery = s.ensure("default")["recovery"].clone();
+            assert_eq!(recovery["rung"], "load", "{kind}");
+            assert_eq!(kinds(&recovery), [format!("resume {kind}")]);
+        } else {
+            let error = s.call_error("session/ensure", &json!({}));
+            assert_eq!(error["data"]["kind"], kind, "{error}");
+        }
+        if kind == "agentExited" {
+            s.agent_states(&["disconnected"]);
+        }
+        let log = s.world.log();
+        let count = |method| calls(&log, method).len();
+        // The session was made before the agent was started again.
+        assert_eq!(
+            [
+                count("session/resume"),
+                count("session/load"),
+                count("session/new")
+            ],
+            [1, usize::from(loads), 1],
+            "{kind}"
+        );
     }
 }
 

@@ -123,6 +123,38 @@ fn what_is_not_to_be_tried_again_is_not() {
 }
 
 #[test]
+fn only_an_error_of_the_agents_service_is_tried_again() {
+    let broken = r#"{"jsonrpc":"2.0","id":{id},"result":{"note":"overloaded""#;
+    let sign_in = json!({"error": {"code": -32000, "message": "overloaded"}});
+    // What the agent does, the kind of that error, and how often it is prompted.
+    for (steps, kind, sent) in [
+        (vec![fails("overloaded")], "session", 2),
+        (
+            vec![fails("overloaded: connect ECONNREFUSED")],
+            "network",
+            2,
+        ),
+        (vec![sign_in], "authRequired", 1),
+        (vec![json!({"line": broken})], "malformed", 1),
+        (
+            vec![json!({"stderr": "overloaded"}), json!({"exit": 1})],
+            "agentExited",
+            1,
+        ),
+    ] {
+        let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+        let turn = send(&mut s, &json!({"retry": true}));
+        let error = &turn.summary["errors"][0];
+        assert_eq!(error["kind"], kind, "{error}");
+        assert!(error.to_string().contains("overloaded"), "{error}");
+        assert_eq!(prompts(&s), sent, "{kind}");
+        if kind == "agentExited" {
+            s.agent_states(&["disconnected"]);
+        }
+    }
+}
+
+#[test]
 fn a_turn_that_did_something_is_tried_again_when_told_to() {
     let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
     let first = vec![think("hm"), say("Let me look."), used, fails("rate_limit")];

@@ -1,6 +1,8 @@
 //! Handshakes, options, and the session that a process opens.
 
 use super::*;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::ladder::leads_down;
 
 #[test]
 fn only_a_version_makes_it_ready() {
@@ -68,6 +70,28 @@ fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
     assert!(said[0].starts_with("1 failed: session: "), "{said:?}");
     // The reader of its path comes to an end, and nothing follows.
     assert_eq!(t.ends(Child(child.0 + 1), 0), (true, Vec::new()));
+}
+
+#[test]
+fn a_process_that_cannot_start_is_no_refusal_of_its_session() {
+    // Whether the session is tried in another way: no other way starts a program that is not there.
+    for (kind, leads) in [
+        (ErrorKind::AgentNotFound, false),
+        (ErrorKind::AgentStart, false),
+        (ErrorKind::Timeout, false),
+        (ErrorKind::SessionNotFound, true),
+        (ErrorKind::AgentExited, true),
+    ] {
+        let mut t = Test::new();
+        let child = t.opens(Opening::Resume("a"), &none());
+        let mut events = Vec::new();
+        let error = Error::new(kind, "x");
+        t.claude.ended(child, Err(&error), &mut events, &mut t.out);
+        let [AgentEvent::Failed { error, .. }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(leads_down(error), leads, "{error:?}");
+    }
 }
 
 #[test]
