@@ -244,6 +244,7 @@ fn a_session_that_is_cleared_goes_on_under_its_new_id() {
     assert_eq!(s.ensure("default")["recovery"]["rung"], "resume");
     assert_eq!(s.prompt("later").summary["cost"], 0.25);
     let processes = s.processes();
+    assert_eq!(processes.len(), 3);
     for process in &processes[1..] {
         assert_eq!(args(process, "--resume="), [new]);
     }

@@ -40,6 +40,7 @@ fn names(pid: i32) -> [String; 2] {
 /// Kills acpipe and its supervisors so that none of them can do anything about it.
 fn kill_all_of_acpipe(s: &mut Server) {
     let mut all = supervisors(&s.world);
+    assert!(!all.is_empty());
     all.push(s.pid());
     for fatal in [Signal::STOP, Signal::KILL] {
         for &pid in &all {
@@ -82,7 +83,9 @@ fn killing_acpipe_by_its_name_leaves_nothing() {
 #[test]
 fn a_stopped_supervisor_ends_its_agent_when_acpipe_is_killed() {
     let mut s = busy();
-    for pid in supervisors(&s.world) {
+    let supervisors = supervisors(&s.world);
+    assert!(!supervisors.is_empty());
+    for pid in supervisors {
         signal(pid, Signal::STOP);
         let since = Instant::now();
         let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

@@ -152,6 +152,7 @@ fn other_readers_of_a_log_pass_over_decisions() {
     run(&world, "a", "approve", &steps).go().expect(0);
     let log = fs::read_to_string(world.dir.join("state/sessions/a.jsonl")).unwrap();
     assert_eq!(log.matches(r#""record":"decision""#).count(), 1);
+    assert!(log.contains("questionId"), "{log}");
     for args in [
         &["show", "a"][..],
         &["export", "a"],
