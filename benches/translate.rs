@@ -1,6 +1,7 @@
 //! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
 
-use acpipe::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use acpipe::core::client::{Command, Notice, Reply, Token};
+use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::error::Error;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::Volatile;
@@ -25,19 +26,19 @@ fn main() {
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
-impl Outlet for Lines {
+impl ClientSink for Lines {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         answer.expect("the bench's own agent answers");
     }
 
-    fn chunk(&mut self, _: Place<'_>, chunk: &Chunk<'_>, _: &[u8]) {
+    fn chunk(&mut self, _: ChunkAddress<'_>, chunk: &Chunk<'_>, _: &[u8]) {
         chunk.write(&mut self.0);
         self.0.push(b'\n');
     }
 
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 /// A hub in the middle of a turn.
@@ -75,7 +76,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
         r#"{"sessionId":"sess-00000001"}"#,
     ];
     for (n, command) in commands.into_iter().enumerate() {
-        hub.command(Token(n as u64), command, Instant::now(), &mut lines);
+        hub.command(Token::first(n as u64), command, Instant::now(), &mut lines);
         for effect in hub.effects(Instant::now()) {
             if let Effect::Spawn(id, _) = effect {
                 agent = id;

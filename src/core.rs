@@ -3,7 +3,7 @@
 //! ```text
 //! client command ─┐                                   ┌─► effects for the agents' processes
 //!                 ├─► Hub ─► agent, session ─► turn ───┤
-//! agent line ─────┘                                   └─► chunks, answers and notifications (Outlet)
+//! agent line ─────┘                                   └─► chunks, answers and notifications (ClientSink)
 //! ```
 
 pub mod acp;
@@ -19,6 +19,8 @@ pub mod clean;
 pub mod client;
 mod client_answer;
 pub mod client_requests;
+pub mod client_sink;
+pub mod clients;
 pub mod config;
 pub mod cx;
 mod data_url;
@@ -64,7 +66,7 @@ pub mod silence;
 pub mod similar;
 pub mod stop;
 pub mod store;
-pub mod subscription;
+pub mod subscribers;
 pub mod tail;
 pub mod timeout_error;
 pub mod turn;

@@ -3,6 +3,7 @@
 //! Every task and thread owns one handle and talks to the one loop ([`drive()`]) through bounded channels.
 
 mod agent;
+mod client;
 mod client_process;
 mod clock;
 mod descriptors;
@@ -26,9 +27,10 @@ mod store;
 mod terminal;
 mod terms;
 
+pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
 pub use discover::LoginShell;
-pub use drive::{Client, Wish, drive};
+pub use drive::drive;
 pub use frames::{log_frames, logs_frames};
 #[cfg(test)]
 pub use input::Waiting;

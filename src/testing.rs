@@ -3,7 +3,8 @@
 //! The feature `fake-agent`, which no release build turns on, compiles this module.
 
 use crate::core::ask::{AskId, ClientRequest};
-use crate::core::client::{Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
 use crate::core::limits::Limits;
@@ -142,7 +143,7 @@ pub struct RecordingClient {
     /// Open requests to the client.
     pub asks: BTreeMap<AskId, ClientRequest>,
     pub withdrawn: Vec<(AskId, By)>,
-    answered: BTreeSet<u64>,
+    answered: BTreeSet<Token>,
     unsent: usize,
 }
 
@@ -164,7 +165,7 @@ impl RecordingClient {
         std::mem::take(&mut self.chunks)
     }
 
-    fn record(&mut self, place: Place<'_>, chunk: Value, stored: bool) {
+    fn record(&mut self, place: ChunkAddress<'_>, chunk: Value, stored: bool) {
         self.chunks.push(RecordedChunk {
             session: place.session.to_owned(),
             turn: place.turn.map(str::to_owned),
@@ -175,12 +176,9 @@ impl RecordingClient {
     }
 }
 
-impl Outlet for RecordingClient {
+impl ClientSink for RecordingClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        assert!(
-            self.answered.insert(token.0),
-            "{token:?} was answered twice"
-        );
+        assert!(self.answered.insert(token), "{token:?} was answered twice");
         self.replies.push((token, answer));
     }
 
@@ -200,7 +198,7 @@ impl Outlet for RecordingClient {
         self.unsent = bytes;
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         let mut written = Vec::new();
         chunk.write(&mut written);
         assert!(written == json, "{chunk:?} came as {}", json.escape_ascii());
@@ -208,11 +206,7 @@ impl Outlet for RecordingClient {
         self.record(place, chunk, false);
     }
 
-    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {
-        self.record(place, chunk.clone(), true);
-    }
-
-    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
+    fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         let chunk = serde_json::from_slice(json).expect("a chunk must be JSON");
         self.record(place, chunk, true);
     }
@@ -223,8 +217,8 @@ impl Outlet for RecordingClient {
         self.retracted.push((session.to_owned(), after));
     }
 
-    fn ask(&mut self, ask: AskId, request: ClientRequest) {
-        let before = self.asks.insert(ask, request);
+    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
+        let before = self.asks.insert(ask, request.clone());
         assert!(before.is_none(), "{ask:?} was asked twice");
     }
 
@@ -233,8 +227,8 @@ impl Outlet for RecordingClient {
         self.withdrawn.push((ask, by.clone()));
     }
 
-    fn notify(&mut self, notice: Notice) {
-        self.notices.push(notice);
+    fn notify(&mut self, notice: &Notice) {
+        self.notices.push(notice.clone());
     }
 }
 
@@ -275,23 +269,29 @@ mod tests {
         let (turn, chunk) = (Some("t"), Chunk::FinishStep);
         let mut json = Vec::new();
         chunk.write(&mut json);
-        client.chunk(Place { session, turn, seq }, &chunk, &json);
+        client.chunk(ChunkAddress { session, turn, seq }, &chunk, &json);
     }
 
     #[test]
     #[should_panic(expected = "was answered twice")]
     fn second_answer_to_a_command_panics_even_if_the_first_was_taken() {
         let mut client = RecordingClient::default();
-        client.reply(Token(1), Ok(Reply::Done(crate::proto::wire::Done {})));
-        assert!(client.take_answer(Token(1)).is_some());
-        client.reply(Token(1), Ok(Reply::Done(crate::proto::wire::Done {})));
+        client.reply(
+            Token::first(1),
+            Ok(Reply::Done(crate::proto::wire::Done {})),
+        );
+        assert!(client.take_answer(Token::first(1)).is_some());
+        client.reply(
+            Token::first(1),
+            Ok(Reply::Done(crate::proto::wire::Done {})),
+        );
     }
 
     #[test]
     #[should_panic(expected = "came as")]
     fn chunk_that_differs_from_its_json_panics() {
         let (session, turn, seq) = ("s", None, 1);
-        let place = Place { session, turn, seq };
+        let place = ChunkAddress { session, turn, seq };
         RecordingClient::default().chunk(place, &Chunk::FinishStep, b"{}");
     }
 

@@ -11,7 +11,8 @@ mod reads;
 
 use super::logs::Secrets;
 use crate::core::ask::{AskId, ClientRequest};
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
@@ -19,7 +20,8 @@ use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, to_raw};
 use crate::proto::rpc::{self, Message, NotAMessage};
 use crate::shell::{
-    Client, ClientInput, FULL, Interrupt, Pressure, Wish, hand_over, log_frames, logs_frames,
+    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, hand_over, log_frames,
+    logs_frames,
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
@@ -27,7 +29,6 @@ use faults::{parse_error, too_large_batch, too_many_batches, too_many_calls, unr
 use methods::{Called, Methods};
 use reads::Reads;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub struct RpcClient {
     out: Vec<u8>,
     /// Actions for the loop. The loop takes all of them before it reads the next message, so the queue never holds more
     /// than the actions of one message of the client, or of one batch.
-    wishes: VecDeque<Wish>,
+    actions: VecDeque<ClientAction>,
     reads: Reads,
     calls: Calls,
     batches: Batches,
@@ -81,7 +82,7 @@ impl RpcClient {
             methods: Methods::new(),
             framing: Framing::Lines,
             out: Vec::new(),
-            wishes: VecDeque::new(),
+            actions: VecDeque::new(),
             reads: Reads::default(),
             calls: Calls::default(),
             batches: Batches::default(),
@@ -136,7 +137,7 @@ impl RpcClient {
                 if answer.is_none() {
                     debug!(?id, "an answer that nobody waits for");
                 }
-                self.wishes.extend(answer);
+                self.actions.extend(answer);
             }
             Err(NotAMessage::Json(e)) => {
                 let error = if e.is_data() {
@@ -159,7 +160,7 @@ impl RpcClient {
                         "the client's answer has neither result nor error: it counts as an error; \
                          Go's omitempty leaves out an empty result"
                     );
-                    self.wishes.push_back(answer);
+                    self.actions.push_back(answer);
                     return;
                 }
                 let error = Error::new(ErrorKind::InvalidRequest, message);
@@ -224,11 +225,11 @@ impl RpcClient {
     fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
         let token = self.calls.open(Caller { id, batch });
         let waits = command.method().only_reads && !self.has_room();
-        let wish = Wish::Command(token, command);
+        let action = ClientAction::Command(token, command);
         if waits {
-            self.reads.push(wish);
+            self.reads.push(action);
         } else {
-            self.wishes.push_back(wish);
+            self.actions.push_back(action);
         }
     }
 
@@ -274,7 +275,7 @@ impl RpcClient {
         }
     }
 
-    fn write_chunk(&mut self, place: Place<'_>, write_chunk: impl FnOnce(&mut Vec<u8>)) {
+    fn write_chunk(&mut self, place: ChunkAddress<'_>, write_chunk: impl FnOnce(&mut Vec<u8>)) {
         let prefix = &mut self.prefix;
         if prefix.bytes.is_empty()
             || prefix.session != place.session
@@ -322,7 +323,7 @@ impl RpcClient {
     }
 }
 
-impl Outlet for RpcClient {
+impl ClientSink for RpcClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let Some(Caller { id, batch }) = self.calls.close(token) else {
             return;
@@ -340,20 +341,15 @@ impl Outlet for RpcClient {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
-    fn large_chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
+    fn large_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>) {
         self.write_chunk(place, |out| chunk.write(out));
     }
 
-    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {
-        // Writing into memory cannot fail.
-        self.write_chunk(place, |out| _ = serde_json::to_writer(out, chunk));
-    }
-
-    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
+    fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
@@ -392,9 +388,9 @@ impl Outlet for RpcClient {
         self.unsent = bytes;
     }
 
-    fn ask(&mut self, ask: AskId, request: ClientRequest) {
+    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
         write_framed(&mut self.out, self.framing, |out| {
-            asks::write_request(out, ask, &request);
+            asks::write_request(out, ask, request);
         });
     }
 
@@ -404,8 +400,8 @@ impl Outlet for RpcClient {
         });
     }
 
-    fn notify(&mut self, notice: Notice) {
-        write_framed(&mut self.out, self.framing, |out| match &notice {
+    fn notify(&mut self, notice: &Notice) {
+        write_framed(&mut self.out, self.framing, |out| match notice {
             Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
             Notice::SessionState(p) => rpc::write_notification(out, "session/state", p),
             Notice::AgentState(p) => rpc::write_notification(out, "agent/state", p),
@@ -413,10 +409,10 @@ impl Outlet for RpcClient {
     }
 }
 
-impl Client for RpcClient {
+impl ClientConnection for RpcClient {
     fn input(&mut self, input: ClientInput) {
         match input {
-            ClientInput::End => self.wishes.push_back(Wish::End),
+            ClientInput::End => self.actions.push_back(ClientAction::End),
             // Only a run asks at the terminal.
             ClientInput::Typed(..) => {}
             ClientInput::Frame(framing, frame, _waiting) => {
@@ -431,8 +427,11 @@ impl Client for RpcClient {
     }
 
     fn interrupted(&mut self, first: bool, _: Interrupt) {
-        self.wishes
-            .push_back(if first { Wish::End } else { Wish::Hurry });
+        self.actions.push_back(if first {
+            ClientAction::End
+        } else {
+            ClientAction::Hurry
+        });
     }
 
     fn left(&mut self, failure: Option<std::io::Error>) {
@@ -445,8 +444,8 @@ impl Client for RpcClient {
         Some(PATIENCE)
     }
 
-    fn next_wish(&mut self) -> Option<Wish> {
-        self.wishes
+    fn next_action(&mut self) -> Option<ClientAction> {
+        self.actions
             .pop_front()
             .or_else(|| self.has_room().then(|| self.reads.pop())?)
     }

@@ -9,14 +9,15 @@ use super::args::RunArgs;
 use super::complain;
 use super::logs::Secrets;
 use crate::core::ask::{AskId, ClientRequest};
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::permit::By;
 use crate::core::session::not_begun;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
-use crate::shell::{Client, ClientInput, Interrupt, Terminal, Wish, drive};
+use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, Terminal, drive};
 use asks::Asks;
 use prompt::Prompt;
 use std::collections::VecDeque;
@@ -120,7 +121,7 @@ struct RunClient {
     asks: Asks,
     view: View,
     step: Step,
-    wishes: VecDeque<Wish>,
+    actions: VecDeque<ClientAction>,
     interrupted: bool,
     exit_code: Option<u8>,
 }
@@ -147,7 +148,7 @@ impl RunClient {
             asks,
             view,
             step: Step::Initialize,
-            wishes: VecDeque::new(),
+            actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
         };
@@ -189,11 +190,12 @@ impl RunClient {
                 when_busy: wire::PromptWhenBusy::default(),
             }),
             Step::Over => {
-                self.wishes.push_back(Wish::End);
+                self.actions.push_back(ClientAction::End);
                 return;
             }
         };
-        self.wishes.push_back(Wish::Command(Token(0), command));
+        self.actions
+            .push_back(ClientAction::Command(Token::first(0), command));
     }
 
     /// The prompt that delivers what was typed with answers in this turn and did not reach the agent, if there is any.
@@ -234,7 +236,7 @@ impl RunClient {
     }
 }
 
-impl Outlet for RunClient {
+impl ClientSink for RunClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         match (self.step, answer) {
             (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
@@ -279,7 +281,7 @@ impl Outlet for RunClient {
         }
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         // What the agent says unasked is no part of the answer.
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
@@ -289,8 +291,8 @@ impl Outlet for RunClient {
         }
     }
 
-    /// A turn of a run is never an earlier one.
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    /// A turn of a run is never an earlier one, and its only client never lags.
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
 
     fn retract(&mut self, _: &str, after: u64) {
         if self.shown > after {
@@ -302,9 +304,9 @@ impl Outlet for RunClient {
         self.view.is_full()
     }
 
-    fn ask(&mut self, ask: AskId, request: ClientRequest) {
-        let wish = self.asks.ask(ask, &request);
-        self.wishes.extend(wish);
+    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
+        let action = self.asks.ask(ask, request);
+        self.actions.extend(action);
     }
 
     fn withdraw(&mut self, ask: AskId, by: &By) {
@@ -312,17 +314,17 @@ impl Outlet for RunClient {
         self.go_on_showing();
     }
 
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         let waiting = match notice {
             Notice::Activity(p) if p.waiting_for.is_none() => {
                 self.view.activity(p.activity.as_ref());
                 return;
             }
-            Notice::Activity(p) => p.waiting_for,
-            Notice::AgentState(p) => p.waiting_for,
+            Notice::Activity(p) => p.waiting_for.as_ref(),
+            Notice::AgentState(p) => p.waiting_for.as_ref(),
             Notice::SessionState(_) => None,
         };
-        if let Some(note) = waiting.as_ref().and_then(told) {
+        if let Some(note) = waiting.and_then(told) {
             self.view.note(note);
         }
     }
@@ -333,11 +335,11 @@ fn told(waiting: &wire::Waiting) -> Option<&str> {
     (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }
 
-impl Client for RunClient {
+impl ClientConnection for RunClient {
     fn input(&mut self, input: ClientInput) {
         if let ClientInput::Typed(number, line) = input {
-            let wish = self.asks.typed(number, line.as_deref());
-            self.wishes.extend(wish);
+            let action = self.asks.typed(number, line.as_deref());
+            self.actions.extend(action);
             self.go_on_showing();
         }
     }
@@ -357,11 +359,13 @@ impl Client for RunClient {
                     session_id: Some(self.session.clone()),
                     turn_id: None,
                 };
-                self.wishes
-                    .push_back(Wish::Command(Token(1), Command::Cancel(cancel)));
+                self.actions.push_back(ClientAction::Command(
+                    Token::first(1),
+                    Command::Cancel(cancel),
+                ));
             }
-            (true, _, _) => self.wishes.push_back(Wish::End),
-            (false, _, _) => self.wishes.push_back(Wish::Hurry),
+            (true, _, _) => self.actions.push_back(ClientAction::End),
+            (false, _, _) => self.actions.push_back(ClientAction::Hurry),
         }
     }
 
@@ -381,8 +385,8 @@ impl Client for RunClient {
         self.interrupted.then_some(PATIENCE)
     }
 
-    fn next_wish(&mut self) -> Option<Wish> {
-        self.wishes.pop_front()
+    fn next_action(&mut self) -> Option<ClientAction> {
+        self.actions.pop_front()
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {

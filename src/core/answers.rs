@@ -1,4 +1,4 @@
-//! What the client's answers to permission requests and questions mean, and who answers where the client does not.
+//! What clients' answers to permission requests and questions mean, and who answers where no client does.
 
 use super::ask::ClientAnswer;
 use super::error::clip;
@@ -21,15 +21,17 @@ pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: By) -> Deci
     Decision::of(allow, policy.prefers_always(), options, by)
 }
 
-/// What the client's answer to a permission request means. An answer that is not valid refuses.
-#[must_use]
+/// What a client's answer to a permission request means.
+///
+/// # Errors
+/// The answer is not valid: the decision where nobody else can answer.
 pub fn permission(
     options: &[PermissionOption],
     rule: &str,
     answer: &ClientAnswer,
     policy: &Policy,
     unknown_fields: UnknownFields,
-) -> Decision {
+) -> Result<Decision, Box<Decision>> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -41,7 +43,7 @@ pub fn permission(
                 decision.reason,
                 clip(error)
             );
-            return decision;
+            return Err(Box::new(decision));
         }
     };
     let refused = |why: &str| {
@@ -58,10 +60,10 @@ pub fn permission(
             PermissionOutcome::Cancelled {
                 message,
                 feedback_delivery,
-            } => Decision {
+            } => Ok(Decision {
                 feedback: Feedback::of(message, feedback_delivery.is_some()),
                 ..Decision::cancelled(By::Client)
-            },
+            }),
             PermissionOutcome::Selected {
                 option_id,
                 message,
@@ -69,27 +71,28 @@ pub fn permission(
             } => {
                 let feedback = Feedback::of(message, feedback_delivery.is_some());
                 match options.iter().find(|option| option.id == option_id) {
-                    Some(option) => Decision::chosen(option.clone(), feedback),
-                    None => Decision {
+                    Some(option) => Ok(Decision::chosen(option.clone(), feedback)),
+                    None => Err(Box::new(Decision {
                         feedback,
                         ..refused(&format!("no option {option_id:?} was offered"))
-                    },
+                    })),
                 }
             }
         },
-        Err(why) => refused(&why),
+        Err(why) => Err(Box::new(refused(&why))),
     }
 }
 
-/// What the client's answer to a question means. An answer that is not valid declines: nobody answers in the user's
-/// place.
-#[must_use]
+/// What a client's answer to a question means.
+///
+/// # Errors
+/// The answer is not valid: where nobody else can answer the question is declined, since nobody answers in the user's place.
 pub fn question(
     question: &Question,
     options: &[PermissionOption],
     answer: &ClientAnswer,
     unknown_fields: UnknownFields,
-) -> Decision {
+) -> Result<Decision, Box<Decision>> {
     let declined = |why: &str| {
         warn!(
             why,
@@ -97,15 +100,15 @@ pub fn question(
         );
         let mut decision = Decision::of(false, false, options, By::Client);
         decision.reason = format!("declined, since the client's answer is none: {why}");
-        decision
+        Box::new(decision)
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return declined(&format!("the error {:?}", clip(&error.message))),
+        Err(error) => return Err(declined(&format!("the error {:?}", clip(&error.message)))),
     };
     let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
         Ok(answer) => answer,
-        Err(why) => return declined(&why),
+        Err(why) => return Err(declined(&why)),
     };
     let content = content.unwrap_or_default();
     let text = |name: &str| content.get(name)?.as_str().map(str::to_owned);
@@ -115,11 +118,11 @@ pub fn question(
     let delivery = delivery.is_some_and(|delivery| delivery == "nextPrompt");
     let feedback = Feedback::of(text("feedback").filter(|_| is_plan), delivery);
     match action {
-        QuestionAction::Cancel => Decision::cancelled(By::Client),
-        QuestionAction::Decline => Decision {
+        QuestionAction::Cancel => Ok(Decision::cancelled(By::Client)),
+        QuestionAction::Decline => Ok(Decision {
             feedback,
             ..Decision::of(false, false, options, By::Client)
-        },
+        }),
         QuestionAction::Accept if is_plan => {
             let named = content.get("optionId");
             let option = match text("optionId") {
@@ -129,20 +132,20 @@ pub fn question(
             };
             let Some(option) = option else {
                 let named = named.map(ToString::to_string).unwrap_or_default();
-                return declined(&format!("no option {named} was offered"));
+                return Err(declined(&format!("no option {named} was offered")));
             };
-            Decision::chosen(option.clone(), feedback)
+            Ok(Decision::chosen(option.clone(), feedback))
         }
         QuestionAction::Accept => match inquiry.map_or(Ok(()), |i| i.check(&content)) {
             Ok(()) => {
                 let is_form = inquiry.is_some_and(|inquiry| inquiry.schema.is_some());
                 let content = Some(content).filter(|_| is_form);
-                Decision {
+                Ok(Decision {
                     content: content.as_ref().map(to_raw),
                     ..Decision::of(true, false, options, By::Client)
-                }
+                })
             }
-            Err(why) => declined(&why),
+            Err(why) => Err(declined(&why)),
         },
     }
 }

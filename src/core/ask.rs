@@ -10,7 +10,7 @@ use crate::proto::wire;
 pub struct AskId(pub u64);
 
 /// What the client is asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ClientRequest {
     /// Whether a tool may run.
     Permission(Box<wire::PermissionParams>),
@@ -28,6 +28,16 @@ impl ClientRequest {
             Self::Permission(params) => size(params),
             Self::Question(params) => size(params),
             Self::Host(_) => 0,
+        }
+    }
+
+    /// Whether a client with these capabilities answers permission requests or questions like this one.
+    #[must_use]
+    pub fn is_answered_with(&self, can: &wire::ClientCapabilities) -> bool {
+        match self {
+            Self::Permission(_) => can.permissions,
+            Self::Question(_) => can.questions,
+            Self::Host(_) => false,
         }
     }
 

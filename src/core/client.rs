@@ -1,17 +1,35 @@
-//! What a client asks and gets, whichever way it is connected.
+//! Commands, replies and notices of a client, whichever way it is connected.
 
-use super::ask::{AskId, ClientRequest};
-use super::error::Error;
-use super::permit::By;
-use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Names a call of the client until its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token(pub u64);
+/// Identifies a client. Numbers are not used twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u32);
+
+impl ClientId {
+    /// The first client: the only one of `serve` and `run`.
+    pub const FIRST: Self = Self(0);
+}
+
+/// Identifies a call of a client until its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token {
+    pub client: ClientId,
+    pub call: u64,
+}
+
+impl Token {
+    /// A call of the first client.
+    #[must_use]
+    pub const fn first(call: u64) -> Self {
+        Self {
+            client: ClientId::FIRST,
+            call,
+        }
+    }
+}
 
 /// What a client can ask.
 #[derive(Debug)]
@@ -99,62 +117,10 @@ impl Serialize for Reply {
     }
 }
 
-/// What a client is told without having asked.
-#[derive(Debug)]
+/// A notification to clients.
+#[derive(Debug, Clone)]
 pub enum Notice {
     Activity(wire::ActivityParams),
     SessionState(wire::StateParams),
     AgentState(wire::AgentStateParams),
-}
-
-/// Where a chunk belongs.
-#[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
-    pub session: &'a str,
-    pub turn: Option<&'a str>,
-    pub seq: u64,
-}
-
-/// The client's side of the bridge. Implementations append to a buffer and never wait.
-pub trait Outlet {
-    /// Answers a command; each is answered once.
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>);
-    /// True while agents should wait, because the client has to read first.
-    fn is_full(&self) -> bool {
-        false
-    }
-    /// True while the client is behind with reading: what can wait is merged with what follows.
-    fn is_behind(&self) -> bool {
-        false
-    }
-    /// How many bytes wait to be merged; only while it is, or was, behind.
-    fn unsent(&self) -> usize {
-        0
-    }
-    /// So many bytes wait now: they count for [`Outlet::is_full`].
-    fn set_unsent(&mut self, _bytes: usize) {}
-    /// The next chunk, and the JSON of it.
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]);
-    /// The next chunk, where it is so large that its JSON should be written in one place alone.
-    fn large_chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>) {
-        let mut json = Vec::new();
-        chunk.write(&mut json);
-        self.chunk(place, chunk, &json);
-    }
-    /// A chunk of an earlier turn, once more.
-    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value);
-    /// A chunk of which there is only the JSON.
-    fn json_chunk(&mut self, place: Place<'_>, json: &[u8]) {
-        if let Ok(chunk) = serde_json::from_slice(json) {
-            self.stored_chunk(place, &chunk);
-        }
-    }
-    /// The chunks of a session after this number could not be stored: nobody must see them.
-    fn retract(&mut self, session: &str, after: u64);
-    /// Asks the client something; only what it declared to answer is asked.
-    fn ask(&mut self, _ask: AskId, _request: ClientRequest) {}
-    /// What the client was asked needs no answer any more.
-    fn withdraw(&mut self, _ask: AskId, _by: &By) {}
-    /// Something the client did not ask for.
-    fn notify(&mut self, notice: Notice);
 }

@@ -1,11 +1,13 @@
-//! Open requests to the client: permission requests and questions.
+//! Open requests to clients: permission requests and questions.
 
-use super::ask::AskId;
+use super::ask::{AskId, ClientRequest};
+use super::client::ClientId;
 use super::event::PermissionOption;
 use super::host::Ticket;
 use super::turn::Question;
 use crate::proto::wire::LedgerEntry;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How many questions of a session, or of an agent outside of sessions, may be open at once: no person answers more.
@@ -15,10 +17,13 @@ pub const MOST_ASKS: usize = 256;
 /// of 256 KiB each have room.
 const MOST_ASK_BYTES: usize = 64 << 20;
 
+/// Why no question is asked.
+pub const NOBODY: &str = "the client cannot be asked";
+
 /// Why one question more is not asked.
 pub const FULL: &str = "too many questions are open already";
 
-/// A request to the client that waits for its answer.
+/// A request to clients that waits for its answer: the first valid one decides.
 #[derive(Debug)]
 pub struct Ask {
     pub id: AskId,
@@ -35,8 +40,11 @@ pub struct Ask {
     /// The turn in which it was shown.
     pub turn_id: String,
     pub about: AskKind,
+    pub request: Arc<ClientRequest>,
     /// How many bytes it has.
     pub size: usize,
+    /// The clients that were asked and can still answer.
+    pub asked: Vec<ClientId>,
     /// Its entry in the ledger, without the decision.
     pub entry: Box<LedgerEntry>,
 }
@@ -48,7 +56,38 @@ pub fn are_full(asks: &[Ask]) -> bool {
     asks.len() >= MOST_ASKS || bytes >= MOST_ASK_BYTES
 }
 
-/// What a request to the client is about.
+/// What becomes of a request when a client answers it.
+#[derive(Debug)]
+pub enum Answered {
+    /// The answer decides.
+    Decides,
+    /// The client was not asked, or its answer is not valid and others can still answer.
+    Ignored,
+}
+
+impl Ask {
+    /// Notes the answer of a client.
+    pub fn note_answer(&mut self, client: ClientId, is_valid: bool) -> Answered {
+        if !self.asked.contains(&client) {
+            return Answered::Ignored;
+        }
+        self.asked.retain(|asked| *asked != client);
+        if is_valid || self.asked.is_empty() {
+            Answered::Decides
+        } else {
+            Answered::Ignored
+        }
+    }
+
+    /// Notes that a client has left; true where nobody is left who can answer.
+    pub fn note_left(&mut self, client: ClientId) -> bool {
+        let before = self.asked.len();
+        self.asked.retain(|asked| *asked != client);
+        self.asked.len() < before && self.asked.is_empty()
+    }
+}
+
+/// What a request to clients is about.
 #[derive(Debug)]
 pub enum AskKind {
     /// Whether a tool may run.

@@ -16,13 +16,13 @@ use std::time::Instant;
 ///
 /// A machine sees no other machine and no map of machines. What it needs of others it pushes to `requests`, which the
 /// hub routes when the machine returns.
-pub struct Cx<'a, O> {
+pub struct Cx<'a, C> {
     pub now: Instant,
     pub shared: &'a mut Shared,
     pub agent: AgentAccess<'a>,
     pub hosting: &'a mut Hosting,
-    /// Receives replies, chunks and notices.
-    pub client: &'a mut O,
+    /// Receive replies, chunks and notices.
+    pub clients: &'a mut C,
     /// Requests to the hub, in order.
     pub requests: &'a mut Vec<SessionRequest>,
     /// Effects for the shell, in order.
@@ -50,7 +50,7 @@ pub enum SessionRequest {
     Remove,
 }
 
-impl<O> Cx<'_, O> {
+impl<C> Cx<'_, C> {
     /// The wall clock, RFC 3339.
     #[must_use]
     pub fn time(&self) -> String {
@@ -87,7 +87,7 @@ impl<O> Cx<'_, O> {
     }
 }
 
-impl<O> Cx<'_, O> {
+impl<C> Cx<'_, C> {
     /// Closes a request to the client that is decided.
     pub fn close_request(&mut self, ask: AskId) {
         self.shared.client_requests.remove(&ask);

@@ -5,6 +5,7 @@
 
 mod command;
 mod forward;
+mod offer;
 mod output;
 mod roots;
 mod terminals;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 pub use command::judged_line;
 use command::spec;
 pub use forward::{Forwarded, answered};
+pub use offer::Offer;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 pub use terminals::{MAX_OUTPUT, MAX_TERMINALS, USUAL_OUTPUT};
@@ -86,6 +88,23 @@ pub enum HostRequest {
 }
 
 impl HostRequest {
+    /// The terminal that it is about, where that exists already.
+    #[must_use]
+    pub fn terminal(&self) -> Option<&str> {
+        match self {
+            Self::TerminalOutput { terminal }
+            | Self::WaitForExit { terminal }
+            | Self::KillTerminal { terminal }
+            | Self::ReleaseTerminal { terminal } => Some(terminal),
+            Self::ReadFile { .. } | Self::WriteFile { .. } | Self::CreateTerminal { .. } => None,
+        }
+    }
+
+    #[must_use]
+    pub fn creates_terminal(&self) -> bool {
+        matches!(self, Self::CreateTerminal { .. })
+    }
+
     /// Checks that it can be done at all, and means one thing: before it is judged, and whoever serves it.
     ///
     /// # Errors
@@ -140,36 +159,6 @@ impl HostRequest {
             Self::WaitForExit { .. } => "terminal to be waited for",
             Self::KillTerminal { .. } => "terminal to be killed",
             Self::ReleaseTerminal { .. } => "terminal to be released",
-        }
-    }
-}
-
-/// Which of its requests an agent may make.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offer {
-    pub read_files: bool,
-    pub write_files: bool,
-    pub terminals: bool,
-}
-
-impl Offer {
-    /// Whether a request is one of them.
-    #[must_use]
-    pub fn covers(self, request: &HostRequest) -> bool {
-        match request {
-            HostRequest::ReadFile { .. } => self.read_files,
-            HostRequest::WriteFile { .. } => self.write_files,
-            _ => self.terminals,
-        }
-    }
-
-    /// All that one of both covers.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            read_files: self.read_files || other.read_files,
-            write_files: self.write_files || other.write_files,
-            terminals: self.terminals || other.terminals,
         }
     }
 }
@@ -306,6 +295,12 @@ pub struct Host {
 }
 
 impl Host {
+    /// Whether a session has a terminal of this name.
+    #[must_use]
+    pub fn has_terminal(&self, session: &str, name: &str) -> bool {
+        self.terminals.has(session, name)
+    }
+
     /// Takes a request of a session; its answer may be there at once, or come later.
     pub fn ask(&mut self, ticket: Ticket, session: &str, place: &Place, request: HostRequest) {
         let answer = match request {

@@ -3,13 +3,14 @@
 //! It is the only place that knows all machines. It gives an event to one machine and routes what the machine requests;
 //! rules live in the machines. Everything comes in through few doors (`command`, `client_answered`, `agent` with
 //! `drained`, `hosted`, `stored`, `tick`, `client_gone`), each of which runs to its end without waiting. Effects for the
-//! shell are collected in order; replies and chunks go to the [`Outlet`] at once.
+//! shell are collected in order; replies and chunks go to the [`ClientSinks`] at once.
 
 mod agent_calls;
 mod agent_events;
 mod agent_input;
 mod agent_life;
 mod agents;
+mod clients;
 mod commands;
 mod ensure;
 mod history;
@@ -30,14 +31,17 @@ mod turn_replay;
 
 pub use super::agent::AgentSpec;
 use super::agent::DEFAULT_AGENT;
-use super::client::{Outlet, Reply, Token};
+use super::client::{Reply, Token};
+pub use super::client_requests::NOBODY;
+use super::client_sink::ClientSinks;
 pub use super::config::{OnLost, Settings};
 pub use super::effect::{AgentId, AgentInput, Effect, Measure};
 pub use super::event::Exit;
 use super::host::Offer;
 use super::hosting::Hosting;
 use super::limits::Limits;
-pub use super::session::{NOBODY, RAN_UNASKED};
+pub use super::session::RAN_UNASKED;
+use super::session::SessionMachine;
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::store::Store;
@@ -47,7 +51,6 @@ use idle::Idle;
 use listing::Listing;
 use reads::Reads;
 use route::Pending;
-use session_names::DefaultSession;
 use std::time::Instant;
 
 /// Routes events between the client, agents and sessions.
@@ -62,7 +65,6 @@ pub struct Hub {
     /// Lists of sessions that wait for the agents' own.
     listings: Vec<Listing>,
     idle: Idle,
-    default_session: Option<DefaultSession>,
     /// What follows from events and is done after them.
     pending: Pending,
     /// Effects for the shell, in order.
@@ -87,7 +89,6 @@ impl Hub {
             reads: Reads::default(),
             listings: Vec::new(),
             idle: Idle::default(),
-            default_session: None,
             pending: Pending::default(),
             effects: Vec::new(),
             ending: None,
@@ -120,8 +121,7 @@ impl Hub {
 
     /// The hub has nothing to do until the next input.
     pub fn rest(&mut self, now: Instant) {
-        self.sessions
-            .settle(|s| s.deadline().is_some() || s.log.is_dirty() || s.has_unsent());
+        self.sessions.settle(SessionMachine::has_more_to_do);
         self.shared.waited.begin(now);
     }
 
@@ -145,22 +145,22 @@ impl Hub {
     }
 
     /// The client is gone (its stdin ended, or it closed our stdout): everything ends in order.
-    pub fn client_gone(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        self.end(None, now, outlet);
+    pub fn client_gone(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        self.end(None, now, clients);
     }
 
-    fn end(&mut self, token: Option<Token>, now: Instant, outlet: &mut impl Outlet) {
-        self.number_unsent(outlet);
-        self.stop_reads(outlet);
+    fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut impl ClientSinks) {
+        self.number_unsent(clients);
+        self.stop_reads(clients);
         self.ending.get_or_insert_default().extend(token);
         for agent in self.agents.all() {
-            self.stop_agent(agent, now, outlet);
+            self.stop_agent(agent, now, clients);
         }
-        self.finish_if_done(outlet);
+        self.finish_if_done(clients);
     }
 
     /// Reports the end of everything, once all agents have ended and all summaries are stored.
-    fn finish_if_done(&mut self, outlet: &mut impl Outlet) {
+    fn finish_if_done(&mut self, clients: &mut impl ClientSinks) {
         let is_connected = self
             .agents
             .iter()
@@ -170,7 +170,7 @@ impl Hub {
         }
         if let Some(waiters) = &mut self.ending {
             for token in std::mem::take(waiters) {
-                outlet.reply(token, Ok(Reply::Done(Done::default())));
+                clients.reply(token, Ok(Reply::Done(Done::default())));
             }
             self.effects.push(Effect::Finished);
         }

@@ -11,6 +11,8 @@ pub enum By {
     Policy(String),
     /// The client, or the person behind it.
     Client,
+    /// Another client than the one that is notified of the decision.
+    OtherClient,
     /// Nobody in time: what the policy says for that case, if it does.
     Timeout(Option<String>),
     /// The agent: it withdrew its question, or went on without an answer.
@@ -28,6 +30,7 @@ impl By {
         match self {
             Self::Policy(_) => "policy",
             Self::Client => "client",
+            Self::OtherClient => "otherClient",
             Self::Timeout(_) => "timeout",
             Self::Agent => "agent",
             Self::Cancel => "cancel",
@@ -40,7 +43,12 @@ impl By {
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
-            Self::Timeout(None) | Self::Client | Self::Agent | Self::Cancel | Self::End => None,
+            Self::Timeout(None)
+            | Self::Client
+            | Self::OtherClient
+            | Self::Agent
+            | Self::Cancel
+            | Self::End => None,
         }
     }
 
@@ -48,6 +56,7 @@ impl By {
         match self {
             Self::Policy(rule) => format!("by policy ({rule})"),
             Self::Client => "by the client".to_owned(),
+            Self::OtherClient => "by another client".to_owned(),
             Self::Timeout(None) => "since nobody answered in time".to_owned(),
             Self::Timeout(Some(rule)) => format!("since nobody answered in time ({rule})"),
             Self::Agent => "since the agent did not wait for the answer".to_owned(),

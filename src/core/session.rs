@@ -6,6 +6,7 @@
 mod abandoned;
 mod background;
 mod client_requests;
+mod clients;
 mod closing;
 mod doubts;
 mod due;
@@ -16,10 +17,12 @@ mod history;
 mod hook_policy;
 mod host_call;
 mod host_deadlines;
+mod host_servers;
 mod hosting;
 mod known;
 mod lifecycle;
 mod mend;
+mod merged;
 mod open_turn;
 mod options;
 mod pending;
@@ -51,8 +54,9 @@ mod updates;
 mod wait_notices;
 mod words;
 
-use super::client::{Outlet, Token};
+use super::client::{ClientId, Token};
 use super::client_requests::Ask;
+use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
 use super::error::Error;
 use super::event::{CallId, Update};
@@ -65,7 +69,7 @@ use super::proportion::Proportion;
 use super::replay::Replay;
 use super::setting::Wanted;
 use super::silence::Silence;
-use super::subscription::Subscription;
+use super::subscribers::Subscribers;
 use super::turn::{Names, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
@@ -77,7 +81,6 @@ use host_call::HostCall;
 pub use known::Known;
 pub use lifecycle::stored_info;
 pub use pending::{PendingSettings, Required, Restoring};
-pub use permissions::NOBODY;
 pub use queue::{MOST_PROMPTS, Queue, Queued};
 pub use ran_unasked::RAN_UNASKED;
 pub use running::Running;
@@ -105,9 +108,10 @@ pub struct SessionMachine {
     pub stage: Stage,
     /// All that was said in it.
     pub log: Log,
-    /// What was said and waits for a client that is behind.
+    /// What was said and waits for clients that are behind.
     unsent: Unsent,
-    pub subscription: Subscription,
+    /// The clients that are subscribed to it.
+    pub subscribers: Subscribers,
     /// The agents that had the session, and their ids of it.
     pub known: Known,
     /// Whether it begins from what the agent knows by that id, and is another one.
@@ -143,6 +147,8 @@ pub struct SessionMachine {
     host_calls: BTreeMap<Ticket, HostCall>,
     /// Decisions about such requests that are to be carried out.
     host_decisions: Vec<(Ticket, Decision)>,
+    /// The terminals that clients serve, by their names.
+    client_terminals: BTreeMap<String, ClientId>,
     /// The message of what the agent says unasked, while no prompt runs.
     pub unprompted: Option<Unprompted>,
     /// When somebody last did something in it; `None` until that is noted.
@@ -220,13 +226,7 @@ pub struct Last {
 
 impl SessionMachine {
     #[must_use]
-    pub fn new(
-        id: String,
-        agent: AgentRef,
-        cwd: String,
-        log: Log,
-        subscription: Subscription,
-    ) -> Self {
+    pub fn new(id: String, agent: AgentRef, cwd: String, log: Log) -> Self {
         Self {
             id,
             agent,
@@ -237,7 +237,7 @@ impl SessionMachine {
             stage: Stage::Resting,
             log,
             unsent: Unsent::default(),
-            subscription,
+            subscribers: Subscribers::default(),
             known: Known::default(),
             forks: false,
             receipt: None,
@@ -256,6 +256,7 @@ impl SessionMachine {
             late_words: Vec::new(),
             host_calls: BTreeMap::new(),
             host_decisions: Vec::new(),
+            client_terminals: BTreeMap::new(),
             unprompted: None,
             used: None,
             last: None,
@@ -344,28 +345,28 @@ impl SessionMachine {
     }
 
     /// Where the chunks of turn `turn_id` go, before there is a running turn.
-    pub fn sink<'a, O: Outlet>(
+    pub fn sink<'a, C: ClientSinks>(
         &'a mut self,
         turn_id: Option<&'a str>,
-        outlet: &'a mut O,
-    ) -> Numbered<'a, O> {
+        clients: &'a mut C,
+    ) -> Numbered<'a, C> {
         Numbered {
             session: &self.id,
             turn: turn_id,
             log: &mut self.log,
             unsent: &mut self.unsent,
             broken: &mut self.broken,
-            subscription: self.subscription,
-            outlet,
+            subscribers: &mut self.subscribers,
+            clients,
         }
     }
 
     /// Does `act` to the turn that is under way, prompted or not, then tells the client if another tool
     /// runs now.
-    pub fn with_turn<O: Outlet>(
+    pub fn with_turn<C: ClientSinks>(
         &mut self,
-        outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
+        clients: &mut C,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, C>>),
     ) {
         let (turn, chunks, turn_id) = match (&mut self.running, &mut self.unprompted) {
             (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),
@@ -378,8 +379,8 @@ impl SessionMachine {
             log: &mut self.log,
             unsent: &mut self.unsent,
             broken: &mut self.broken,
-            subscription: self.subscription,
-            outlet,
+            subscribers: &mut self.subscribers,
+            clients,
         };
         act(turn, &mut chunks.view(&mut sink));
         drop(sink);
@@ -388,8 +389,8 @@ impl SessionMachine {
         if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))
         {
             self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
-            self.number_unsent(outlet);
-            self.tell_activity(None, outlet);
+            self.number_unsent(clients);
+            self.tell_activity(None, clients);
         }
     }
 

@@ -116,23 +116,11 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::core::log::Log;
-    use crate::core::profile::Profile;
     use crate::core::store::{Store as _, Volatile};
-    use crate::core::subscription::Subscription;
 
     fn session(id: &str) -> SessionMachine {
         let log = Log::open(Volatile.open(id).unwrap()).unwrap();
-        let subscription = Subscription {
-            chunks: true,
-            profile: Profile::V7,
-        };
-        SessionMachine::new(
-            id.to_owned(),
-            AgentRef(0),
-            "/".to_owned(),
-            log,
-            subscription,
-        )
+        SessionMachine::new(id.to_owned(), AgentRef(0), "/".to_owned(), log)
     }
 
     fn awake(sessions: &Sessions) -> Vec<&str> {

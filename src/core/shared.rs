@@ -1,12 +1,14 @@
-//! State that every machine uses: the configuration, the client's declaration, ids, open requests to the client.
+//! State that every machine uses: the configuration, the clients' declarations, ids, open requests to clients.
 
 use super::ask::AskId;
-use super::client::Token;
+use super::client::{ClientId, Notice, Token};
+use super::client_sink::{ClientSink as _, ClientSinks};
+use super::clients::Clients;
 use super::config::Settings;
 use super::host::Offer;
 use super::ids::{AgentRef, Ids};
-use super::subscription::Subscription;
-use crate::proto::wire::{ClientCapabilities, ListSessionsParams, TurnSummary, UnknownFields};
+use super::profile::Profile;
+use crate::proto::wire::{ListSessionsParams, TurnSummary};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -14,28 +16,18 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Shared {
     pub settings: Settings,
-    pub client: ClientDeclaration,
+    pub clients: Clients,
     pub ids: Ids,
-    /// The files and terminals that acpipe serves where the client does not.
+    /// The files and terminals that acpipe serves where no client does.
     pub served: Offer,
     /// Replies that wait for the store, by the ticket that the store was given.
     pub store_waits: HashMap<u64, StoreWait>,
-    /// Open requests to the client, and which machine sent each.
+    /// Open requests to clients, and which machine sent each.
     pub client_requests: BTreeMap<AskId, RequestOwner>,
     pub waited: WaitClock,
 }
 
-/// What the client declared in `initialize`.
-#[derive(Debug)]
-pub struct ClientDeclaration {
-    pub initialized: bool,
-    pub capabilities: ClientCapabilities,
-    pub unknown_fields: UnknownFields,
-    /// The subscription of sessions that are opened from now on.
-    pub subscription: Subscription,
-}
-
-/// The machine that sent a request to the client.
+/// The machine that sent a request to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOwner {
     Session(String),
@@ -45,8 +37,8 @@ pub enum RequestOwner {
 /// A reply that waits for the store.
 #[derive(Debug)]
 pub enum StoreWait {
-    /// The summary of a turn, until it is on the disk.
-    Turn(Token, Box<TurnSummary>),
+    /// The summary of a turn of a session, until it is on the disk.
+    Turn(String, Token, Box<TurnSummary>),
     /// A list of sessions.
     List(Token, ListSessionsParams),
 }
@@ -55,15 +47,7 @@ impl Shared {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            client: ClientDeclaration {
-                initialized: false,
-                capabilities: ClientCapabilities::default(),
-                unknown_fields: UnknownFields::default(),
-                subscription: Subscription {
-                    chunks: true,
-                    profile: settings.profile,
-                },
-            },
+            clients: Clients::default(),
             settings,
             ids: Ids::default(),
             served: Offer::default(),
@@ -88,7 +72,7 @@ impl Shared {
         format!("{kind}-{}-{}", self.settings.id_prefix, self.ids.name())
     }
 
-    /// Opens a request to the client.
+    /// Opens a request to clients.
     pub fn next_ask(&mut self, owner: RequestOwner) -> AskId {
         let ask = self.ids.ask();
         self.client_requests.insert(ask, owner);
@@ -98,17 +82,22 @@ impl Shared {
     /// The files and terminals that agents may ask for.
     #[must_use]
     pub fn offer(&self) -> Offer {
-        self.client_offer().or(self.served)
+        self.clients.offer().or(self.served)
     }
 
-    /// The files and terminals that the client serves.
+    /// The chunk profile of a client.
     #[must_use]
-    pub fn client_offer(&self) -> Offer {
-        let can = &self.client.capabilities;
-        Offer {
-            read_files: can.fs.read_text_file,
-            write_files: can.fs.write_text_file,
-            terminals: can.terminal,
+    pub fn profile(&self, client: ClientId) -> Profile {
+        let declaration = self.clients.get(client);
+        declaration.map_or(self.settings.profile, |d| d.subscription.profile)
+    }
+
+    /// Notifies all clients.
+    pub fn notify_all(&self, notice: &Notice, clients: &mut impl ClientSinks) {
+        for client in self.clients.ids() {
+            if let Some(sink) = clients.sink(client) {
+                sink.notify(notice);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
 use super::agent::{self, Agent, Terms};
+use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
 use super::clock;
 use super::descriptors;
@@ -13,8 +14,7 @@ use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::store::Events;
-use crate::core::ask::{AskId, ClientAnswer};
-use crate::core::client::{Command, Outlet, Token};
+use crate::core::client::ClientId;
 use crate::core::host::HostEvent;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::limits::Wait;
@@ -39,39 +39,6 @@ const UNREAD_FOR: Duration = Duration::from_secs(10);
 /// How often the core is told the time of day.
 const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
-/// A client of the hub: it says what it wants, and forms what it gets.
-pub trait Client: Outlet {
-    /// Takes what came on stdin.
-    fn input(&mut self, input: ClientInput);
-    /// A signal asked for the end; `first` unless there was one before.
-    fn interrupted(&mut self, first: bool, signal: Interrupt);
-    /// Nothing can be written any more; `failure` unless the reader left by itself.
-    fn left(&mut self, failure: Option<std::io::Error>);
-    /// How long acpipe, when it is ending, waits for a client that does not read; `None` for ever.
-    fn patience(&self) -> Option<Duration>;
-    /// The next thing the client wants.
-    fn next_wish(&mut self) -> Option<Wish>;
-    /// So much waits to be written, and does not get away.
-    fn press(&mut self, _pressure: Pressure) {}
-    /// All that followed from what happened is done; `written` if stdout has all of it.
-    fn settled(&mut self, _written: bool) {}
-    /// Appends what is to be written to stdout.
-    fn take_output(&mut self, buffer: &mut Vec<u8>);
-}
-
-/// What a client can want of the loop.
-#[derive(Debug)]
-pub enum Wish {
-    /// Something of the hub.
-    Command(Token, Command),
-    /// It answers what it was asked.
-    Answer(AskId, ClientAnswer),
-    /// The end, in order.
-    End,
-    /// The end, at once.
-    Hurry,
-}
-
 /// Runs until everything has ended; lines of agents over `max_line` bytes are not kept, `login` is asked for
 /// programs that are not in `PATH`, and processes are started under the mark of `launch`.
 ///
@@ -79,7 +46,7 @@ pub enum Wish {
 /// Threads or signal handlers could not be set up.
 pub async fn drive(
     hub: Hub,
-    client: &mut impl Client,
+    client: &mut impl ClientConnection,
     stdin: Option<mpsc::Receiver<ClientInput>>,
     mut stored: Events,
     max_line: usize,
@@ -254,7 +221,7 @@ impl Shell {
 
     /// Reports what changed in the health of processes, before the core gets what happened. Their tasks do not run
     /// meanwhile.
-    fn report_health(&mut self, client: &mut impl Client, now: Instant) {
+    fn report_health(&mut self, client: &mut impl ClientConnection, now: Instant) {
         for (id, agent) in &self.agents {
             if let Some(change) = agent.health_change() {
                 // It is no batch: all of it is taken.
@@ -264,7 +231,13 @@ impl Shell {
     }
 
     /// Hands over what an agent said; what the hub does not take waits.
-    fn hear(&mut self, id: AgentId, input: AgentInput, client: &mut impl Client, now: Instant) {
+    fn hear(
+        &mut self,
+        id: AgentId,
+        input: AgentInput,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
@@ -275,7 +248,12 @@ impl Shell {
     }
 
     /// Tells the hub what came of something that was done for an agent, and what that leads to at once.
-    fn hosted(&mut self, event: Option<HostEvent>, client: &mut impl Client, now: Instant) {
+    fn hosted(
+        &mut self,
+        event: Option<HostEvent>,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
         let mut next = event;
         while let Some(event) = next {
             next = self.host.heard(&event);
@@ -284,7 +262,7 @@ impl Shell {
     }
 
     /// Gives the output what the client is to get, once what must not be lost is written.
-    fn hand_over(&mut self, client: &mut impl Client, now: Instant) {
+    fn hand_over(&mut self, client: &mut impl ClientConnection, now: Instant) {
         self.hub.commit(now, client);
         client.take_output(&mut self.output.buffer);
     }
@@ -293,7 +271,7 @@ impl Shell {
     fn hear_waiting(
         &mut self,
         events: &mut mpsc::Receiver<(AgentId, AgentInput)>,
-        client: &mut impl Client,
+        client: &mut impl ClientConnection,
         now: Instant,
     ) {
         while !self.output.is_full()
@@ -307,15 +285,16 @@ impl Shell {
     }
 
     /// Does everything that follows from what happened, then hands the output over.
-    fn settle(&mut self, client: &mut impl Client, now: Instant) {
+    fn settle(&mut self, client: &mut impl ClientConnection, now: Instant) {
         loop {
             client.press(self.output.pressure());
-            while let Some(wish) = client.next_wish() {
-                self.grant(wish, client, now);
+            while let Some(action) = client.next_action() {
+                self.handle(action, client, now);
             }
             self.perform(client, now);
             client.press(self.output.pressure());
             if self.output.pressure() != Pressure::Full {
+                self.hub.catch_up(now, client);
                 self.hub.replay_turns(client);
             }
             self.hand_over(client, now);
@@ -330,29 +309,30 @@ impl Shell {
                 self.end(client, now);
                 continue;
             }
-            let Some(wish) = client.next_wish() else {
+            let Some(action) = client.next_action() else {
                 client.settled(!self.output.is_pending());
                 return;
             };
-            self.grant(wish, client, now);
+            self.handle(action, client, now);
         }
     }
 
-    fn grant(&mut self, wish: Wish, client: &mut impl Client, now: Instant) {
-        match wish {
-            Wish::Command(token, command) => self.hub.command(token, command, now, client),
-            Wish::Answer(ask, answer) => {
-                self.hub.client_answered(ask, &answer, now, client);
+    fn handle(&mut self, action: ClientAction, client: &mut impl ClientConnection, now: Instant) {
+        match action {
+            ClientAction::Command(token, command) => self.hub.command(token, command, now, client),
+            ClientAction::Answer(ask, answer) => {
+                let id = ClientId::FIRST;
+                self.hub.client_answered(id, ask, &answer, now, client);
             }
-            Wish::End => self.end(client, now),
-            Wish::Hurry => {
+            ClientAction::End => self.end(client, now),
+            ClientAction::Hurry => {
                 self.end(client, now);
                 self.hub.expedite(now, client);
             }
         }
     }
 
-    fn stalled_at(&mut self, client: &impl Client) -> Option<Instant> {
+    fn stalled_at(&mut self, client: &impl ClientConnection) -> Option<Instant> {
         let patience = client.patience().filter(|_| self.hub.is_ending())?;
         self.output.stalled_at(patience)
     }
@@ -407,13 +387,13 @@ impl Shell {
         }
     }
 
-    fn end(&mut self, client: &mut impl Client, now: Instant) {
+    fn end(&mut self, client: &mut impl ClientConnection, now: Instant) {
         if !self.hub.is_ending() {
             self.hub.client_gone(now, client);
         }
     }
 
-    fn perform(&mut self, client: &mut impl Client, now: Instant) {
+    fn perform(&mut self, client: &mut impl ClientConnection, now: Instant) {
         loop {
             let effects = self.hub.effects(now);
             if effects.is_empty() {
@@ -425,7 +405,7 @@ impl Shell {
         }
     }
 
-    fn perform_one(&mut self, effect: Effect, client: &mut impl Client, now: Instant) {
+    fn perform_one(&mut self, effect: Effect, client: &mut impl ClientConnection, now: Instant) {
         match effect {
             Effect::Spawn(id, spec) => {
                 let agent = agent::start(

@@ -153,7 +153,7 @@ fn without_an_agent_the_next_one_gets_it() {
         changed,
         json!({"changed": true, "restarted": false, "sessions": []})
     );
-    // Again, and with no wish at all.
+    // Again, and with no action at all.
     for same in [json!({"set": {"TOKEN": "second", "GONE": null}}), json!({})] {
         assert_eq!(update(&mut s, &same)["changed"], false);
     }

@@ -85,8 +85,8 @@ fn a_wrong_server_is_named_by_its_field() {
             "mcpServers[1]: a name is needed",
         ),
     ] {
-        let wish = json!({"sessionId": "b", "mcpServers": [right, wrong]});
-        let error = s.call_error("session/create", &wish);
+        let action = json!({"sessionId": "b", "mcpServers": [right, wrong]});
+        let error = s.call_error("session/create", &action);
         assert_eq!(error["code"], -32602);
         assert!(
             error["message"].as_str().unwrap().starts_with(why),

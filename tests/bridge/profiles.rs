@@ -23,12 +23,12 @@ fn script() -> Value {
     ]]})
 }
 
-fn play(args: &[&str], wish: &Value) -> (Value, Turn) {
+fn play(args: &[&str], action: &Value) -> (Value, Turn) {
     let world = World::new();
     let script = world.script(&script());
     let args = [args, &["--", FAKE_AGENT, &script]].concat();
     let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    let profile = s.call("initialize", wish)["chunkProfile"].clone();
+    let profile = s.call("initialize", action)["chunkProfile"].clone();
     s.ensure("default");
     s.agent_states(&["starting", "ready"]);
     s.allow_gaps("default");
@@ -75,15 +75,15 @@ fn check(major: u32, turn: &Turn) {
 fn every_major_gets_what_it_knows() {
     for major in [7, 6, 5] {
         let name = major.to_string();
-        let wish = json!({"protocolVersion": 1, "chunkProfile": major});
-        let (told, turn) = play(&[], &wish);
+        let action = json!({"protocolVersion": 1, "chunkProfile": major});
+        let (told, turn) = play(&[], &action);
         assert_eq!(told, major);
         check(major, &turn);
-        // The same by the command line; the client's own wish comes first.
+        // The same by the command line; the client's own action comes first.
         let (told, turn) = play(&["--chunk-profile", &name], &json!({"protocolVersion": 1}));
         assert_eq!(told, major);
         check(major, &turn);
-        let (told, turn) = play(&["--chunk-profile", "5"], &wish);
+        let (told, turn) = play(&["--chunk-profile", "5"], &action);
         assert_eq!(told, major);
         check(major, &turn);
     }
@@ -134,8 +134,8 @@ fn asked_script() -> Value {
 fn asked_client(major: u32) -> Server {
     let mut s = Server::start(&["--permissions", "ask"]);
     let capabilities = json!({"permissions": true});
-    let wish = json!({"protocolVersion": 1, "chunkProfile": major, "capabilities": capabilities});
-    s.call("initialize", &wish);
+    let action = json!({"protocolVersion": 1, "chunkProfile": major, "capabilities": capabilities});
+    s.call("initialize", &action);
     s.connect(&asked_script());
     s.ensure("default");
     s.allow_gaps("default");

@@ -205,8 +205,8 @@ fn chunks_are_caught_up_with_page_by_page() {
     let turn = s.prompt("go");
     let (mut after, mut seen) = (0, Vec::new());
     loop {
-        let wish = json!({"afterSeq": after, "limit": 2});
-        let page = s.call("session/replay", &wish);
+        let action = json!({"afterSeq": after, "limit": 2});
+        let page = s.call("session/replay", &action);
         let entries = page["entries"].as_array().unwrap().clone();
         assert!(entries.len() <= 2);
         for entry in entries {

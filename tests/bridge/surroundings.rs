@@ -147,7 +147,7 @@ fn exit_codes_tell_what_happened() {
         (0, "cut", prompt(&[end("max_tokens")])),
         (0, "odd", prompt(&[end("odd")])),
         (1, "max turns", prompt(&[end("max_turn_requests")])),
-        // By the agent's own wish: nobody asked for it.
+        // By the agent's own action: nobody asked for it.
         (1, "broken off", prompt(&[end("cancelled")])),
         (1, "error", prompt(&[error(-32603, "x")])),
         (1, "crash", prompt(&[json!({"exit": 0})])),

@@ -112,8 +112,8 @@ fn an_agent_that_does_not_read_is_named() {
     signal(pid, Signal::STOP);
     // More than a pipe takes.
     let servers = json!([{"name": "x".repeat(300_000), "command": "x"}]);
-    let wish = json!({"sessionId": "b", "mcpServers": servers});
-    let id = s.send("session/create", &wish);
+    let action = json!({"sessionId": "b", "mcpServers": servers});
+    let id = s.send("session/create", &action);
     assert_eq!(s.wait_told()["party"], "agentInput");
     signal(pid, Signal::CONT);
     assert_eq!(s.result(&id)["sessionId"], "b");

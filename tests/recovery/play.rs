@@ -123,7 +123,7 @@ impl Play {
     /// Asks, and waits for the answer as long as the hub waits for something.
     fn ask(&mut self, command: Command) -> Result<Value, Failure> {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.hub.command(token, command, self.now, &mut self.client);
         loop {
             self.settle();
@@ -174,6 +174,6 @@ impl Play {
         let rest = self
             .hub
             .agent(self.process, batch, self.now, &mut self.client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
     }
 }

@@ -86,7 +86,7 @@ impl Driver {
     /// Gives a command and returns the call it made to the agent.
     pub fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.hub.command(token, command, self.now, &mut self.client);
         self.played.collect(&mut self.client);
         self.sent()
@@ -134,7 +134,7 @@ impl Driver {
     pub fn hear(&mut self, input: AgentInput) {
         let client = &mut self.client;
         let rest = self.hub.agent(self.agent, input, self.now, client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
         self.hub.drained(true, self.now, client);
         self.played.collect(client);
     }

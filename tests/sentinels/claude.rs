@@ -196,8 +196,12 @@ fn play(scene: &Scene) -> (Index, Index, Index) {
 impl Cli {
     fn command(&mut self, command: Command) {
         self.tokens += 1;
-        self.hub
-            .command(Token(self.tokens), command, self.now, &mut self.client);
+        self.hub.command(
+            Token::first(self.tokens),
+            command,
+            self.now,
+            &mut self.client,
+        );
         self.effects();
     }
 
@@ -231,7 +235,7 @@ impl Cli {
         let rest = self
             .hub
             .agent(self.process, input, self.now, &mut self.client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
         self.hub.drained(true, self.now, &mut self.client);
         self.effects();
     }

@@ -143,7 +143,7 @@ impl Feeder {
     /// Gives a command and returns the call it made to the agent.
     fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.hub.command(token, command, self.now, &mut self.client);
         let mut call = Value::Null;
         for effect in self.hub.effects(self.now) {
@@ -167,7 +167,7 @@ impl Feeder {
         let client = &mut self.client;
         let input = messages(&[line]);
         let rest = self.hub.agent(self.agent, input, self.now, client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
         self.hub.drained(true, self.now, client);
     }
 }

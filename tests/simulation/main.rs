@@ -53,7 +53,7 @@ fn run(seed: u64, steps: u64) -> Saw {
         resume_unwind(why);
     }
     world.map_or_else(Saw::default, |world| Saw {
-        replies: world.client.replies,
+        replies: world.clients.replies(),
         spawned: world.spawned,
     })
 }

@@ -22,7 +22,7 @@ impl Client {
     fn take_replies(&mut self) {
         for (token, answer) in self.staged.take_replies() {
             let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-            self.replies.insert(token.0, answer);
+            self.replies.insert(token.call, answer);
         }
     }
 
@@ -87,7 +87,7 @@ impl World {
     /// Gives a command, and nothing more: the loop takes all that wait before it writes.
     fn command(&mut self, command: Command) -> u64 {
         self.last_token += 1;
-        let token = Token(self.last_token);
+        let token = Token::first(self.last_token);
         self.hub
             .command(token, command, self.now, &mut self.client.staged);
         self.client.take_replies();
@@ -99,8 +99,8 @@ impl World {
     }
 
     pub fn prompt(&mut self, session: &str, turn: &str) -> u64 {
-        let wish = json!({ "sessionId": session, "turnId": turn, "message": turn });
-        let token = self.command(Command::Prompt(params(wish)));
+        let action = json!({ "sessionId": session, "turnId": turn, "message": turn });
+        let token = self.command(Command::Prompt(params(action)));
         self.prompts.push(Prompt {
             session: session.to_owned(),
             turn: turn.to_owned(),
@@ -110,19 +110,19 @@ impl World {
     }
 
     pub fn list(&mut self, session: &str) -> u64 {
-        let wish = json!({ "sessionId": session });
-        self.command(Command::History(History::ListMessages(params(wish))))
+        let action = json!({ "sessionId": session });
+        self.command(Command::History(History::ListMessages(params(action))))
     }
 
     pub fn add(&mut self, session: &str, id: &str) -> u64 {
         let message = json!({ "id": id, "role": "user", "parts": [] });
-        let wish = json!({ "sessionId": session, "message": message });
-        self.command(Command::History(History::AddMessage(params(wish))))
+        let action = json!({ "sessionId": session, "message": message });
+        self.command(Command::History(History::AddMessage(params(action))))
     }
 
     pub fn close(&mut self, session: &str) -> u64 {
-        let wish = json!({ "sessionId": session });
-        self.command(Command::History(History::CloseSession(params(wish))))
+        let action = json!({ "sessionId": session });
+        self.command(Command::History(History::CloseSession(params(action))))
     }
 
     /// What the loop does after whatever happened: effects, then what must be written, then output.

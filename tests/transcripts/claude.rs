@@ -148,7 +148,7 @@ impl Cli {
         command: fn(T) -> Command,
     ) {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.seen.asked(token, name);
         let command = command(params(given));
         let client = &mut self.seen.client;
@@ -294,7 +294,13 @@ impl Cli {
             for (ask, answer) in self.seen.answers() {
                 let answer = Ok(to_raw(&answer));
                 let client = &mut self.seen.client;
-                self.hub.client_answered(ask, &answer, self.now, client);
+                self.hub.client_answered(
+                    acpipe::core::client::ClientId::FIRST,
+                    ask,
+                    &answer,
+                    self.now,
+                    client,
+                );
             }
             self.seen.collect();
             self.settle();
@@ -304,7 +310,7 @@ impl Cli {
     fn input(&mut self, process: AgentId, input: AgentInput) {
         let client = &mut self.seen.client;
         let rest = self.hub.agent(process, input, self.now, client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
         self.hub.drained(true, self.now, client);
         self.seen.collect();
     }

@@ -291,7 +291,7 @@ impl Replay {
     /// Gives a command and returns the ids of the calls it made to the agent.
     fn command(&mut self, name: &'static str, command: Command) -> Vec<Value> {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.seen.asked(token, name);
         self.hub
             .command(token, command, self.now, &mut self.seen.client);
@@ -425,7 +425,7 @@ impl Replay {
         let Some(agent) = self.agent else { return };
         let client = &mut self.seen.client;
         let rest = self.hub.agent(agent, input, self.now, client);
-        assert!(rest.is_none(), "the outlet is never full");
+        assert!(rest.is_none(), "the client is never full");
         self.hub.drained(true, self.now, client);
         self.seen.collect();
     }
@@ -435,7 +435,13 @@ impl Replay {
         for (ask, answer) in self.seen.answers() {
             let answer = Ok(to_raw(&answer));
             let client = &mut self.seen.client;
-            self.hub.client_answered(ask, &answer, self.now, client);
+            self.hub.client_answered(
+                acpipe::core::client::ClientId::FIRST,
+                ask,
+                &answer,
+                self.now,
+                client,
+            );
         }
         self.seen.collect();
         self.calls();

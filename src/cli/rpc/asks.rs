@@ -6,7 +6,7 @@ use crate::core::permit::By;
 use crate::proto::json;
 use crate::proto::rpc::{self, RpcError};
 use crate::proto::wire::CancelRequestParams;
-use crate::shell::Wish;
+use crate::shell::ClientAction;
 use serde_json::value::RawValue;
 
 /// What ids of our requests begin with: strings, so that no client takes them for its own.
@@ -48,16 +48,19 @@ fn ask_id(id: Option<&RawValue>) -> Option<AskId> {
 
 /// An answer that has neither a result nor an error, if it is one to a request of ours. It counts as an error: the
 /// agent that waits must not wait for ever.
-pub fn empty_answer(id: Option<&RawValue>) -> Option<Wish> {
+pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
     let refusal = Refusal {
         code: rpc::code::INTERNAL_ERROR.into(),
         message: "the client's answer has neither result nor error".to_owned(),
     };
-    Some(Wish::Answer(ask_id(id)?, Err(refusal)))
+    Some(ClientAction::Answer(ask_id(id)?, Err(refusal)))
 }
 
 /// What the client answered, if it is an answer to a request of ours.
-pub fn answer(id: Option<&RawValue>, outcome: Result<&RawValue, RpcError<'_>>) -> Option<Wish> {
+pub fn answer(
+    id: Option<&RawValue>,
+    outcome: Result<&RawValue, RpcError<'_>>,
+) -> Option<ClientAction> {
     let ask = ask_id(id)?;
     let answer = match outcome {
         Ok(result) => Ok(result.to_owned()),
@@ -66,5 +69,5 @@ pub fn answer(id: Option<&RawValue>, outcome: Result<&RawValue, RpcError<'_>>) -
             message: error.message.into_owned(),
         }),
     };
-    Some(Wish::Answer(ask, answer))
+    Some(ClientAction::Answer(ask, answer))
 }

@@ -47,7 +47,7 @@ impl Calls {
     /// Opens a call.
     pub fn open(&mut self, caller: Caller) -> Token {
         self.last_token += 1;
-        let token = Token(self.last_token);
+        let token = Token::first(self.last_token);
         self.id_bytes += caller.id_size();
         self.open.insert(token, caller);
         token

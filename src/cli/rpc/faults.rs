@@ -42,7 +42,7 @@ impl RpcClient {
             };
             let answer = asks::answer(Some(id), Err(error));
             if answer.is_some() {
-                self.wishes.extend(answer);
+                self.actions.extend(answer);
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! Calls that only read: while the client does not read what it was given, their answers would pile up here.
 
-use crate::shell::Wish;
+use crate::shell::ClientAction;
 use std::collections::VecDeque;
 
 /// How many of them wait for the client to read.
@@ -11,7 +11,7 @@ const LARGEST: usize = 64 * 1024;
 
 /// The calls that wait.
 #[derive(Debug, Default)]
-pub struct Reads(VecDeque<Wish>);
+pub struct Reads(VecDeque<ClientAction>);
 
 impl Reads {
     /// Whether one more of this size can wait.
@@ -20,12 +20,12 @@ impl Reads {
     }
 
     /// Lets a call wait.
-    pub fn push(&mut self, wish: Wish) {
-        self.0.push_back(wish);
+    pub fn push(&mut self, action: ClientAction) {
+        self.0.push_back(action);
     }
 
     /// The next one.
-    pub fn pop(&mut self) -> Option<Wish> {
+    pub fn pop(&mut self) -> Option<ClientAction> {
         self.0.pop_front()
     }
 }

@@ -3,13 +3,14 @@
 use super::*;
 use crate::proto::wire::Done;
 use crate::shell::Waiting;
+use serde_json::Value;
 
 #[test]
 fn only_what_could_not_be_stored_is_taken_back() {
     let mut client = RpcClient::new(Secrets::default());
     for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
         let turn = None;
-        let place = Place { session, turn, seq };
+        let place = ChunkAddress { session, turn, seq };
         client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
     }
     client.retract("a", 1);
@@ -34,7 +35,7 @@ fn several_sessions_are_taken_back_one_after_the_other() {
     let mut client = RpcClient::new(Secrets::default());
     let turn = None;
     for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
-        let place = Place { session, turn, seq };
+        let place = ChunkAddress { session, turn, seq };
         client.chunk(place, &Chunk::FinishStep, br#"{"type":"finish-step"}"#);
     }
     client.retract("a", 1);
@@ -57,12 +58,12 @@ fn send(client: &mut RpcClient, text: &str) {
 
 /// The tokens of the commands that the loop is to do.
 fn commands(client: &mut RpcClient) -> Vec<Token> {
-    let wishes = std::iter::from_fn(|| client.next_wish());
-    let token = |wish| match wish {
-        Wish::Command(token, _) => token,
+    let actions = std::iter::from_fn(|| client.next_action());
+    let token = |action| match action {
+        ClientAction::Command(token, _) => token,
         other => panic!("{other:?}"),
     };
-    wishes.map(token).collect()
+    actions.map(token).collect()
 }
 
 fn written(client: &mut RpcClient) -> Vec<Value> {

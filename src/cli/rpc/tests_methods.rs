@@ -7,6 +7,7 @@ use crate::core::secret::HIDDEN;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::{Map, json};
 
 /// Value of the secret parameters of [`secret_value`].
@@ -138,7 +139,7 @@ fn each_call_makes_the_command_of_its_method() {
         let name = row.method.name;
         let mut client = RpcClient::new(Secrets::default());
         call(&mut client, name, &row.required());
-        let Some(Wish::Command(_, command)) = client.next_wish() else {
+        let Some(ClientAction::Command(_, command)) = client.next_action() else {
             panic!("{name}: {}", String::from_utf8_lossy(&client.out));
         };
         assert_eq!(command.method().name, name);
@@ -152,11 +153,11 @@ fn only_reading_calls_wait_while_the_client_does_not_read() {
         let mut client = RpcClient::new(Secrets::default());
         client.press(Pressure::Full);
         call(&mut client, name, &row.required());
-        let done = client.next_wish().is_some();
+        let done = client.next_action().is_some();
         assert_eq!(done, !row.method.only_reads, "{name}");
         client.press(Pressure::None);
         assert_eq!(
-            client.next_wish().is_some(),
+            client.next_action().is_some(),
             row.method.only_reads,
             "{name}"
         );

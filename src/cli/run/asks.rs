@@ -16,7 +16,7 @@ use crate::core::silence::in_words;
 use crate::proto::json::to_raw;
 use crate::proto::rpc::code;
 use crate::proto::wire::QuestionKind;
-use crate::shell::{Terminal, Wish};
+use crate::shell::{ClientAction, Terminal};
 use form::Form;
 use link::{Link, Plan};
 use serde_json::Value;
@@ -53,14 +53,14 @@ impl Asks {
 
     /// Asks once those before it are answered. A run declares no more than what a person answers: all else is
     /// refused.
-    pub fn ask(&mut self, id: AskId, request: &ClientRequest) -> Option<Wish> {
+    pub fn ask(&mut self, id: AskId, request: &ClientRequest) -> Option<ClientAction> {
         let Some(dialog) = Dialog::new(request) else {
             let message = format!("nobody answers {}", request.method());
             let refusal = Refusal {
                 code: code::METHOD_NOT_FOUND.into(),
                 message,
             };
-            return Some(Wish::Answer(id, Err(refusal)));
+            return Some(ClientAction::Answer(id, Err(refusal)));
         };
         self.open.push_back((id, dialog));
         None
@@ -90,7 +90,7 @@ impl Asks {
     }
 
     /// What was typed: an answer, or what leads to one. A line for what is not asked any more is none.
-    pub fn typed(&mut self, number: u64, line: Option<&[u8]>) -> Option<Wish> {
+    pub fn typed(&mut self, number: u64, line: Option<&[u8]>) -> Option<ClientAction> {
         let (Some(terminal), Some((id, dialog))) = (&mut self.terminal, self.open.front_mut())
         else {
             return None;
@@ -109,10 +109,10 @@ impl Asks {
         };
         let text = match next {
             Next::Answer(answer) => {
-                let wish = Wish::Answer(*id, Ok(to_raw(&answer)));
+                let action = ClientAction::Answer(*id, Ok(to_raw(&answer)));
                 self.open.pop_front();
                 self.shown = false;
-                return Some(wish);
+                return Some(action);
             }
             Next::Again(why) => format!("acpipe: {why}\n"),
             Next::More => {
@@ -148,7 +148,7 @@ impl Asks {
 /// Why a question is asked no more.
 fn why(by: &By) -> &'static str {
     match by {
-        By::Policy(_) | By::Client => "it is decided",
+        By::Policy(_) | By::Client | By::OtherClient => "it is decided",
         By::Timeout(_) => "its time is up",
         By::Agent => "the agent withdrew the question",
         By::Cancel => "the turn was cancelled",

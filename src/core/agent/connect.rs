@@ -6,7 +6,8 @@ use super::directory::Directory;
 use super::{AgentMachine, State};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::{Dialect, Launch, Offer, Outgoing};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -25,11 +26,11 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `outOfOrder` where another agent is connected under this name.
-    pub fn connect<O: Outlet>(
+    pub fn connect<C: ClientSinks>(
         &mut self,
         token: Token,
         p: ConnectParams,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
         let names_command = p.command.is_some() || p.protocol.is_some();
         let spec = self.spec_of(p, cx.shared)?;
@@ -117,11 +118,11 @@ impl AgentMachine {
     }
 
     /// Starts the agent.
-    pub(super) fn start<O: Outlet>(
+    pub(super) fn start<C: ClientSinks>(
         &mut self,
         spec: AgentSpec,
         waiters: Vec<Token>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         let was_announced = matches!(self.state, State::Backoff { .. });
         let mut dialect = dialect(&spec, cx.shared);
@@ -149,7 +150,7 @@ impl AgentMachine {
     }
 
     /// The handshake is done; false where the agent was not starting.
-    pub fn ready<O: Outlet>(&mut self, info: Box<AgentInfo>, cx: &mut AgentCx<'_, O>) -> bool {
+    pub fn ready<C: ClientSinks>(&mut self, info: Box<AgentInfo>, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
         };
@@ -170,7 +171,7 @@ impl AgentMachine {
 
     /// The client disconnects the agent; its sessions' turns are being cancelled: answers the call when the agent has
     /// ended.
-    pub fn disconnect<O: Outlet>(&mut self, token: Token, cx: &mut AgentCx<'_, O>) {
+    pub fn disconnect<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
         let Some(Phase::Stopping { waiters, then, .. }) = self
             .connection_mut()
             .map(|connection| &mut connection.phase)
@@ -204,7 +205,11 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
             env: nested::environment(),
         },
         offer: Offer {
-            questions: shared.client.capabilities.questions,
+            questions: shared
+                .clients
+                .that_can(|can| can.questions)
+                .next()
+                .is_some(),
             host: shared.offer(),
         },
         child_per_session: spec.child_per_session,

@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// Turns the dialect's orders into effects.
-    pub fn deliver<O>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, O>) {
+    pub fn deliver<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
         let limits = &cx.shared.settings.limits;
         let (now, effects) = (cx.now, &mut *cx.effects);
         let stopping = self.is_stopping();
@@ -273,7 +273,7 @@ impl Connection {
     }
 
     /// Begins the end of all processes.
-    pub fn stop_processes<O>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, O>) {
+    pub fn stop_processes<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
         self.deliver(spec, cx);
         // A file may be long, or on a disk that does not answer: nothing waits for its end.
         self.processes.retain(|process| !process.is_file);

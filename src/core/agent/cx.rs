@@ -1,6 +1,7 @@
 //! What an agent machine may use while it handles one event.
 
-use crate::core::client::{Notice, Outlet, Reply, Token};
+use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
 use crate::core::limits::Wait;
@@ -9,16 +10,16 @@ use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
 
 /// The surroundings of one event.
-pub struct AgentCx<'a, O> {
+pub struct AgentCx<'a, C> {
     pub now: Instant,
     pub shared: &'a mut Shared,
-    /// Receives replies and notices.
-    pub client: &'a mut O,
+    /// Receive replies and notices.
+    pub clients: &'a mut C,
     /// Effects for the shell, in order.
     pub effects: &'a mut Vec<Effect>,
 }
 
-impl<O> AgentCx<'_, O> {
+impl<C> AgentCx<'_, C> {
     /// When a wait that begins now is over.
     #[must_use]
     pub fn until(&self, wait: Wait) -> Option<Instant> {
@@ -26,8 +27,8 @@ impl<O> AgentCx<'_, O> {
     }
 }
 
-impl<O: Outlet> AgentCx<'_, O> {
-    /// Notifies the client of the agent's state.
+impl<C: ClientSinks> AgentCx<'_, C> {
+    /// Notifies all clients of the agent's state.
     pub fn notify_state(&mut self, agent: &str, state: AgentState, reason: Option<String>) {
         let params = AgentStateParams {
             agent: agent.to_owned(),
@@ -35,18 +36,19 @@ impl<O: Outlet> AgentCx<'_, O> {
             reason,
             waiting_for: None,
         };
-        self.client.notify(Notice::AgentState(params));
+        let notice = Notice::AgentState(params);
+        self.shared.notify_all(&notice, self.clients);
     }
 
     /// Answers all of these calls with an error.
     pub fn fail(&mut self, tokens: impl IntoIterator<Item = Token>, error: &Error) {
         for token in tokens {
-            self.client.reply(token, Err(error.clone()));
+            self.clients.reply(token, Err(error.clone()));
         }
     }
 
     /// Answers a call.
     pub fn reply(&mut self, token: Token, reply: Reply) {
-        self.client.reply(token, Ok(reply));
+        self.clients.reply(token, Ok(reply));
     }
 }

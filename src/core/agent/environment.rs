@@ -3,7 +3,8 @@
 use super::connection::Phase;
 use super::cx::AgentCx;
 use super::{AgentMachine, AgentSpec, State};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::secret::{REDACTED, is_secret};
 use crate::proto::wire::{
@@ -51,12 +52,12 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `busy` where the call does not want to wait.
-    pub fn update_environment<O: Outlet>(
+    pub fn update_environment<C: ClientSinks>(
         &mut self,
         token: Token,
         p: UpdateEnvironmentParams,
         (is_busy, ahead): (bool, Vec<Token>),
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
         let when_busy = p.when_busy;
         let update = changes(p)?;

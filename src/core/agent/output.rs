@@ -57,7 +57,7 @@ impl AgentMachine {
     }
 
     /// Turns the dialect's orders into effects.
-    pub fn deliver<O>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub fn deliver<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         if let super::State::Connected(connection) = &mut self.state {
             connection.deliver(&self.spec, cx);
         }

@@ -4,8 +4,9 @@ use super::cx::AgentCx;
 use super::{AgentMachine, Connection};
 use crate::core::answers;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
-use crate::core::client::Outlet;
-use crate::core::client_requests::{Ask, AskKind, FULL, are_full};
+use crate::core::client::ClientId;
+use crate::core::client_requests::{Answered, Ask, AskKind, FULL, are_full};
+use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::error::Error;
 use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
@@ -16,14 +17,15 @@ use crate::core::timeout_error::millis;
 use crate::core::turn::Question;
 use crate::proto::wire::{LedgerEntry, QuestionParams};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl AgentMachine {
     /// Asks the client a question that belongs to no session; true where it was asked.
-    pub fn ask_outside<O: Outlet>(
+    pub fn ask_outside<C: ClientSinks>(
         &mut self,
         asked: Elicitation<'_>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> bool {
         let is_stopping = self.connection().is_none_or(Connection::is_stopping);
         if is_stopping {
@@ -60,6 +62,18 @@ impl AgentMachine {
             ..LedgerEntry::default()
         };
         let id = cx.shared.next_ask(RequestOwner::Agent(self.reference));
+        let request = Arc::new(request);
+        let able = cx
+            .shared
+            .clients
+            .that_can(|can| request.is_answered_with(can));
+        let able: Vec<ClientId> = able.collect();
+        for client in &able {
+            if let Some(sink) = cx.clients.sink(*client) {
+                sink.ask(id, &request);
+            }
+        }
+        let is_unanswerable = able.is_empty();
         self.questions.push(Ask {
             id,
             agent: self.number(),
@@ -73,29 +87,59 @@ impl AgentMachine {
                 options: elicitation(),
             },
             size: request.size(),
+            request,
+            asked: able,
             entry: Box::new(entry),
         });
-        cx.client.ask(id, request);
-        true
+        if is_unanswerable {
+            self.decline_unanswerable(id, cx);
+        }
+        !is_unanswerable
     }
 
-    /// The client answered a question.
-    pub fn client_answered<O>(
-        &mut self,
-        id: AskId,
-        answer: &ClientAnswer,
-        cx: &mut AgentCx<'_, O>,
-    ) {
+    /// A client has left: questions that nobody else can answer are declined.
+    pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut AgentCx<'_, C>) {
+        let questions = self.questions.iter_mut();
+        let unanswerable = questions.filter_map(|ask| ask.note_left(client).then_some(ask.id));
+        for id in unanswerable.collect::<Vec<_>>() {
+            self.decline_unanswerable(id, cx);
+        }
+    }
+
+    fn decline_unanswerable<C: ClientSinks>(&mut self, id: AskId, cx: &mut AgentCx<'_, C>) {
         if let Some(ask) = self.take_question(|ask| ask.id == id) {
-            let (question, options) = (ask.about.question(), ask.about.options());
-            let unknown_fields = cx.shared.client.unknown_fields;
-            let decision = answers::question(question, options, answer, unknown_fields);
+            let by = By::Policy("no client answers questions".to_owned());
+            let decision = Decision::of(false, false, ask.about.options(), by);
             self.decide(&ask, &decision, cx);
         }
     }
 
+    /// A client answered a question: the first valid answer decides.
+    pub fn client_answered<C: ClientSinks>(
+        &mut self,
+        client: ClientId,
+        id: AskId,
+        answer: &ClientAnswer,
+        cx: &mut AgentCx<'_, C>,
+    ) {
+        let Some(at) = self.questions.iter().position(|ask| ask.id == id) else {
+            return;
+        };
+        let ask = &mut self.questions[at];
+        let (question, options) = (ask.about.question(), ask.about.options());
+        let unknown_fields = cx.shared.clients.unknown_fields(client);
+        let decision = answers::question(question, options, answer, unknown_fields);
+        if let Answered::Ignored = ask.note_answer(client, decision.is_ok()) {
+            return;
+        }
+        let ask = self.questions.remove(at);
+        let decision = decision.unwrap_or_else(|refusal| *refusal);
+        withdraw(&ask, &By::OtherClient, cx);
+        self.decide(&ask, &decision, cx);
+    }
+
     /// The agent does not wait for the answer to this question any more; false where it is not one of these.
-    pub fn withdrawn<O: Outlet>(&mut self, key: &RawValue, cx: &mut AgentCx<'_, O>) -> bool {
+    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut AgentCx<'_, C>) -> bool {
         let number = self.number();
         let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
         let Some(ask) = self.take_question(meant) else {
@@ -106,19 +150,19 @@ impl AgentMachine {
     }
 
     /// Gives up all questions: the connection is over.
-    pub(super) fn end_questions<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn end_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for ask in std::mem::take(&mut self.questions) {
             self.give_up_question(&ask, By::End, cx);
         }
     }
 
     /// Declines the questions that the client has not answered in time.
-    pub(super) fn tick_questions<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn tick_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_question(|ask| ask.until.is_some_and(|at| at <= now)) {
             let options = ask.about.options();
             let decision = Decision::of(false, false, options, By::Timeout(None));
-            cx.client.withdraw(ask.id, &decision.by);
+            withdraw(&ask, &decision.by, cx);
             self.decide(&ask, &decision, cx);
         }
     }
@@ -138,12 +182,12 @@ impl AgentMachine {
         Some(self.questions.remove(at))
     }
 
-    fn give_up_question<O: Outlet>(&mut self, ask: &Ask, by: By, cx: &mut AgentCx<'_, O>) {
-        cx.client.withdraw(ask.id, &by);
+    fn give_up_question<C: ClientSinks>(&mut self, ask: &Ask, by: By, cx: &mut AgentCx<'_, C>) {
+        withdraw(ask, &by, cx);
         self.decide(ask, &Decision::cancelled(by), cx);
     }
 
-    fn decide<O>(&mut self, ask: &Ask, decision: &Decision, cx: &mut AgentCx<'_, O>) {
+    fn decide<C>(&mut self, ask: &Ask, decision: &Decision, cx: &mut AgentCx<'_, C>) {
         cx.shared.client_requests.remove(&ask.id);
         // A later connection may use the same keys.
         if self.number() == ask.agent {
@@ -180,6 +224,15 @@ impl AgentMachine {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
             connection.dialect.give(key, Err(error), out);
+        }
+    }
+}
+
+/// Withdraws a question from all clients that could still answer it.
+fn withdraw<C: ClientSinks>(ask: &Ask, by: &By, cx: &mut AgentCx<'_, C>) {
+    for client in &ask.asked {
+        if let Some(sink) = cx.clients.sink(*client) {
+            sink.withdraw(ask.id, by);
         }
     }
 }

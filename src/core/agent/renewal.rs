@@ -5,7 +5,8 @@
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::proto::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
 use std::collections::BTreeMap;
@@ -102,7 +103,7 @@ impl AgentMachine {
     }
 
     /// Stops the agent; when it has ended it is started again. True when it has ended already.
-    pub fn replace<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) -> bool {
+    pub fn replace<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
         };
@@ -140,10 +141,10 @@ impl AgentMachine {
     }
 
     /// Answers every waiting call, once the new agent is ready and none of its sessions is being opened.
-    pub fn answer_renewal<O: Outlet>(
+    pub fn answer_renewal<C: ClientSinks>(
         &mut self,
         is_opening: impl Fn(&str) -> bool,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         let done = |renewal: &mut Renewal| !renewal.sessions.keys().any(|id| is_opening(id));
         if self.is_ready()
@@ -161,7 +162,7 @@ impl AgentMachine {
     }
 
     /// There will be no new agent: every waiting call fails. The environment stays changed.
-    pub fn renewal_failed<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+    pub fn renewal_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         self.fail_pending_sign_ins(error, cx);
         let waiters = self.renewal.take().map(|renewal| renewal.waiters);
         let waiters = waiters.unwrap_or_default().into_iter();

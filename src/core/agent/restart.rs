@@ -3,7 +3,7 @@
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
 use crate::core::agent_spec::AgentSpec;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::proto::wire::{AgentSource, AgentState};
 use std::time::{Duration, Instant};
@@ -29,10 +29,10 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `agentExited` where it crashed too often, `outOfOrder` where no agent was named.
-    pub fn need<O: Outlet>(
+    pub fn need<C: ClientSinks>(
         &mut self,
         own: Option<AgentSpec>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
         let State::Absent { why } = &self.state else {
             return Ok(());
@@ -80,19 +80,19 @@ impl AgentMachine {
     }
 
     /// Starts the agent again once the pause after a crash is over.
-    pub(super) fn tick_restart<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn tick_restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         if self.restart_due().is_some_and(|at| at <= cx.now) {
             self.restart(cx);
         }
     }
 
     /// Notifies the client that the agent is not started again.
-    pub fn notify_disconnected<O: Outlet>(&self, cx: &mut AgentCx<'_, O>) {
+    pub fn notify_disconnected<C: ClientSinks>(&self, cx: &mut AgentCx<'_, C>) {
         cx.notify_state(&self.name, AgentState::Disconnected, None);
     }
 
     /// Starts the agent again, and counts that after a crash.
-    fn restart<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    fn restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         if self.crash.as_ref().is_some_and(|crash| crash.is_unexpected) {
             self.restarts = self.restarts.saturating_add(1);
         }

@@ -6,7 +6,8 @@ use super::AgentMachine;
 use super::connection::Call;
 use super::cx::AgentCx;
 use super::environment::secrets;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialects;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::event::{AgentInfo, CallId};
@@ -58,12 +59,12 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `outOfOrder` where the agent is not ready.
-    pub fn authenticate<O: Outlet>(
+    pub fn authenticate<C: ClientSinks>(
         &mut self,
         token: Token,
         p: AuthenticateParams,
         ahead: Vec<Token>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
         let methods = &self.ready_info()?.auth_methods;
         let Some(method) = methods.iter().find(|method| method.id == p.method_id) else {
@@ -111,10 +112,10 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `outOfOrder` where the agent is not ready or cannot do that.
-    pub fn logout<O: Outlet>(
+    pub fn logout<C: ClientSinks>(
         &mut self,
         token: Token,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
         if !self.ready_info()?.capabilities.logout {
             let how = dialects::traits(self.spec.protocol).logout_hint;
@@ -175,11 +176,11 @@ impl AgentMachine {
         renews
     }
 
-    fn call_sign<O: Outlet>(
+    fn call_sign<C: ClientSinks>(
         &mut self,
         token: Token,
         method: Option<String>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         let call = cx.shared.ids.call();
         let until = cx.until(Wait::Authenticate);
@@ -208,18 +209,18 @@ impl AgentMachine {
     }
 
     /// The agent that has the keys is ready: it is asked before its sessions are restored.
-    pub(super) fn sign_in_pending<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn sign_in_pending<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for signing in self.sign_in.take(|signing| signing.call.is_none()) {
             self.call_sign(signing.token, signing.method, cx);
         }
     }
 
     /// The agent answered.
-    pub fn signed<O: Outlet>(
+    pub fn signed<C: ClientSinks>(
         &mut self,
         call: CallId,
         answer: &Result<(), Error>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         for signing in self.sign_in.take(|signing| signing.call == Some(call)) {
             let done = || match signing.method {
@@ -230,28 +231,28 @@ impl AgentMachine {
                 None => Reply::Done(Done {}),
             };
             let answer = answer.clone().map(|()| done());
-            cx.client.reply(signing.token, answer);
+            cx.clients.reply(signing.token, answer);
         }
     }
 
     /// The agent that was asked has ended.
-    pub(super) fn fail_sign_ins<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn fail_sign_ins<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         let failed = self.sign_in.take(|signing| signing.call.is_some());
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
     /// There will be no agent that has the keys.
-    pub(super) fn fail_pending_sign_ins<O: Outlet>(
+    pub(super) fn fail_pending_sign_ins<C: ClientSinks>(
         &mut self,
         error: &Error,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         let failed = self.sign_in.take(|signing| signing.call.is_none());
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
     /// Gives up calls that the agent has not answered in time.
-    pub(super) fn tick_sign_in<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn tick_sign_in<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let due = |signing: &Signing| signing.until.is_some_and(|at| at <= now);
         for signing in self.sign_in.take(due) {
@@ -259,7 +260,7 @@ impl AgentMachine {
                 connection.calls.remove(&call);
             }
             let error = self.sign_in_timeout(signing.method.is_some(), cx);
-            cx.client.reply(signing.token, Err(error));
+            cx.clients.reply(signing.token, Err(error));
         }
     }
 }

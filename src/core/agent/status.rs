@@ -3,7 +3,8 @@
 use super::connection::Connection;
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::event::AgentInfo;
@@ -18,7 +19,7 @@ pub(super) struct StatusRequest {
 
 impl AgentMachine {
     /// Has the agent's processes measured, then answers with its status.
-    pub fn request_status<O: Outlet>(&mut self, token: Token, cx: &mut AgentCx<'_, O>) {
+    pub fn request_status<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
         let running = self.connection().map(Connection::running);
         let missing = running.unwrap_or_default();
         if missing.is_empty() {
@@ -35,12 +36,12 @@ impl AgentMachine {
     }
 
     /// A process was measured.
-    pub fn measured<O: Outlet>(
+    pub fn measured<C: ClientSinks>(
         &mut self,
         id: AgentId,
         child: Child,
         measure: Measure,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) {
         let process = self.connection_mut().and_then(|c| c.process_mut(child));
         if let Some(process) = process {
@@ -50,7 +51,7 @@ impl AgentMachine {
     }
 
     /// A process was measured or has ended: answers the calls that waited for nothing else.
-    pub(super) fn settle_status<O: Outlet>(&mut self, id: AgentId, cx: &mut AgentCx<'_, O>) {
+    pub(super) fn settle_status<C: ClientSinks>(&mut self, id: AgentId, cx: &mut AgentCx<'_, C>) {
         for request in &mut self.status_requests {
             request.missing.retain(|missing| *missing != id);
         }

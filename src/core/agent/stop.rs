@@ -4,7 +4,8 @@ use super::connection::{Call, Phase};
 use super::cx::AgentCx;
 use super::directory::Directory;
 use super::{AgentMachine, AgentSpec, State};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
@@ -25,7 +26,7 @@ pub enum Gone {
 
 impl AgentMachine {
     /// Begins the ordered end of the agent: its stdin is closed. True when it has ended already.
-    pub fn stop<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) -> bool {
+    pub fn stop<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
         let message = "the agent was disconnected before it was started with its new environment";
         self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         let Some(connection) = self.connection_mut() else {
@@ -43,11 +44,11 @@ impl AgentMachine {
 
     /// Begins the end of the agent's processes; `then` is the agent to start when they have ended, `why` is reported
     /// unless the client asked for the end. True when nothing has to end.
-    pub fn begin_stopping<O: Outlet>(
+    pub fn begin_stopping<C: ClientSinks>(
         &mut self,
         then: Option<(Box<AgentSpec>, Vec<Token>)>,
         why: Option<String>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> bool {
         let State::Connected(connection) = &mut self.state else {
             return false;
@@ -64,11 +65,11 @@ impl AgentMachine {
     }
 
     /// A process has ended, or could not be started.
-    pub fn process_ended<O: Outlet>(
+    pub fn process_ended<C: ClientSinks>(
         &mut self,
         child: Child,
         how: Result<&Exit, &Error>,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Gone {
         let Some(connection) = self.connection_mut() else {
             return Gone::Nothing;
@@ -142,7 +143,7 @@ impl AgentMachine {
     }
 
     /// Fails everything of the agent that waits for the connection, which cannot answer any more.
-    pub fn fail_calls<O: Outlet>(&mut self, error: &Error, cx: &mut AgentCx<'_, O>) {
+    pub fn fail_calls<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         let starting = match self.connection_mut().map(|c| &mut c.phase) {
             Some(Phase::Starting { waiters, .. }) => Some(std::mem::take(waiters)),
             _ => None,
@@ -155,10 +156,10 @@ impl AgentMachine {
     }
 
     /// The sessions have been told: nothing of the connection's sessions and calls is left.
-    pub fn forget_sessions<O: Outlet>(
+    pub fn forget_sessions<C: ClientSinks>(
         &mut self,
         error: &Error,
-        cx: &mut AgentCx<'_, O>,
+        cx: &mut AgentCx<'_, C>,
     ) -> Vec<Call> {
         self.fail_sign_ins(error, cx);
         self.end_questions(cx);
@@ -172,7 +173,12 @@ impl AgentMachine {
     }
 
     /// The connection is over: starts the next agent where one is to be started.
-    pub fn gone<O: Outlet>(&mut self, error: &Error, may_start: bool, cx: &mut AgentCx<'_, O>) {
+    pub fn gone<C: ClientSinks>(
+        &mut self,
+        error: &Error,
+        may_start: bool,
+        cx: &mut AgentCx<'_, C>,
+    ) {
         let State::Connected(connection) =
             std::mem::replace(&mut self.state, State::Absent { why: None })
         else {

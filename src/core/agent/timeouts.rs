@@ -4,7 +4,8 @@ use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
 use super::process::Process;
 use super::{AgentMachine, State};
-use crate::core::client::{Notice, Outlet};
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::Error;
@@ -56,7 +57,7 @@ impl AgentMachine {
     }
 
     /// Does what is due; returns the processes that did not start, and the agent that did not answer the handshake.
-    pub fn tick<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) -> Vec<Overdue> {
+    pub fn tick<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> Vec<Overdue> {
         let mut overdue = self.tick_processes(cx);
         overdue.extend(self.tick_handshake(cx));
         if overdue.is_empty() {
@@ -66,13 +67,13 @@ impl AgentMachine {
     }
 
     /// Does what is due after the processes: restart, sign-in, questions.
-    pub fn tick_waits<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub fn tick_waits<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         self.tick_restart(cx);
         self.tick_questions(cx);
         self.tick_sign_in(cx);
     }
 
-    fn tick_processes<O>(&mut self, cx: &mut AgentCx<'_, O>) -> Vec<Overdue> {
+    fn tick_processes<C>(&mut self, cx: &mut AgentCx<'_, C>) -> Vec<Overdue> {
         let limits = cx.shared.settings.limits;
         let command = self.spec.command.clone();
         let Some(connection) = self.connection_mut() else {
@@ -100,7 +101,7 @@ impl AgentMachine {
         late.map(overdue).collect()
     }
 
-    fn tick_handshake<O>(&mut self, cx: &AgentCx<'_, O>) -> Option<Overdue> {
+    fn tick_handshake<C>(&mut self, cx: &AgentCx<'_, C>) -> Option<Overdue> {
         let connection = self.connection()?;
         let Phase::Starting { idle, .. } = &connection.phase else {
             return None;
@@ -129,7 +130,7 @@ impl AgentMachine {
     }
 
     /// Reports that the start is slow, when that is due.
-    fn tick_slow_start<O: Outlet>(&mut self, cx: &mut AgentCx<'_, O>) {
+    fn tick_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let phase = self
             .connection_mut()
@@ -141,12 +142,13 @@ impl AgentMachine {
             return;
         }
         idle.note_told(SLOW_START, now);
-        cx.client.notify(Notice::AgentState(AgentStateParams {
+        let notice = Notice::AgentState(AgentStateParams {
             agent: self.name.clone(),
             state: AgentState::Starting,
             reason: None,
             waiting_for: self.start_wait(now),
-        }));
+        });
+        cx.shared.notify_all(&notice, cx.clients);
     }
 
     /// What the agent's start waits for; `None` unless it is starting.
@@ -183,7 +185,7 @@ impl AgentMachine {
     }
 
     /// The agent did not sign in, or out, in time.
-    pub(super) fn sign_in_timeout<O>(&self, signs_in: bool, cx: &AgentCx<'_, O>) -> Error {
+    pub(super) fn sign_in_timeout<C>(&self, signs_in: bool, cx: &AgentCx<'_, C>) -> Error {
         let method = if signs_in { "authenticate" } else { "logout" };
         let process = self.connection().and_then(Connection::first_process);
         TimedOut {
@@ -210,7 +212,7 @@ impl AgentMachine {
 
     /// Stops an agent that had no use for `limit`; a call that needs it starts it again. True when it has ended
     /// already.
-    pub fn stop_idle<O: Outlet>(&mut self, limit: Duration, cx: &mut AgentCx<'_, O>) -> bool {
+    pub fn stop_idle<C: ClientSinks>(&mut self, limit: Duration, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection() else {
             return false;
         };
@@ -235,7 +237,7 @@ impl AgentMachine {
     }
 
     /// Shortens the time that ending processes get.
-    pub fn expedite<O>(&mut self, cx: &mut AgentCx<'_, O>) {
+    pub fn expedite<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         let State::Connected(connection) = &mut self.state else {
             return;
         };

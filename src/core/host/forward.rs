@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// What a client is asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Forwarded {
     ReadFile(wire::ReadTextFileParams),
     WriteFile(wire::WriteTextFileParams),

@@ -111,6 +111,12 @@ impl Terminals {
         })
     }
 
+    /// Whether a session has a terminal of this name, released or not.
+    pub fn has(&self, session: &str, name: &str) -> bool {
+        let terminal = TerminalId::of(name).and_then(|id| self.all.get(&id));
+        terminal.is_some_and(|terminal| terminal.session == session)
+    }
+
     /// All of a session's.
     pub fn of(&self, session: &str) -> Vec<TerminalId> {
         let own = self.all.iter().filter(|(_, t)| t.session == session);

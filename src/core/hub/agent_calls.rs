@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::event::{AgentInfo, CallId, ListedSession};
 use crate::core::ids::AgentRef;
@@ -16,14 +16,14 @@ impl Hub {
         agent: AgentRef,
         info: Box<AgentInfo>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        if self.with_agent(agent, now, outlet, |agent, cx| agent.ready(info, cx)) {
+        if self.with_agent(agent, now, clients, |agent, cx| agent.ready(info, cx)) {
             for id in self.sessions_of(agent) {
                 self.with(
                     &id,
                     now,
-                    outlet,
+                    clients,
                     super::super::session::SessionMachine::continue_restore,
                 );
             }
@@ -38,23 +38,23 @@ impl Hub {
         sessions: Vec<ListedSession>,
         next: Option<String>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let asked = self.agents.get_mut(agent).take_call(call);
         if let Some(Call::ListAll) = asked {
-            self.agent_listed(call, Some((sessions, next)), now, outlet);
+            self.agent_listed(call, Some((sessions, next)), now, clients);
             return;
         }
         let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
         let page = Some((ids.as_slice(), next.as_deref()));
         match asked {
             Some(Call::List { session }) => {
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.listed(page, cx);
                 });
             }
             Some(Call::Look { session }) => {
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.looked_up(page, cx);
                 });
             }
@@ -68,16 +68,16 @@ impl Hub {
         agent: AgentRef,
         call: CallId,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         match self.agents.get_mut(agent).take_call(call) {
             Some(Call::Sign) => {
-                self.with_agent(agent, now, outlet, |agent, cx| {
+                self.with_agent(agent, now, clients, |agent, cx| {
                     agent.signed(call, &Ok(()), cx);
                 });
             }
             Some(Call::Close { agent_session }) => {
-                self.closed(agent, &agent_session, now, outlet);
+                self.closed(agent, &agent_session, now, clients);
             }
             _ => {}
         }
@@ -90,42 +90,42 @@ impl Hub {
         call: CallId,
         error: Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
             return;
         };
         match asked {
             Call::Open { session } => {
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.open_refused(error, cx);
                 });
             }
             Call::Set(set) => {
                 let id = set.session.clone();
-                self.with(&id, now, outlet, |session, cx| {
+                self.with(&id, now, clients, |session, cx| {
                     session.was_set(call, set, Err(error), cx);
                 });
             }
             Call::List { session } => {
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.listed(None, cx);
                 });
             }
             Call::Look { session } => {
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.looked_up(None, cx);
                 });
             }
-            Call::ListAll => self.agent_listed(call, None, now, outlet),
-            Call::Sign => self.with_agent(agent, now, outlet, |agent, cx| {
+            Call::ListAll => self.agent_listed(call, None, now, clients),
+            Call::Sign => self.with_agent(agent, now, clients, |agent, cx| {
                 agent.signed(call, &Err(error), cx);
             }),
             // A refusal is an answer, too.
-            Call::Close { agent_session } => self.closed(agent, &agent_session, now, outlet),
+            Call::Close { agent_session } => self.closed(agent, &agent_session, now, clients),
             Call::Prompt { session } => {
                 let ending = Ending::Failed(error);
-                self.with(&session, now, outlet, |session, cx| {
+                self.with(&session, now, clients, |session, cx| {
                     session.prompt_answered(call, ending, cx);
                 });
             }
@@ -138,7 +138,7 @@ impl Hub {
         agent: AgentRef,
         agent_session: &str,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
             connection.directory.closed(agent_session);
@@ -150,7 +150,7 @@ impl Hub {
             self.with(
                 &id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::continue_restore,
             );
         }

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Elicitation, Original, Permission, RequestedOfHost, Update};
 use crate::core::ids::AgentRef;
@@ -21,36 +21,36 @@ impl Hub {
         agent: AgentRef,
         event: AgentEvent<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         if !matches!(event, AgentEvent::Update { .. }) {
-            self.number_unsent(outlet);
+            self.number_unsent(clients);
         }
         match event {
             AgentEvent::Update {
                 session,
                 update,
                 original,
-            } => self.take_update(agent, &session, &update, original, now, outlet),
+            } => self.take_update(agent, &session, &update, original, now, clients),
             AgentEvent::Permission(permission) => {
-                self.permission(agent, &permission, now, outlet);
+                self.permission(agent, &permission, now, clients);
             }
-            AgentEvent::Calls(call) => self.judge_call(agent, &call, now, outlet),
-            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, outlet),
+            AgentEvent::Calls(call) => self.judge_call(agent, &call, now, clients),
+            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
             AgentEvent::Visited { id } => {
                 let mut known = false;
                 self.sessions
-                    .for_each_awake(|session| known |= session.visited(&id, outlet));
+                    .for_each_awake(|session| known |= session.visited(&id, clients));
                 if !known {
                     debug!(id, "an address that no turn knows was visited");
                 }
             }
-            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, outlet),
-            AgentEvent::Withdrawn { question } => self.withdrawn(agent, &question, now, outlet),
+            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
+            AgentEvent::Withdrawn { question } => self.withdrawn(agent, &question, now, clients),
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
                 if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, now, outlet, |session, cx| {
+                    self.with(&session, now, clients, |session, cx| {
                         session.prompt_answered(call, ending, cx);
                     });
                 }
@@ -67,7 +67,7 @@ impl Hub {
                 state,
             } => {
                 if let Some(Call::Open { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, now, outlet, |session, cx| {
+                    self.with(&session, now, clients, |session, cx| {
                         session.opened(agent_session, &state, cx);
                     });
                 }
@@ -76,23 +76,23 @@ impl Hub {
                 call,
                 sessions,
                 next,
-            } => self.listed(agent, call, sessions, next, now, outlet),
+            } => self.listed(agent, call, sessions, next, now, clients),
             AgentEvent::Set { call, state } => {
                 if let Some(Call::Set(set)) = self.agents.get_mut(agent).take_call(call) {
                     let id = set.session.clone();
-                    self.with(&id, now, outlet, |session, cx| {
+                    self.with(&id, now, clients, |session, cx| {
                         session.was_set(call, set, Ok(&state), cx);
                     });
                 }
             }
-            AgentEvent::Done { call } => self.call_done(agent, call, now, outlet),
+            AgentEvent::Done { call } => self.call_done(agent, call, now, clients),
             AgentEvent::Failed { call, error } => {
-                self.call_failed(agent, call, error, now, outlet);
+                self.call_failed(agent, call, error, now, clients);
             }
-            AgentEvent::Ready(info) => self.agent_ready(agent, info, now, outlet),
-            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, now, outlet),
+            AgentEvent::Ready(info) => self.agent_ready(agent, info, now, clients),
+            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, now, clients),
             AgentEvent::SessionLost { session, error } => {
-                self.with_routed(agent, &session, now, outlet, |session, cx| {
+                self.with_routed(agent, &session, now, clients, |session, cx| {
                     session.lost(&error, cx);
                 });
             }
@@ -100,24 +100,24 @@ impl Hub {
                 let connection = self.agents.get_mut(agent).connection_mut();
                 let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
                 if let Some(id) = id {
-                    self.with(&id, now, outlet, |session, cx| session.renamed(to, cx));
+                    self.with(&id, now, clients, |session, cx| session.renamed(to, cx));
                 }
             }
             AgentEvent::PromptBegun { call } => {
                 if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call)
                     && let Some(session) = self.sessions.get_mut(session)
                 {
-                    session.begin_prompt(outlet);
+                    session.begin_prompt(clients);
                 }
             }
             AgentEvent::UnpromptedBegun { session } => {
-                self.with_routed(agent, &session, now, outlet, |session, cx| {
+                self.with_routed(agent, &session, now, clients, |session, cx| {
                     session.background_begins(cx);
                 });
             }
             AgentEvent::UnpromptedEnded { session, end } => {
                 if let Some(session) = self.routed(agent, &session) {
-                    session.finish_unprompted(&end, outlet);
+                    session.finish_unprompted(&end, clients);
                 }
             }
         }
@@ -131,20 +131,21 @@ impl Hub {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        if matches!(update, Update::Tool(tool) if tool.ends()) {
+        let has_terminals = !self.hosting.host.is_idle();
+        if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
             // A terminal's output is a part of the result.
-            self.with_routed(agent, agent_session, now, outlet, |session, cx| {
+            self.with_routed(agent, agent_session, now, clients, |session, cx| {
                 session.show_terminals(cx);
             });
         }
         let may_have_run = match self
             .routed(agent, agent_session)
-            .and_then(|session| session.turn_update(update, original, now, outlet))
+            .and_then(|session| session.turn_update(update, original, now, clients))
         {
             Some(may_have_run) => may_have_run,
-            None => self.other_update(agent, agent_session, update, original, now, outlet),
+            None => self.other_update(agent, agent_session, update, original, now, clients),
         };
         if let Update::Tool(tool) = update
             && tool.content.is_some()
@@ -159,7 +160,7 @@ impl Hub {
                 self.with(
                     &id,
                     now,
-                    outlet,
+                    clients,
                     super::super::session::SessionMachine::note_ran_unasked,
                 );
             }
@@ -175,7 +176,7 @@ impl Hub {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> bool {
         let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
             return false;
@@ -185,7 +186,7 @@ impl Hub {
             directory.note_early(agent_session, update, original, now);
             return false;
         };
-        let taken = self.with(&route.session, now, outlet, |session, cx| {
+        let taken = self.with(&route.session, now, clients, |session, cx| {
             session.other_update(route.subagent.as_deref(), update, original, cx)
         });
         taken.unwrap_or(false)
@@ -199,17 +200,17 @@ impl Hub {
         self.sessions.get_mut(id)
     }
 
-    fn with_routed<O: Outlet, T>(
+    fn with_routed<C: ClientSinks, T>(
         &mut self,
         agent: AgentRef,
         agent_session: &str,
         now: Instant,
-        outlet: &mut O,
-        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_, O>) -> T,
+        clients: &mut C,
+        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_, C>) -> T,
     ) -> Option<T> {
         let connection = self.agents.get(agent).connection()?;
         let id = connection.directory.session(agent_session)?.clone();
-        self.with(&id, now, outlet, act)
+        self.with(&id, now, clients, act)
     }
 
     /// The session and subagent of an agent's id.
@@ -224,11 +225,11 @@ impl Hub {
         agent: AgentRef,
         permission: &Permission<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let routed = self.route(agent, &permission.session);
         let asked = routed.and_then(|(id, subagent)| {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 let subagent = subagent.as_deref();
                 session.permission(("permission", None), subagent, permission, cx);
             })
@@ -247,11 +248,11 @@ impl Hub {
         agent: AgentRef,
         call: &Permission<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.judge_call(subagent.as_deref(), call, cx);
             })
         });
@@ -267,7 +268,7 @@ impl Hub {
         agent: AgentRef,
         asked: Elicitation<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let named = asked.session.as_deref();
         let named = named.and_then(|session| self.route(agent, session));
@@ -277,13 +278,14 @@ impl Hub {
             _ => None,
         };
         if let Some(id) = session.or_else(prompted) {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });
             return;
         }
-        let is_asked =
-            self.with_agent(agent, now, outlet, |agent, cx| agent.ask_outside(asked, cx));
+        let is_asked = self.with_agent(agent, now, clients, |agent, cx| {
+            agent.ask_outside(asked, cx)
+        });
         if is_asked {
             self.wait_for_user(agent);
         }
@@ -308,7 +310,7 @@ impl Hub {
         agent: AgentRef,
         wanted: RequestedOfHost<'_>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let RequestedOfHost {
             session,
@@ -318,7 +320,7 @@ impl Hub {
         let routed = self.route(agent, &session).map(|(id, _)| id);
         let id = routed.filter(|id| self.sessions.contains_key(id));
         if let Some(id) = id {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.host_request(key, request, cx);
             });
             return;
@@ -335,9 +337,9 @@ impl Hub {
         agent: AgentRef,
         key: &RawValue,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        if self.with_agent(agent, now, outlet, |agent, cx| agent.withdrawn(key, cx)) {
+        if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx)) {
             return;
         }
         let number = self.agents.get(agent).number();
@@ -347,9 +349,9 @@ impl Hub {
             Some(found.id.clone())
         };
         if let Some(id) = find(&|session| session.has_question(number, key)) {
-            self.with(&id, now, outlet, |session, cx| session.withdrawn(key, cx));
+            self.with(&id, now, clients, |session, cx| session.withdrawn(key, cx));
         } else if let Some(id) = find(&|session| session.has_host_call(number, key)) {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.host_call_withdrawn(key, cx);
             });
         }

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::clean::clean;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, AgentInput};
 use crate::core::error::{Error, ErrorKind};
@@ -18,15 +18,15 @@ use tracing::debug;
 impl Hub {
     /// Takes input of an agent's process; that of a process that is gone is ignored.
     ///
-    /// What is returned is to be given again when the outlet is not full any more: a few bytes of an agent can become
-    /// many of the client's.
+    /// What is returned is to be given again when the agent's clients have room: a few bytes of an agent can become many of a
+    /// client's.
     #[must_use]
     pub fn agent(
         &mut self,
         id: AgentId,
         input: AgentInput,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Option<AgentInput> {
         let agent = self.agents.with_process(id)?;
         if let AgentInput::Batch(batch) = input {
@@ -35,7 +35,7 @@ impl Hub {
             if !connection.note_output(child, now) {
                 return None;
             }
-            let rest = self.batch(agent, child, batch, now, outlet);
+            let rest = self.batch(agent, child, batch, now, clients);
             return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
         if let AgentInput::Health(change) = input {
@@ -44,9 +44,9 @@ impl Hub {
             connection.process_mut(child)?.health.update(&change);
             return None;
         }
-        self.mending(now, outlet, |hub, outlet| {
-            hub.number_unsent(outlet);
-            hub.process_event(agent, id, input, now, outlet);
+        self.mending(now, clients, |hub, clients| {
+            hub.number_unsent(clients);
+            hub.process_event(agent, id, input, now, clients);
         });
         None
     }
@@ -58,24 +58,24 @@ impl Hub {
         id: AgentId,
         input: AgentInput,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let Some(child) = self.agents.get(agent).child(id) else {
             return;
         };
         let mut failed = |hub: &mut Self, kind, message: &str| {
-            hub.process_failed(agent, child, &Error::new(kind, message), now, outlet);
+            hub.process_failed(agent, child, &Error::new(kind, message), now, clients);
         };
         match input {
             AgentInput::Started { pid, program } => {
                 let machine = self.agents.get_mut(agent);
                 machine.started(child, (pid, *program), now);
             }
-            AgentInput::Measured(measure) => self.with_agent(agent, now, outlet, |agent, cx| {
+            AgentInput::Measured(measure) => self.with_agent(agent, now, clients, |agent, cx| {
                 agent.measured(id, child, measure, cx);
             }),
             AgentInput::StartFailed(error) => {
-                self.process_not_started(agent, child, &error, now, outlet);
+                self.process_not_started(agent, child, &error, now, clients);
             }
             AgentInput::Batch(_) | AgentInput::Health(_) => {}
             AgentInput::OutputClosed | AgentInput::InputClosed
@@ -92,7 +92,7 @@ impl Hub {
                 let message = "the agent does not read its stdin: too much is queued for it";
                 failed(self, ErrorKind::Overloaded, message);
             }
-            AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, outlet),
+            AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, clients),
         }
     }
 
@@ -103,12 +103,12 @@ impl Hub {
         child: Child,
         batch: Batch,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
         match batch {
-            Batch::Lines(batch) => self.lines(agent, child, batch, now, outlet),
+            Batch::Lines(batch) => self.lines(agent, child, batch, now, clients),
             Batch::TooLong(line) => {
-                self.reading(agent, child, now, outlet, |hub, outlet| {
+                self.reading(agent, child, now, clients, |hub, clients| {
                     let mut events = Vec::new();
                     if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
                         let out = &mut connection.out;
@@ -116,7 +116,7 @@ impl Hub {
                         dialect.read_overlong(child, &line, &mut events, out);
                     }
                     for event in events {
-                        hub.event(agent, event, now, outlet);
+                        hub.event(agent, event, now, clients);
                     }
                 });
                 None
@@ -124,30 +124,30 @@ impl Hub {
         }
     }
 
-    /// Reads lines until the outlet is full; returns the rest.
+    /// Reads lines until the agent has to wait for its clients; returns the rest.
     fn lines(
         &mut self,
         agent: AgentRef,
         child: Child,
         batch: Bytes,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
         let batch = clean(batch);
         let mut events = Vec::new();
         let mut read = 0;
         for line in lines(&batch) {
-            if outlet.is_full() {
+            if self.must_wait(agent, clients) {
                 return Some(batch.slice(read..));
             }
             let goes_on = match shallow_line(line.text) {
-                Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, outlet),
+                Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, clients),
                 Cow::Owned(text) => {
                     debug!(
                         bytes = text.len(),
                         "a line of the agent is nested too deeply: cut"
                     );
-                    self.line(agent, child, &text, &mut Vec::new(), now, outlet)
+                    self.line(agent, child, &text, &mut Vec::new(), now, clients)
                 }
             };
             if !goes_on {
@@ -168,9 +168,9 @@ impl Hub {
         text: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> bool {
-        self.reading(agent, child, now, outlet, |hub, outlet| {
+        self.reading(agent, child, now, clients, |hub, clients| {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
                 return;
             };
@@ -183,8 +183,8 @@ impl Hub {
                         session,
                         update,
                         original,
-                    } => hub.take_update(agent, session, update, *original, now, outlet),
-                    _ => hub.event(agent, event, now, outlet),
+                    } => hub.take_update(agent, session, update, *original, now, clients),
+                    _ => hub.event(agent, event, now, clients),
                 }
             }
         })

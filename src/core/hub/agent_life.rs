@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::Gone;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
@@ -12,23 +12,28 @@ use std::time::Instant;
 
 impl Hub {
     /// Begins the ordered end of an agent: running turns are cancelled, its stdin is closed.
-    pub(super) fn stop_agent(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn stop_agent(
+        &mut self,
+        agent: AgentRef,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         for id in self.sessions_of(agent) {
             self.with(
                 &id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::agent_stopping,
             );
         }
-        let is_over = self.with_agent(agent, now, outlet, super::super::agent::AgentMachine::stop);
+        let is_over = self.with_agent(agent, now, clients, super::super::agent::AgentMachine::stop);
         if is_over {
-            self.agent_stopped(agent, now, outlet);
+            self.agent_stopped(agent, now, clients);
         } else if self.agents.get_mut(agent).give_up_restart() {
             let message = "the agent was disconnected before it was started again";
             let error = Error::new(ErrorKind::Cancelled, message);
-            self.fail_sessions(agent, &error, now, outlet);
-            self.with_agent(agent, now, outlet, |agent, cx| {
+            self.fail_sessions(agent, &error, now, clients);
+            self.with_agent(agent, now, clients, |agent, cx| {
                 agent.notify_disconnected(cx);
             });
         }
@@ -41,10 +46,10 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        self.fail_sessions(agent, error, now, outlet);
-        let is_over = self.with_agent(agent, now, outlet, |agent, cx| {
+        self.fail_sessions(agent, error, now, clients);
+        let is_over = self.with_agent(agent, now, clients, |agent, cx| {
             agent.note_crash(cx.now);
             if agent.is_renewing() {
                 agent.replace(cx)
@@ -56,7 +61,7 @@ impl Hub {
             }
         });
         if is_over {
-            self.agent_stopped(agent, now, outlet);
+            self.agent_stopped(agent, now, clients);
         }
     }
 
@@ -65,10 +70,10 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
-        self.agent_gone(agent, &error, now, outlet);
+        self.agent_gone(agent, &error, now, clients);
     }
 
     /// The connection of the agent is over.
@@ -77,18 +82,18 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        self.fail_sessions(agent, error, now, outlet);
+        self.fail_sessions(agent, error, now, clients);
         let may_start = self.ending.is_none();
-        self.with_agent(agent, now, outlet, |agent, cx| {
+        self.with_agent(agent, now, clients, |agent, cx| {
             agent.note_crash(cx.now);
             agent.gone(error, may_start, cx);
         });
         let waiting = self.sessions.of(agent).filter(|s| !s.queue.is_empty());
         let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
         self.pending.freed.extend(waiting);
-        self.finish_if_done(outlet);
+        self.finish_if_done(clients);
     }
 
     /// Ends all turns of the agent's sessions and fails all calls that wait for the agent: its sessions are gone with it,
@@ -98,15 +103,15 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        self.with_agent(agent, now, outlet, |agent, cx| agent.fail_calls(error, cx));
+        self.with_agent(agent, now, clients, |agent, cx| agent.fail_calls(error, cx));
         let renews = self.agents.get(agent).is_renewing();
         // What is stopped ends, what breaks off fails.
         let broke_off = !self.agents.get(agent).is_stopping();
         let ids = self.sessions_of(agent);
         for id in &ids {
-            self.with(id, now, outlet, |session, cx| {
+            self.with(id, now, clients, |session, cx| {
                 session.agent_lost(error, (broke_off, renews), cx);
             });
         }
@@ -115,10 +120,10 @@ impl Hub {
                 self.reopen_at_next(agent, id);
             }
         } else {
-            self.answer_renewal(agent, now, outlet);
+            self.answer_renewal(agent, now, clients);
         }
-        self.end_listings(agent, now, outlet);
-        self.with_agent(agent, now, outlet, |agent, cx| {
+        self.end_listings(agent, now, clients);
+        self.with_agent(agent, now, clients, |agent, cx| {
             agent.forget_sessions(error, cx)
         });
     }
@@ -142,13 +147,13 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
         };
         if renewal.has_started() {
-            self.answer_renewal(agent, now, outlet);
+            self.answer_renewal(agent, now, clients);
             return;
         }
         let ahead = |token| renewal.is_ahead(token);
@@ -159,15 +164,15 @@ impl Hub {
         let is_over = self.with_agent(
             agent,
             now,
-            outlet,
+            clients,
             super::super::agent::AgentMachine::replace,
         );
         if is_over {
-            self.agent_stopped(agent, now, outlet);
+            self.agent_stopped(agent, now, clients);
         }
     }
 
-    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
+    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, clients: &mut impl ClientSinks) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
         };
@@ -180,7 +185,7 @@ impl Hub {
             })
             .cloned()
             .collect();
-        self.with_agent(agent, now, outlet, |agent, cx| {
+        self.with_agent(agent, now, clients, |agent, cx| {
             agent.answer_renewal(|id| opening.iter().any(|open| open == id), cx);
         });
     }
@@ -192,14 +197,14 @@ impl Hub {
         child: Child,
         exit: &Exit,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        let gone = self.with_agent(agent, now, outlet, |agent, cx| {
+        let gone = self.with_agent(agent, now, clients, |agent, cx| {
             agent.process_ended(child, Ok(exit), cx)
         });
-        if self.is_over(agent, gone, now, outlet) {
+        if self.is_over(agent, gone, now, clients) {
             let error = self.agents.get(agent).exit_error(exit);
-            self.agent_gone(agent, &error, now, outlet);
+            self.agent_gone(agent, &error, now, clients);
         }
     }
 
@@ -210,13 +215,13 @@ impl Hub {
         child: Child,
         error: &Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        let gone = self.with_agent(agent, now, outlet, |agent, cx| {
+        let gone = self.with_agent(agent, now, clients, |agent, cx| {
             agent.process_ended(child, Err(error), cx)
         });
-        if self.is_over(agent, gone, now, outlet) {
-            self.agent_gone(agent, error, now, outlet);
+        if self.is_over(agent, gone, now, clients) {
+            self.agent_gone(agent, error, now, clients);
         }
     }
 
@@ -227,13 +232,13 @@ impl Hub {
         child: Child,
         error: &Error,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
             return;
         };
-        if self.is_over(agent, gone, now, outlet) {
-            self.agent_failed(agent, error, now, outlet);
+        if self.is_over(agent, gone, now, clients) {
+            self.agent_failed(agent, error, now, clients);
         } else {
             self.agents.get_mut(agent).stop_process(child);
         }
@@ -245,18 +250,18 @@ impl Hub {
         agent: AgentRef,
         gone: Gone,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> bool {
         match gone {
             Gone::Nothing => false,
             Gone::All => true,
             Gone::Closed(agent_session) => {
-                self.closed(agent, &agent_session, now, outlet);
+                self.closed(agent, &agent_session, now, clients);
                 false
             }
             Gone::Events(events, goes_on) => {
                 for event in events {
-                    self.event(agent, event, now, outlet);
+                    self.event(agent, event, now, clients);
                 }
                 !goes_on
             }

@@ -2,7 +2,9 @@
 
 use super::Hub;
 use super::agents::Agents;
-use crate::core::client::{Command, Outlet, Reply, Token};
+use crate::core::client::{ClientId, Command, Reply, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::clients::ClientDeclaration;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
@@ -24,20 +26,20 @@ impl Hub {
         token: Token,
         command: Command,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         // What it reads or adds comes after all that was said before it.
-        self.mending(now, outlet, super::Hub::number_unsent);
-        self.commit(now, outlet);
-        let done = self.caught(now, outlet, |hub, outlet| {
-            hub.try_command(token, command, now, outlet)
+        self.mending(now, clients, super::Hub::number_unsent);
+        self.commit(now, clients);
+        let done = self.caught(now, clients, |hub, clients| {
+            hub.try_command(token, command, now, clients)
         });
         if let Err(error) = done.unwrap_or_else(|panic| Err(panic.error)) {
-            outlet.reply(token, Err(error));
+            clients.reply(token, Err(error));
         }
-        self.mending(now, outlet, |hub, outlet| {
-            hub.replay_turns(outlet);
-            hub.go_on(now, outlet);
+        self.mending(now, clients, |hub, clients| {
+            hub.replay_turns(clients);
+            hub.go_on(now, clients);
         });
     }
 
@@ -46,10 +48,10 @@ impl Hub {
         token: Token,
         command: Command,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
-        if !first && !self.shared.client.initialized {
+        if !first && self.shared.clients.get(token.client).is_none() {
             return Err(out_of_order("call initialize first"));
         }
         if self.ending.is_some() && !matches!(command, Command::Shutdown) {
@@ -58,87 +60,91 @@ impl Hub {
         self.note_use(&command, now);
         match command {
             Command::Initialize(p) => {
-                let result = self.initialize(&p)?;
-                outlet.reply(token, Ok(Reply::Initialize(result)));
+                let result = self.initialize(token.client, &p)?;
+                clients.reply(token, Ok(Reply::Initialize(result)));
             }
-            Command::Connect(p) => self.connect(token, p, now, outlet)?,
+            Command::Connect(p) => self.connect(token, p, now, clients)?,
             Command::ListAgents => {
                 let agents = self
                     .agents
                     .all()
                     .map(|agent| self.agent_summary(agent, now));
                 let agents = agents.collect();
-                outlet.reply(token, Ok(Reply::Agents(wire::AgentListResult { agents })));
+                clients.reply(token, Ok(Reply::Agents(wire::AgentListResult { agents })));
             }
             Command::Status(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, now, outlet, |agent, cx| {
+                self.with_agent(agent, now, clients, |agent, cx| {
                     agent.request_status(token, cx);
                 });
             }
             Command::Disconnect(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.disconnect(token, agent, now, outlet);
+                self.disconnect(token, agent, now, clients);
             }
             Command::GetEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let environment = self.agents.get(agent).environment();
-                outlet.reply(token, Ok(Reply::Environment(environment)));
+                clients.reply(token, Ok(Reply::Environment(environment)));
             }
             Command::UpdateEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let (busy, ahead) = (self.is_busy(agent), self.queued_prompts(agent));
-                self.with_agent(agent, now, outlet, |agent, cx| {
+                self.with_agent(agent, now, clients, |agent, cx| {
                     agent.update_environment(token, p, (busy, ahead), cx)
                 })?;
             }
             Command::Authenticate(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let ahead = self.queued_prompts(agent);
-                self.with_agent(agent, now, outlet, |agent, cx| {
+                self.with_agent(agent, now, clients, |agent, cx| {
                     agent.authenticate(token, p, ahead, cx)
                 })?;
             }
             Command::Logout(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, now, outlet, |agent, cx| agent.logout(token, cx))?;
+                self.with_agent(agent, now, clients, |agent, cx| agent.logout(token, cx))?;
             }
-            Command::Ensure(p) => self.ensure(token, p, now, outlet)?,
-            Command::Create(p) => self.create(token, p, now, outlet)?,
-            Command::Prompt(p) => self.prompt(token, p, now, outlet)?,
+            Command::Ensure(p) => self.ensure(token, p, now, clients)?,
+            Command::Create(p) => self.create(token, p, now, clients)?,
+            Command::Prompt(p) => self.prompt(token, p, now, clients)?,
             Command::Cancel(p) => {
-                let id = self.session_id(p.session_id.as_deref())?;
-                let cancelled = self.with(&id, now, outlet, |session, cx| {
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let cancelled = self.with(&id, now, clients, |session, cx| {
                     session.cancel(p.turn_id.as_deref(), cx)
                 });
                 let cancelled = cancelled.unwrap_or(false);
-                outlet.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
+                clients.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::SetMode(p) => {
-                let id = self.session_id(p.session_id.as_deref())?;
-                self.set(token, &id, Setting::Mode(p.mode), now, outlet)?;
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Mode(p.mode), now, clients)?;
             }
             Command::SetModel(p) => {
-                let id = self.session_id(p.session_id.as_deref())?;
-                self.set(token, &id, Setting::Model(p.model), now, outlet)?;
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                self.set(token, &id, Setting::Model(p.model), now, clients)?;
             }
             Command::SetOption(p) => {
-                let session = self.session_id(p.session_id.as_deref())?;
+                let session = self.session_id(token.client, p.session_id.as_deref())?;
                 let (id, value) = (p.option, p.value);
                 let setting = Setting::Option { id, value };
-                self.set(token, &session, setting, now, outlet)?;
+                self.set(token, &session, setting, now, clients)?;
             }
             Command::Subscribe(p) => {
-                self.subscribe(&p)?;
-                outlet.reply(token, Ok(Reply::Done(wire::Done {})));
+                self.subscribe(token.client, &p, now, clients)?;
+                clients.reply(token, Ok(Reply::Done(wire::Done {})));
             }
-            Command::History(asked) => self.history(token, asked, now, outlet)?,
-            Command::Shutdown => self.end(Some(token), now, outlet),
+            Command::History(asked) => self.history(token, asked, now, clients)?,
+            Command::Shutdown => self.end(Some(token), now, clients),
         }
         Ok(())
     }
 
-    fn initialize(&mut self, p: &wire::InitializeParams) -> Result<wire::InitializeResult, Error> {
+    fn initialize(
+        &mut self,
+        client: ClientId,
+        p: &wire::InitializeParams,
+    ) -> Result<wire::InitializeResult, Error> {
         if p.protocol_version != wire::PROTOCOL_VERSION {
             let message = format!(
                 "protocolVersion {} is not spoken: acpipe speaks {}",
@@ -148,18 +154,22 @@ impl Hub {
             let error = Error::new(ErrorKind::InvalidParams, message);
             return Err(error.with("field", "protocolVersion"));
         }
-        let client = &mut self.shared.client;
+        let earlier = self.shared.clients.get(client).cloned();
+        let mut declaration =
+            earlier.unwrap_or_else(|| ClientDeclaration::new(self.shared.settings.profile));
+        let subscription = &mut declaration.subscription;
         if let Some(major) = p.chunk_profile {
             let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");
-            client.subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
+            subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
         }
-        client.initialized = true;
-        self.effects.extend(p.process_id.map(Effect::Watch));
-        client.capabilities = p.capabilities;
-        client.unknown_fields = p.unknown_fields;
         if let Some(chunks) = p.capabilities.chunks {
-            client.subscription.chunks = chunks;
+            subscription.chunks = chunks;
         }
+        let chunk_profile = subscription.profile.major();
+        declaration.capabilities = p.capabilities;
+        declaration.unknown_fields = p.unknown_fields;
+        self.shared.clients.declare(client, declaration);
+        self.effects.extend(p.process_id.map(Effect::Watch));
         let agent = self.agents.get(Agents::DEFAULT).configured();
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,
@@ -168,7 +178,7 @@ impl Hub {
                 title: None,
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             },
-            chunk_profile: client.subscription.profile.major(),
+            chunk_profile,
             default_agent: wire::DefaultAgent {
                 command: agent.command.clone(),
                 args: agent.args.clone(),
@@ -183,13 +193,13 @@ impl Hub {
         token: Token,
         p: wire::ConnectParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let agent = match p.agent.as_deref() {
             Some(name) if self.agents.find(name).is_none() => self.add_agent(name, &p)?,
             name => self.agent_named(name)?,
         };
-        self.with_agent(agent, now, outlet, |agent, cx| agent.connect(token, p, cx))
+        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
     }
 
     /// Adds an agent of a new name.
@@ -238,11 +248,11 @@ impl Hub {
         token: Token,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         self.agents.get_mut(agent).forget_crash();
-        self.stop_agent(agent, now, outlet);
-        self.with_agent(agent, now, outlet, |agent, cx| agent.disconnect(token, cx));
+        self.stop_agent(agent, now, clients);
+        self.with_agent(agent, now, clients, |agent, cx| agent.disconnect(token, cx));
     }
 
     /// Whether a session of the agent runs a turn or has prompts queued.
@@ -262,9 +272,9 @@ impl Hub {
         token: Token,
         p: wire::CreateParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let (id, _) = self.ensured_id(Some(&p.session_id), p.cwd.as_deref())?;
+        let (id, _) = self.ensured_id(token.client, Some(&p.session_id), p.cwd.as_deref())?;
         if self.session(&id).is_ok() {
             let message =
                 format!("there is a session {id:?} already: take another id, or session/ensure");
@@ -280,7 +290,7 @@ impl Hub {
             agent_session_id: None,
             fork: false,
         };
-        self.ensure(token, params, now, outlet)
+        self.ensure(token, params, now, clients)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Hub;
 use crate::core::agent::STOPPING;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
@@ -20,9 +21,9 @@ impl Hub {
         token: Token,
         p: EnsureParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let (id, cwd) = self.ensured_id(p.session_id.as_deref(), p.cwd.as_deref())?;
+        let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
@@ -48,21 +49,28 @@ impl Hub {
             return Err(invalid("fork", "agentSessionId must say from what"));
         }
         self.must_be_in(id, cwd.as_deref())?;
-        self.note_default(p.session_id.as_deref(), id, cwd.as_deref(), agent);
-        let replaced = self.with(id, now, outlet, |session, cx| {
+        self.note_default(
+            token.client,
+            p.session_id.as_deref(),
+            id,
+            cwd.as_deref(),
+            agent,
+        );
+        let replaced = self.with(id, now, clients, |session, cx| {
+            session.join(token.client, cx);
             session.replace_opening(&p.strategy, cx)
         });
         let cwd = cwd.or(replaced.flatten());
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
-            && ensured_already(session, token, &p, stopping, now, outlet)?
+            && ensured_already(session, token, &p, stopping, now, clients)?
         {
             return Ok(());
         }
-        self.make_room(id, agent, now, outlet)?;
+        self.make_room(id, agent, now, clients)?;
         if moves {
-            self.with_agent(agent, now, outlet, |agent, cx| agent.need(None, cx))?;
+            self.with_agent(agent, now, clients, |agent, cx| agent.need(None, cx))?;
         } else {
-            self.need_agent(id, agent, now, outlet)?;
+            self.need_agent(id, agent, now, clients)?;
         }
         let spec = self.agents.get(agent).spec();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
@@ -72,24 +80,26 @@ impl Hub {
         let options = self.options(id, agent, (*p.options).clone(), &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {
             let log = self.open_log(id)?;
-            let subscription = self.shared.client.subscription;
             let cwd = cwd.unwrap_or(base);
-            let mut session = SessionMachine::new(id.clone(), agent, cwd, log, subscription);
+            let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
             let identity = self.agents.get(agent).identity();
             let known = p.agent_session_id.map(|id| Known::told(identity, id));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
+            self.with(id, now, clients, |session, cx| {
+                session.join(token.client, cx);
+            });
         }
         if moves {
-            self.with_session(id, now, outlet, |session, cx| session.hand_over(agent, cx))?;
+            self.with_session(id, now, clients, |session, cx| session.hand_over(agent, cx))?;
         }
         // A fresh session in the place of the one to adopt is not what was asked for.
         let strategy = match p.strategy {
             Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),
             other => other,
         };
-        self.with(id, now, outlet, |session, cx| {
+        self.with(id, now, clients, |session, cx| {
             if strategy == Strategy::Only(Rung::New) {
                 session.let_go(cx);
             }
@@ -146,7 +156,7 @@ fn ensured_already(
     p: &EnsureParams,
     stopping: bool,
     now: Instant,
-    outlet: &mut impl Outlet,
+    clients: &mut impl ClientSinks,
 ) -> Result<bool, Error> {
     match &mut session.stage {
         Stage::Opening { .. } => {
@@ -173,7 +183,7 @@ fn ensured_already(
                 handed_over_from: None,
             };
             let result = session.result(recovery);
-            outlet.reply(token, Ok(Reply::Session(Box::new(result))));
+            clients.reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)
         }
         Stage::Live { .. } => session.may_be_opened_anew(&p.strategy).map(|()| false),

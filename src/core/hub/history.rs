@@ -2,7 +2,8 @@
 
 use super::Hub;
 use super::reads::{Read, WantedMessages};
-use crate::core::client::{History, Outlet, Reply, Token};
+use crate::core::client::{History, Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
 use crate::proto::wire;
 use std::time::Instant;
@@ -19,53 +20,59 @@ impl Hub {
         token: Token,
         asked: History,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let reply = match asked {
-            History::ListSessions(p) => return self.list_sessions(token, p, now, outlet),
-            History::ListMessages(p) => return self.list_messages(token, &p, now, outlet),
-            History::LastMessage(p) => return self.last_message(token, &p, now, outlet),
+            History::ListSessions(p) => return self.list_sessions(token, p, now, clients),
+            History::ListMessages(p) => return self.list_messages(token, &p, now, clients),
+            History::LastMessage(p) => return self.last_message(token, &p, now, clients),
             History::GetSession(p) => {
-                let info = self.session_info(&p, now)?;
+                let info = self.session_info(token.client, &p, now)?;
                 Reply::SessionInfo(Box::new(info))
             }
             History::CloseSession(p) => {
-                let id = self.session_id(p.session_id.as_deref())?;
-                self.close_session(&id, now, outlet)?;
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                self.close_session(&id, now, clients)?;
                 Reply::Done(wire::Done {})
             }
             History::ClearSession(p) => {
-                self.clear_session(&p, now, outlet)?;
+                self.clear_session(token.client, &p, now, clients)?;
                 Reply::Done(wire::Done {})
             }
             History::Replay(p) => {
                 let limit = limit(p.limit, CHUNKS)?;
-                let id = self.session_id(p.session_id.as_deref())?;
-                Reply::Replay(self.session(&id)?.replay(p.after_seq, limit)?)
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let profile = self.shared.profile(token.client);
+                let session = self.session(&id)?;
+                let page = session.replay(p.after_seq, limit, profile)?;
+                // Behind what the client has not received yet.
+                session.reply(token, Ok(Reply::Replay(page)), clients);
+                return Ok(());
             }
             History::AddMessage(p) => {
                 let (at, id) = (
                     self.shared.time(now),
-                    self.session_id(p.session_id.as_deref())?,
+                    self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
             }
             History::UpdateMessage(p) => {
                 let (at, id) = (
                     self.shared.time(now),
-                    self.session_id(p.session_id.as_deref())?,
+                    self.session_id(token.client, p.session_id.as_deref())?,
                 );
-                Reply::Message(self.session(&id)?.update_message(p, &at)?)
+                let profile = self.shared.profile(token.client);
+                Reply::Message(self.session(&id)?.update_message(p, &at, profile)?)
             }
             History::ClearMessages(p) => {
-                let id = self.session_id(p.session_id.as_deref())?;
-                self.with_session(&id, now, outlet, |session, cx| {
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                self.with_session(&id, now, clients, |session, cx| {
                     session.clear_messages(p.archive, cx)
                 })?;
                 Reply::Done(wire::Done {})
             }
         };
-        outlet.reply(token, Ok(reply));
+        clients.reply(token, Ok(reply));
         Ok(())
     }
 
@@ -74,16 +81,20 @@ impl Hub {
         token: Token,
         p: &wire::ListMessagesParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let limit = limit(p.limit, MESSAGES)?;
-        let id = self.session_id(p.session_id.as_deref())?;
+        let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self
             .session(&id)?
             .places(p.after.as_deref(), p.before.as_deref())?;
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
-        self.begin_read(Read::new(token, id, places, backwards, wanted), now, outlet);
+        self.begin_read(
+            Read::new(token, id, places, backwards, wanted),
+            now,
+            clients,
+        );
         Ok(())
     }
 
@@ -92,12 +103,12 @@ impl Hub {
         token: Token,
         p: &wire::SessionParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let id = self.session_id(p.session_id.as_deref())?;
+        let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self.session(&id)?.places(None, None)?;
         let wanted = WantedMessages::Last;
-        self.begin_read(Read::new(token, id, places, true, wanted), now, outlet);
+        self.begin_read(Read::new(token, id, places, true, wanted), now, clients);
         Ok(())
     }
 }

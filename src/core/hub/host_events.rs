@@ -1,27 +1,27 @@
 //! Files and terminals that acpipe serves: events of the host, and what ends with a session.
 
 use super::Hub;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::host::HostEvent;
 use std::time::Instant;
 
 impl Hub {
     /// Takes the outcome of something that was done for an agent.
-    pub fn hosted(&mut self, event: HostEvent, now: Instant, outlet: &mut impl Outlet) {
-        self.mending(now, outlet, |hub, outlet| {
+    pub fn hosted(&mut self, event: HostEvent, now: Instant, clients: &mut impl ClientSinks) {
+        self.mending(now, clients, |hub, clients| {
             hub.hosting.host.heard(event, now);
-            hub.settle_host(now, outlet);
+            hub.settle_host(now, clients);
         });
     }
 
     /// Hands out the host's effects and answers.
-    pub(super) fn settle_host(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn settle_host(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let effects = self.hosting.host.take_effects().into_iter();
         self.effects.extend(effects.map(Effect::Host));
         for (ticket, answer) in self.hosting.host.take_answers() {
             if let Some(id) = self.hosting.session(ticket).cloned() {
-                self.with(&id, now, outlet, |session, cx| {
+                self.with(&id, now, clients, |session, cx| {
                     session.host_answered(ticket, &answer, cx);
                 });
             }
@@ -29,23 +29,23 @@ impl Hub {
     }
 
     /// Carries out what was decided, and ends what belongs to sessions that no agent has any more.
-    pub(super) fn go_on_hosting(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn go_on_hosting(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for id in self.hosting.take_decided() {
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.do_host_decisions(cx);
             });
         }
         for id in self.hosting.sessions() {
-            self.sweep_host_calls(&id, now, outlet);
+            self.sweep_host_calls(&id, now, clients);
         }
     }
 
-    fn sweep_host_calls(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+    fn sweep_host_calls(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let agent = self.sessions.get(id).map(|session| session.agent);
         let connection = agent.and_then(|agent| self.agents.get(agent).connection());
         // A session that is being opened is the agent's already.
         let is_live = connection.is_some_and(|c| !c.is_stopping() && c.directory.has_session(id));
-        self.with(id, now, outlet, |session, cx| {
+        self.with(id, now, clients, |session, cx| {
             if is_live {
                 session.end_old_host_calls(cx);
             } else {
@@ -54,15 +54,15 @@ impl Hub {
         });
         if !is_live {
             self.hosting.host.release_session(id);
-            self.settle_host(now, outlet);
+            self.settle_host(now, clients);
         }
     }
 
     /// Shows new output of terminals, if it is time for that.
-    pub(super) fn tick_terminals(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn tick_terminals(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for (id, terminal) in self.hosting.host.news(now) {
-            self.with(&id, now, outlet, |session, cx| {
-                session.show_terminal(terminal, &mut cx.hosting.host, cx.client);
+            self.with(&id, now, clients, |session, cx| {
+                session.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
             });
         }
     }

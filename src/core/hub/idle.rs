@@ -2,11 +2,12 @@
 //! live sessions is stopped. They are restored when somebody needs them; only what can be restored is released.
 
 use super::Hub;
-use crate::core::client::{Command, Outlet};
+use crate::core::client::{ClientId, Command};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
-use crate::core::subscription::Subscription;
+use crate::core::subscribers::Subscribers;
 use crate::proto::wire::McpServer;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ pub(super) struct Idle {
 #[derive(Debug)]
 pub(super) struct Released {
     mcp_servers: Vec<McpServer>,
-    subscription: Subscription,
+    subscribers: Subscribers,
     reinject: Option<String>,
 }
 
@@ -41,10 +42,19 @@ impl Idle {
         self.released.remove(id)
     }
 
-    /// Sets whether the client receives the chunks of unloaded sessions.
-    pub(super) fn set_chunks(&mut self, chunks: bool) {
+    /// Sets whether a client receives the chunks of the unloaded sessions that it is subscribed to.
+    pub(super) fn set_chunks(&mut self, client: ClientId, chunks: bool) {
         for released in self.released.values_mut() {
-            released.subscription.chunks = chunks;
+            if let Some(subscriber) = released.subscribers.get_mut(client) {
+                subscriber.subscription.chunks = chunks;
+            }
+        }
+    }
+
+    /// Forgets a client that has left.
+    pub(super) fn forget_client(&mut self, client: ClientId) {
+        for released in self.released.values_mut() {
+            released.subscribers.remove(client);
         }
     }
 
@@ -59,7 +69,7 @@ impl Released {
     fn of(session: &mut SessionMachine) -> Self {
         Self {
             mcp_servers: std::mem::take(&mut session.mcp_servers),
-            subscription: session.subscription,
+            subscribers: std::mem::take(&mut session.subscribers),
             reinject: session.reinject.take(),
         }
     }
@@ -67,7 +77,7 @@ impl Released {
     /// Gives it back.
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.mcp_servers = self.mcp_servers;
-        session.subscription = self.subscription;
+        session.subscribers = self.subscribers;
         session.reinject = self.reinject;
     }
 }
@@ -90,7 +100,7 @@ impl Hub {
     }
 
     /// Releases what was idle for long enough.
-    pub(super) fn tick_idle(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn tick_idle(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let Some(limit) = self.shared.settings.idle_after else {
             return;
         };
@@ -103,9 +113,9 @@ impl Hub {
                 continue;
             }
             for id in self.sessions_of(agent) {
-                self.tick_idle_session(&id, limit, now, outlet);
+                self.tick_idle_session(&id, limit, now, clients);
             }
-            self.stop_idle_agent(agent, limit, now, outlet);
+            self.stop_idle_agent(agent, limit, now, clients);
         }
         let used = self.sessions.values().filter_map(|session| session.used);
         let used = used.chain(
@@ -128,7 +138,7 @@ impl Hub {
         id: &str,
         limit: Duration,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let idle = self.is_idle(id);
         let Some(session) = self.sessions.get_mut(id) else {
@@ -138,7 +148,7 @@ impl Hub {
         if !idle {
             session.used = Some(now);
         } else if used + limit <= now {
-            self.release(id, now, outlet);
+            self.release(id, now, clients);
         }
     }
 
@@ -148,7 +158,7 @@ impl Hub {
         id: &str,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let others = self.sessions.values().filter(|session| session.id != id);
         let live = others.filter(|s| !matches!(s.stage, Stage::Resting));
@@ -159,7 +169,7 @@ impl Hub {
         }
         let idle = live.into_iter().filter(|(_, other)| self.is_idle(other));
         if let Some((_, idlest)) = idle.min()
-            && self.release(&idlest, now, outlet)
+            && self.release(&idlest, now, clients)
         {
             return Ok(());
         }
@@ -189,7 +199,7 @@ impl Hub {
     }
 
     /// Releases a session, if it can be restored: the agent may forget it, and other programs may have it.
-    fn release(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) -> bool {
+    fn release(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
         };
@@ -205,7 +215,7 @@ impl Hub {
         let written = self.with(
             id,
             now,
-            outlet,
+            clients,
             super::super::session::SessionMachine::identify,
         );
         if !matches!(written, Some(Ok(()))) {
@@ -216,20 +226,20 @@ impl Hub {
             self.with(
                 id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::release,
             );
         }
-        self.unload(id, now, outlet);
+        self.unload(id, now, clients);
         true
     }
 
     /// Keeps nothing in memory of a session that rests, where all of it is on the disk and nobody reads it.
-    fn unload(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+    fn unload(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let is_read = self.reads.is_replayed(id);
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
-        let released = self.with(id, now, outlet, |session, cx| {
-            let unloads = !is_kept && session.is_written();
+        let released = self.with(id, now, clients, |session, cx| {
+            let unloads = !is_kept && session.is_written() && !session.subscribers.are_lagging();
             unloads.then(|| {
                 session.release_roots(cx);
                 Released::of(session)
@@ -247,7 +257,7 @@ impl Hub {
         agent: AgentRef,
         limit: Duration,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
         let is_unused = self.sessions.of(agent).all(resting);
@@ -255,9 +265,9 @@ impl Hub {
         if !is_unused || is_listed {
             self.agents.get_mut(agent).note_use(now);
         }
-        let is_over = self.with_agent(agent, now, outlet, |agent, cx| agent.stop_idle(limit, cx));
+        let is_over = self.with_agent(agent, now, clients, |agent, cx| agent.stop_idle(limit, cx));
         if is_over {
-            self.agent_stopped(agent, now, outlet);
+            self.agent_stopped(agent, now, clients);
         }
     }
 }

@@ -5,7 +5,8 @@ use super::agents::Agents;
 use super::history::limit;
 use crate::core::agent::{Call, DEFAULT_AGENT};
 use crate::core::agent_command::key_of_line;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
 use crate::core::event::{CallId, ListedSession};
 use crate::core::ids::AgentRef;
@@ -48,7 +49,7 @@ impl Hub {
         token: Token,
         p: ListSessionsParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         limit(p.limit, LIMIT)?;
         if p.cursor
@@ -65,7 +66,7 @@ impl Hub {
             let wait = StoreWait::List(token, p);
             self.shared.store_waits.insert(ticket, wait);
         } else {
-            self.list_with(token, p, Vec::new(), now, outlet);
+            self.list_with(token, p, Vec::new(), now, clients);
         }
         Ok(())
     }
@@ -77,7 +78,7 @@ impl Hub {
         params: ListSessionsParams,
         cards: Vec<Card>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let known = cards
             .into_iter()
@@ -97,7 +98,7 @@ impl Hub {
             call: CallId(0),
             until: None,
         };
-        self.ask_next_agent(listing, now, outlet);
+        self.ask_next_agent(listing, now, clients);
     }
 
     fn can_list(&self, agent: AgentRef) -> bool {
@@ -107,7 +108,12 @@ impl Hub {
     }
 
     /// Asks the next agent for its list; answers when all were asked.
-    fn ask_next_agent(&mut self, mut listing: Listing, now: Instant, outlet: &mut impl Outlet) {
+    fn ask_next_agent(
+        &mut self,
+        mut listing: Listing,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         while let Some(agent) = listing.next.pop_front() {
             if self.can_list(agent) {
                 (listing.agent, listing.pages) = (agent, 0);
@@ -123,7 +129,7 @@ impl Hub {
             Some(cwd) => self.in_directory(own, cwd),
             None => own,
         };
-        outlet.reply(token, Ok(Reply::Sessions(page(infos, &params))));
+        clients.reply(token, Ok(Reply::Sessions(page(infos, &params))));
     }
 
     fn ask_agent_to_list(&mut self, mut listing: Listing, cursor: Option<&str>) {
@@ -143,7 +149,7 @@ impl Hub {
         call: CallId,
         page: Option<(Vec<ListedSession>, Option<String>)>,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         let Some(at) = self.listings.iter().position(|l| l.call == call) else {
             return;
@@ -157,35 +163,50 @@ impl Hub {
                 listing.until = self.shared.settings.limits.until(Wait::List, now);
                 self.ask_agent_to_list(listing, Some(&cursor));
             }
-            _ => self.end_agent_list(listing, now, outlet),
+            _ => self.end_agent_list(listing, now, clients),
         }
     }
 
     /// Answers the lists whose wait for the agent is over.
-    pub(super) fn tick_listings(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn tick_listings(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
             .partition(|listing| listing.until.is_some_and(|at| at <= now));
         self.listings = left;
-        self.give_up_listings(due, now, outlet);
+        self.give_up_listings(due, now, clients);
     }
 
     /// The connection of the agent is over: no list waits for it any longer.
-    pub(super) fn end_listings(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn end_listings(
+        &mut self,
+        agent: AgentRef,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         let own = |listing: &mut Listing| listing.agent == agent;
         let listings = self.listings.extract_if(.., own).collect();
-        self.give_up_listings(listings, now, outlet);
+        self.give_up_listings(listings, now, clients);
     }
 
-    fn give_up_listings(&mut self, listings: Vec<Listing>, now: Instant, outlet: &mut impl Outlet) {
+    fn give_up_listings(
+        &mut self,
+        listings: Vec<Listing>,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         for listing in listings {
             self.agents.get_mut(listing.agent).take_call(listing.call);
-            self.end_agent_list(listing, now, outlet);
+            self.end_agent_list(listing, now, clients);
         }
     }
 
     /// The agent's list is complete, or its wait is over: adds the sessions that only the agent has.
-    fn end_agent_list(&mut self, mut listing: Listing, now: Instant, outlet: &mut impl Outlet) {
+    fn end_agent_list(
+        &mut self,
+        mut listing: Listing,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         let machine = self.agents.get(listing.agent);
         let told = std::mem::take(&mut listing.told);
         let command = machine.spec().stored();
@@ -197,7 +218,7 @@ impl Hub {
                     || info.agent.as_deref().map(key_of_line).as_ref() == Some(&identity))
         };
         add_foreign(&mut listing.own, told, is_own, (name, &line));
-        self.ask_next_agent(listing, now, outlet);
+        self.ask_next_agent(listing, now, clients);
     }
 
     /// The sessions of this directory. Few directories have many sessions: each is looked up once.

@@ -2,7 +2,8 @@
 
 use super::Hub;
 use crate::core::agent::{AgentSpec, STOPPING};
-use crate::core::client::{Outlet, Token};
+use crate::core::client::Token;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::prompt_parts::prompt_parts;
@@ -21,14 +22,14 @@ impl Hub {
         token: Token,
         p: PromptParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         // What is wrong with it is reported now, not when its turn comes.
         prompt_parts(Some(&p.message.parts))?;
         if p.timeout_ms == Some(0) {
             return Err(invalid("timeoutMs", "it must be at least 1"));
         }
-        let id = &self.session_id(p.session_id.as_deref())?;
+        let id = &self.session_id(token.client, p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "256 bytes at most"));
@@ -51,6 +52,9 @@ impl Hub {
         if stopping && !held {
             return Err(out_of_order(STOPPING));
         }
+        self.with(id, now, clients, |session, cx| {
+            session.join(token.client, cx);
+        });
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,
@@ -58,32 +62,32 @@ impl Hub {
             prompt: p,
         };
         if goes {
-            return self.with_session(id, now, outlet, |session, cx| {
+            return self.with_session(id, now, clients, |session, cx| {
                 session.begin_turn(queued, cx)
             });
         }
         if rests {
-            self.make_room(id, agent, now, outlet)?;
-            self.need_agent(id, agent, now, outlet)?;
+            self.make_room(id, agent, now, clients)?;
+            self.need_agent(id, agent, now, clients)?;
         }
-        self.with(id, now, outlet, |session, cx| {
+        self.with(id, now, clients, |session, cx| {
             session.enqueue(queued, rests, cx);
         });
         Ok(())
     }
 
     /// Sends the next prompts of a session that can take one; where its agent is lost restores it for that.
-    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let Some(session) = self.sessions.get(id) else {
             return;
         };
         let agent = session.agent;
         if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
-            let room = self.make_room(id, agent, now, outlet);
-            let needed = room.and_then(|()| self.need_agent(id, agent, now, outlet));
-            self.with(id, now, outlet, |session, cx| match needed {
+            let room = self.make_room(id, agent, now, clients);
+            let needed = room.and_then(|()| self.need_agent(id, agent, now, clients));
+            self.with(id, now, clients, |session, cx| match needed {
                 Ok(()) => session.open(Strategy::Auto, cx),
-                Err(error) => session.fail_queue(&error, cx.client),
+                Err(error) => session.fail_queue(&error, cx.clients),
             });
             return;
         }
@@ -92,19 +96,19 @@ impl Hub {
             .with(
                 id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::next_prompt,
             )
             .flatten()
         {
             let token = queued.token;
-            let begun = self.caught(now, outlet, |hub, outlet| {
-                hub.with_session(id, now, outlet, |session, cx| {
+            let begun = self.caught(now, clients, |hub, clients| {
+                hub.with_session(id, now, clients, |session, cx| {
                     session.begin_turn(queued, cx)
                 })
             });
             if let Err(error) = begun.unwrap_or_else(|panic| Err(panic.error)) {
-                outlet.reply(token, Err(error));
+                clients.reply(token, Err(error));
             }
         }
     }
@@ -116,7 +120,7 @@ impl Hub {
         id: &str,
         setting: Setting,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let session = self.session(id)?;
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
@@ -128,10 +132,11 @@ impl Hub {
             return Err(out_of_order(STOPPING));
         }
         if rests {
-            self.make_room(id, agent, now, outlet)?;
-            self.need_agent(id, agent, now, outlet)?;
+            self.make_room(id, agent, now, clients)?;
+            self.need_agent(id, agent, now, clients)?;
         }
-        self.with_session(id, now, outlet, |session, cx| {
+        self.with_session(id, now, clients, |session, cx| {
+            session.join(token.client, cx);
             session.set(token, setting, cx)
         })
     }
@@ -143,13 +148,13 @@ impl Hub {
         id: &str,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         self.must_not_be_taken_by_demo(id, agent)?;
         let configured = self.agents.get(agent).configured();
         let stored = self.sessions.get(id).and_then(|s| s.known.command.clone());
         let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
-        self.with_agent(agent, now, outlet, |agent, cx| agent.need(own, cx))
+        self.with_agent(agent, now, clients, |agent, cx| agent.need(own, cx))
     }
 
     /// Fails where nobody named an agent, so that the demo agent is connected, and another agent has the session.

@@ -3,9 +3,11 @@
 
 use super::Hub;
 use super::turn_replay::TurnReplay;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{ClientId, Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, out_of_order};
 use crate::core::log::{MessagePart, Reader};
+use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
 use crate::proto::wire;
 use serde_json::Value;
@@ -88,7 +90,12 @@ impl Read {
     }
 
     /// Reads on until the budget is used up; true when all is read.
-    fn read(&mut self, session: &SessionMachine, budget: &mut u64) -> Result<bool, Error> {
+    fn read(
+        &mut self,
+        session: &SessionMachine,
+        profile: Profile,
+        budget: &mut u64,
+    ) -> Result<bool, Error> {
         while !self.is_done() {
             let next = if self.backwards {
                 self.places.end - 1
@@ -98,7 +105,6 @@ impl Read {
             let id = session.log.message_id(next).unwrap_or_default();
             let begun = self.begun.take().filter(|(begun, _)| begun == id);
             let mut reader = begun.map_or_else(Reader::default, |(_, reader)| reader);
-            let profile = session.subscription.profile;
             match session
                 .log
                 .read_message(next, profile, &mut reader, budget)?
@@ -166,10 +172,10 @@ impl Read {
 
 impl Hub {
     /// Begins to read messages for a call: where that takes long it is answered later.
-    pub(super) fn begin_read(&mut self, read: Read, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn begin_read(&mut self, read: Read, now: Instant, clients: &mut impl ClientSinks) {
         self.reads.messages.push_back(read);
         if self.reads.messages.len() == 1 {
-            self.read_on(now, outlet);
+            self.read_on(now, clients);
         }
     }
 
@@ -180,47 +186,58 @@ impl Hub {
     }
 
     /// Reads a piece of the messages that clients asked for.
-    pub fn read_on(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let mut budget = PIECE;
         while budget > 0
             && let Some(read) = self.reads.messages.pop_front()
         {
             let token = read.token;
-            let piece = self.caught(now, outlet, |hub, _| hub.read_piece(read, &mut budget));
+            let piece = self.caught(now, clients, |hub, _| hub.read_piece(read, &mut budget));
             match piece.unwrap_or_else(|panic| Err(panic.error)) {
-                Ok(Piece::Last(reply)) => outlet.reply(token, Ok(*reply)),
+                Ok(Piece::Last(reply)) => clients.reply(token, Ok(*reply)),
                 Ok(Piece::More(read)) => {
                     // Others have their turn: one may be very long.
                     self.reads.messages.push_back(*read);
                     return;
                 }
-                Err(error) => outlet.reply(token, Err(error)),
+                Err(error) => clients.reply(token, Err(error)),
             }
         }
     }
 
     fn read_piece(&mut self, mut read: Read, budget: &mut u64) -> Result<Piece, Error> {
+        let profile = self.shared.profile(read.token.client);
         let session = self.session(&read.session)?;
         let total = session.log.count();
         // Messages may have been cleared meanwhile.
         let end = usize::try_from(total).unwrap_or(usize::MAX);
         read.places.end = read.places.end.min(end);
         read.places.start = read.places.start.min(read.places.end);
-        Ok(if read.read(session, budget)? {
+        Ok(if read.read(session, profile, budget)? {
             Piece::Last(Box::new(read.reply(total)))
         } else {
             Piece::More(Box::new(read))
         })
     }
 
+    /// Drops the calls of a client that has left.
+    pub(super) fn forget_reads(&mut self, client: ClientId) {
+        self.reads
+            .messages
+            .retain(|read| read.token.client != client);
+        self.reads
+            .turns
+            .retain(|turn| turn.token().client != client);
+    }
+
     /// Fails all calls that are still being read for: acpipe is shutting down.
-    pub(super) fn stop_reads(&mut self, outlet: &mut impl Outlet) {
+    pub(super) fn stop_reads(&mut self, clients: &mut impl ClientSinks) {
         let messages = std::mem::take(&mut self.reads.messages).into_iter();
         let messages = messages.map(|read| read.token);
         let turns = std::mem::take(&mut self.reads.turns).into_iter();
         let turns = turns.map(|turn| turn.token());
         for token in turns.chain(messages) {
-            outlet.reply(token, Err(out_of_order("acpipe is shutting down")));
+            clients.reply(token, Err(out_of_order("acpipe is shutting down")));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::{AgentCx, AgentMachine};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::error::Error;
@@ -21,12 +21,12 @@ pub(super) struct Pending {
 
 impl Hub {
     /// Gives an event to a session, and does what the session requests; `None` where there is no such session.
-    pub(super) fn with<O: Outlet, T>(
+    pub(super) fn with<C: ClientSinks, T>(
         &mut self,
         id: &str,
         now: Instant,
-        outlet: &mut O,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, O>) -> T,
+        clients: &mut C,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, C>) -> T,
     ) -> Option<T> {
         let session = self.sessions.get_mut(id)?;
         let mut requests = Vec::new();
@@ -35,30 +35,30 @@ impl Hub {
             shared: &mut self.shared,
             agent: self.agents.get_mut(session.agent).access(),
             hosting: &mut self.hosting,
-            client: outlet,
+            clients,
             requests: &mut requests,
             effects: &mut self.effects,
         };
         let result = act(session, &mut cx);
         let agent = session.agent;
         for request in requests {
-            self.request(id, agent, request, now, outlet);
+            self.request(id, agent, request, now, clients);
         }
         Some(result)
     }
 
     /// Gives an event to an agent.
-    pub(super) fn with_agent<O: Outlet, T>(
+    pub(super) fn with_agent<C: ClientSinks, T>(
         &mut self,
         agent: AgentRef,
         now: Instant,
-        outlet: &mut O,
-        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, O>) -> T,
+        clients: &mut C,
+        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, C>) -> T,
     ) -> T {
         let mut cx = AgentCx {
             now,
             shared: &mut self.shared,
-            client: outlet,
+            clients,
             effects: &mut self.effects,
         };
         act(self.agents.get_mut(agent), &mut cx)
@@ -71,66 +71,66 @@ impl Hub {
         agent: AgentRef,
         request: SessionRequest,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         match request {
             SessionRequest::EndTurnWhenRead => self.pending.ended.push((id.to_owned(), now)),
             SessionRequest::Free => self.pending.freed.push(id.to_owned()),
-            SessionRequest::NextPrompt => self.next_prompt(id, now, outlet),
+            SessionRequest::NextPrompt => self.next_prompt(id, now, clients),
             SessionRequest::TurnCompleted => self.agents.get_mut(agent).note_turn(),
             SessionRequest::Restored(outcome) => {
                 let outcome = outcome.as_ref().map(AsRef::as_ref);
                 self.agents.get_mut(agent).note_restored(id, outcome);
             }
             SessionRequest::RestartAgent => self.agents.get_mut(agent).renew_now(),
-            SessionRequest::SettleHost => self.settle_host(now, outlet),
+            SessionRequest::SettleHost => self.settle_host(now, clients),
             SessionRequest::Remove => {
                 let unused = |s: &SessionMachine| s.log.is_empty() && !s.is_opening();
                 if self.sessions.get(id).is_some_and(unused) {
-                    self.sessions.remove(id);
+                    self.remove_session(id, clients);
                 }
             }
         }
     }
 
     /// Does what had to wait for the end of an event.
-    pub(super) fn go_on(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub(super) fn go_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         if !self.pending.freed.is_empty() {
-            self.recover_abandoned(now, outlet);
+            self.recover_abandoned(now, clients);
             for id in std::mem::take(&mut self.pending.freed) {
-                self.next_prompt(&id, now, outlet);
+                self.next_prompt(&id, now, clients);
             }
         }
-        self.sweep_asks(now, outlet);
-        self.go_on_hosting(now, outlet);
+        self.sweep_asks(now, clients);
+        self.go_on_hosting(now, clients);
         for agent in self.agents.all() {
-            self.go_on_renewal(agent, now, outlet);
+            self.go_on_renewal(agent, now, clients);
         }
     }
 
     /// Gives up the questions of turns that are over, however they ended.
-    fn sweep_asks(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    fn sweep_asks(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let mut stale = self.sessions.awake().filter(|s| s.has_stale_asks());
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
             drop(stale);
             self.with(
                 &id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::sweep_asks,
             );
-            self.sweep_asks(now, outlet);
+            self.sweep_asks(now, clients);
         }
     }
 
     /// Turns have ended: sessions that had to wait for that are restored.
-    fn recover_abandoned(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    fn recover_abandoned(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let sessions = self.sessions.values();
         let overdue = sessions.filter(|s| s.is_abandoned_overdue());
         let overdue: Vec<String> = overdue.map(|session| session.id.clone()).collect();
         for id in overdue {
             let others_run = self.others_run(&id);
-            self.with(&id, now, outlet, |session, cx| {
+            self.with(&id, now, clients, |session, cx| {
                 session.recover_abandoned(others_run, cx);
             });
         }
@@ -144,23 +144,23 @@ impl Hub {
     }
 
     /// What was received is read, or with `all` false only a part of it: ends the turns that were answered.
-    pub fn drained(&mut self, all: bool, now: Instant, outlet: &mut impl Outlet) {
+    pub fn drained(&mut self, all: bool, now: Instant, clients: &mut impl ClientSinks) {
         let due = |at: &Instant| all || now.saturating_duration_since(*at) >= DRAIN_LIMIT;
         for (id, at) in std::mem::take(&mut self.pending.ended) {
             if !due(&at) {
                 self.pending.ended.push((id, at));
                 continue;
             }
-            self.mending(now, outlet, |hub, outlet| {
+            self.mending(now, clients, |hub, clients| {
                 hub.with(
                     &id,
                     now,
-                    outlet,
+                    clients,
                     super::super::session::SessionMachine::end_answered,
                 );
             });
         }
-        self.mending(now, outlet, |hub, outlet| hub.go_on(now, outlet));
+        self.mending(now, clients, |hub, clients| hub.go_on(now, clients));
     }
 
     /// The ids of an agent's sessions.
@@ -179,16 +179,16 @@ impl Hub {
     }
 
     /// Like [`Hub::with`], for a session that may be stored.
-    pub(super) fn with_session<O: Outlet, T>(
+    pub(super) fn with_session<C: ClientSinks, T>(
         &mut self,
         id: &str,
         now: Instant,
-        outlet: &mut O,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, O>) -> Result<T, Error>,
+        clients: &mut C,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, C>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.session(id)?;
         let missing = || Err(crate::core::error::no_session(id));
-        self.with(id, now, outlet, act).unwrap_or_else(missing)
+        self.with(id, now, clients, act).unwrap_or_else(missing)
     }
 }
 

@@ -2,24 +2,23 @@
 
 use super::Hub;
 use super::agents::Agents;
+use crate::core::client::ClientId;
+use crate::core::clients::DefaultSession;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::ids::AgentRef;
 use crate::core::session_id::{Holder, resolve};
 use crate::proto::wire::DEFAULT_SESSION;
 use std::path::Path;
 
-/// The session that calls without an id mean, once the client ensured it.
-#[derive(Debug)]
-pub(super) struct DefaultSession {
-    id: String,
-    cwd: String,
-}
-
 impl Hub {
     /// The id of the session that a call means. Without an id, or with `default`, that is the default session which
     /// the client ensured last, else the one of the directory that the default agent is in.
-    pub(super) fn session_id(&self, given: Option<&str>) -> Result<String, Error> {
-        match (given, &self.default_session) {
+    pub(super) fn session_id(
+        &self,
+        client: ClientId,
+        given: Option<&str>,
+    ) -> Result<String, Error> {
+        match (given, self.default_session(client)) {
             (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
             (_, Some(session)) => Ok(session.id.clone()),
             (_, None) => self.default_in(&self.agents.get(Agents::DEFAULT).spec().cwd),
@@ -30,6 +29,7 @@ impl Hub {
     /// the call or the default session says one.
     pub(super) fn ensured_id(
         &self,
+        client: ClientId,
         given: Option<&str>,
         cwd: Option<&str>,
     ) -> Result<(String, Option<String>), Error> {
@@ -40,13 +40,17 @@ impl Hub {
             return Err(invalid("cwd", "it must be an absolute path"));
         }
         let is_default = given.is_none_or(|id| id == DEFAULT_SESSION);
-        match (cwd, &self.default_session) {
+        match (cwd, self.default_session(client)) {
             (Some(cwd), _) if is_default => Ok((self.default_in(cwd)?, Some(cwd.to_owned()))),
             (None, Some(session)) if is_default => {
                 Ok((session.id.clone(), Some(session.cwd.clone())))
             }
-            _ => Ok((self.session_id(given)?, cwd.map(str::to_owned))),
+            _ => Ok((self.session_id(client, given)?, cwd.map(str::to_owned))),
         }
+    }
+
+    fn default_session(&self, client: ClientId) -> Option<&DefaultSession> {
+        self.shared.clients.get(client)?.default_session.as_ref()
     }
 
     /// The id of the default session of a directory.
@@ -68,6 +72,7 @@ impl Hub {
     /// Notes the default session, where a call ensures it: later calls without an id mean it.
     pub(super) fn note_default(
         &mut self,
+        client: ClientId,
         given: Option<&str>,
         id: &str,
         cwd: Option<&str>,
@@ -79,7 +84,9 @@ impl Hub {
                 None => cwd.unwrap_or(&self.agents.get(agent).spec().cwd).to_owned(),
             };
             let id = id.to_owned();
-            self.default_session = Some(DefaultSession { id, cwd });
+            if let Some(declaration) = self.shared.clients.get_mut(client) {
+                declaration.default_session = Some(DefaultSession { id, cwd });
+            }
         }
     }
 

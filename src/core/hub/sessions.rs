@@ -1,15 +1,16 @@
-//! Sessions as a whole: opened from the store, described, closed, cleared, subscribed to.
+//! Sessions as a whole: opened from the store, described, closed, cleared.
 
 use super::Hub;
 use super::agents::Agents;
 use crate::core::agent::AgentSpec;
-use crate::core::client::Outlet;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{Known, SessionMachine};
 use crate::proto::chunk::Chunk;
-use crate::proto::wire::{ClearParams, SessionInfo, SessionParams, SubscribeParams};
+use crate::proto::wire::{ClearParams, SessionInfo, SessionParams};
 use std::time::Instant;
 use tracing::warn;
 
@@ -20,10 +21,9 @@ impl Hub {
         let Some(identity) = log.identity().cloned() else {
             return Ok(());
         };
-        let subscription = self.shared.client.subscription;
         let agent = self.agent_of(&identity);
         let cwd = identity.cwd.clone();
-        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log, subscription);
+        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
         session.known = Known::of(&identity);
         session.options = identity.options;
         session.wanted = identity.wanted;
@@ -73,10 +73,11 @@ impl Hub {
 
     pub(super) fn session_info(
         &mut self,
+        client: ClientId,
         p: &SessionParams,
         now: Instant,
     ) -> Result<SessionInfo, Error> {
-        let id = &self.session_id(p.session_id.as_deref())?;
+        let id = &self.session_id(client, p.session_id.as_deref())?;
         let session = self.session(id)?;
         let (info, agent) = (session.info(), session.agent);
         let machine = self.agents.get(agent);
@@ -96,46 +97,42 @@ impl Hub {
         &mut self,
         id: &str,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         self.with_session(
             id,
             now,
-            outlet,
+            clients,
             super::super::session::SessionMachine::close,
         )?;
-        self.sessions.remove(id);
+        self.remove_session(id, clients);
         Ok(())
+    }
+
+    /// Keeps nothing of a session in memory.
+    pub(super) fn remove_session(&mut self, id: &str, clients: &mut impl ClientSinks) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.catch_up_at_end(clients);
+            self.sessions.remove(id);
+        }
     }
 
     /// Removes a session with its messages and its identity.
     pub(super) fn clear_session(
         &mut self,
+        client: ClientId,
         p: &ClearParams,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let id = &self.session_id(p.session_id.as_deref())?;
-        self.with_session(id, now, outlet, |session, cx| {
+        let id = &self.session_id(client, p.session_id.as_deref())?;
+        self.with_session(id, now, clients, |session, cx| {
             session.must_be_idle()?;
             session.end_background(cx);
             session.write(cx)?;
+            session.catch_up_at_end(cx.clients);
             session.log.remove(p.archive)
         })?;
-        self.close_session(id, now, outlet)
-    }
-
-    pub(super) fn subscribe(&mut self, p: &SubscribeParams) -> Result<(), Error> {
-        let Some(id) = &p.session_id else {
-            self.shared.client.subscription.chunks = p.chunks;
-            for session in self.sessions.values_mut() {
-                session.subscription.chunks = p.chunks;
-            }
-            self.idle.set_chunks(p.chunks);
-            return Ok(());
-        };
-        let id = &self.session_id(Some(id))?;
-        self.session(id)?.subscription.chunks = p.chunks;
-        Ok(())
+        self.close_session(id, now, clients)
     }
 }

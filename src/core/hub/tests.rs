@@ -2,6 +2,7 @@
 
 mod agent_requests;
 mod claude;
+mod clients;
 mod closing;
 mod crossings;
 mod hook_policy;

@@ -3,7 +3,8 @@
 use super::Hub;
 use crate::core::agent::Overdue;
 use crate::core::ask::{AskId, ClientAnswer};
-use crate::core::client::Outlet;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::shared::RequestOwner;
@@ -37,37 +38,37 @@ impl Hub {
     }
 
     /// A time has come: gives up or continues whatever is due.
-    pub fn tick(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        self.mending(now, outlet, |hub, outlet| {
-            hub.number_unsent(outlet);
+    pub fn tick(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        self.mending(now, clients, |hub, clients| {
+            hub.number_unsent(clients);
             for agent in hub.agents.all() {
-                hub.tick_agent(agent, now, outlet);
+                hub.tick_agent(agent, now, clients);
             }
-            hub.tick_sessions(now, outlet);
-            hub.tick_listings(now, outlet);
-            hub.tick_idle(now, outlet);
-            hub.tick_terminals(now, outlet);
-            hub.go_on(now, outlet);
+            hub.tick_sessions(now, clients);
+            hub.tick_listings(now, clients);
+            hub.tick_idle(now, clients);
+            hub.tick_terminals(now, clients);
+            hub.go_on(now, clients);
         });
     }
 
-    fn tick_agent(&mut self, agent: AgentRef, now: Instant, outlet: &mut impl Outlet) {
-        let overdue = self.with_agent(agent, now, outlet, super::super::agent::AgentMachine::tick);
+    fn tick_agent(&mut self, agent: AgentRef, now: Instant, clients: &mut impl ClientSinks) {
+        let overdue = self.with_agent(agent, now, clients, super::super::agent::AgentMachine::tick);
         for Overdue { error, process } in overdue {
             match process {
-                Some(child) => self.process_failed(agent, child, &error, now, outlet),
-                None => self.agent_failed(agent, &error, now, outlet),
+                Some(child) => self.process_failed(agent, child, &error, now, clients),
+                None => self.agent_failed(agent, &error, now, clients),
             }
         }
         self.with_agent(
             agent,
             now,
-            outlet,
+            clients,
             super::super::agent::AgentMachine::tick_waits,
         );
     }
 
-    fn tick_sessions(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    fn tick_sessions(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let due = |s: &&SessionMachine| s.deadline().is_some_and(|(at, _)| at <= now);
         let due = self.sessions.awake().filter(due).map(|s| s.id.clone());
         let due: Vec<String> = due.collect();
@@ -75,13 +76,15 @@ impl Hub {
             self.with(
                 id,
                 now,
-                outlet,
+                clients,
                 super::super::session::SessionMachine::tick_asks,
             );
         }
         for id in due {
             let others_run = self.others_run(&id);
-            self.with(&id, now, outlet, |session, cx| session.tick(others_run, cx));
+            self.with(&id, now, clients, |session, cx| {
+                session.tick(others_run, cx);
+            });
         }
     }
 
@@ -93,15 +96,15 @@ impl Hub {
     }
 
     /// Cancels the turns that have reached the limit of their whole length.
-    pub fn tick_turn_limits(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let due = |s: &&SessionMachine| s.turn_out().is_some_and(|(at, _)| at <= now);
         let due = self.sessions.awake().filter(due).map(|s| s.id.clone());
         for id in due.collect::<Vec<_>>() {
-            self.mending(now, outlet, |hub, outlet| {
+            self.mending(now, clients, |hub, clients| {
                 hub.with(
                     &id,
                     now,
-                    outlet,
+                    clients,
                     super::super::session::SessionMachine::cancel_overlong,
                 );
             });
@@ -121,12 +124,12 @@ impl Hub {
     }
 
     /// Shortens the time that ending processes get: the user interrupted a second time.
-    pub fn expedite(&mut self, now: Instant, outlet: &mut impl Outlet) {
+    pub fn expedite(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for agent in self.agents.all() {
             self.with_agent(
                 agent,
                 now,
-                outlet,
+                clients,
                 super::super::agent::AgentMachine::expedite,
             );
         }
@@ -139,37 +142,38 @@ impl Hub {
             let mut cx = crate::core::agent::AgentCx {
                 now,
                 shared: &mut self.shared,
-                client: &mut nothing,
+                clients: &mut nothing,
                 effects: &mut self.effects,
             };
             agent.deliver(&mut cx);
         }
     }
 
-    /// The client answered a request of ours; an answer that is not awaited any more changes nothing.
+    /// A client answered a request of ours; an answer that is not awaited any more changes nothing.
     pub fn client_answered(
         &mut self,
+        client: ClientId,
         id: AskId,
         answer: &ClientAnswer,
         now: Instant,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
-        self.mending(now, outlet, |hub, outlet| {
-            hub.number_unsent(outlet);
+        self.mending(now, clients, |hub, clients| {
+            hub.number_unsent(clients);
             match hub.shared.client_requests.get(&id).cloned() {
                 Some(RequestOwner::Session(session)) => {
-                    hub.with(&session, now, outlet, |session, cx| {
-                        session.client_answered(id, answer, cx);
+                    hub.with(&session, now, clients, |session, cx| {
+                        session.client_answered(client, id, answer, cx);
                     });
                 }
                 Some(RequestOwner::Agent(agent)) => {
-                    hub.with_agent(agent, now, outlet, |agent, cx| {
-                        agent.client_answered(id, answer, cx);
+                    hub.with_agent(agent, now, clients, |agent, cx| {
+                        agent.client_answered(client, id, answer, cx);
                     });
                 }
                 None => debug!(id = id.0, "an answer to a request that is decided"),
             }
-            hub.go_on(now, outlet);
+            hub.go_on(now, clients);
         });
     }
 }

@@ -1,7 +1,8 @@
 //! Replays a finished turn for a repeated `turnId`, as fast as the client reads.
 
 use super::Hub;
-use crate::core::client::{Outlet, Place, Reply, Token};
+use crate::core::client::{ClientId, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink as _, ClientSinks};
 use crate::core::error::{Error, ErrorKind, invalid, no_session};
 use crate::core::log::TurnState;
 use serde_json::Value;
@@ -76,41 +77,64 @@ impl Hub {
         }
     }
 
-    /// Continues the replay of turns, until all are replayed or the outlet is full.
-    pub fn replay_turns(&mut self, outlet: &mut impl Outlet) {
-        while !outlet.is_full()
-            && let Some(mut replay) = self.reads.turns.pop_front()
-        {
-            match self.replay_chunks(&replay, outlet) {
+    /// Continues the replay of turns, one after the other for each client, as far as the client has room.
+    pub fn replay_turns(&mut self, clients: &mut impl ClientSinks) {
+        let mut waiting: Vec<ClientId> = Vec::new();
+        let mut at = 0;
+        while let Some(client) = self.reads.turns.get(at).map(|turn| turn.token.client) {
+            if waiting.contains(&client) || !self.is_read(at, clients) {
+                waiting.push(client);
+                at += 1;
+                continue;
+            }
+            let Some(mut replay) = self.reads.turns.remove(at) else {
+                return;
+            };
+            match self.replay_chunks(&replay, clients) {
                 Ok(Some(next)) => {
                     replay.next = Some(next);
-                    self.reads.turns.push_front(replay);
+                    self.reads.turns.insert(at, replay);
                 }
-                Ok(None) => outlet.reply(replay.token, Ok(Reply::StoredTurn(replay.summary))),
-                Err(error) => outlet.reply(replay.token, Err(error)),
+                Ok(None) => clients.reply(replay.token, Ok(Reply::StoredTurn(replay.summary))),
+                Err(error) => clients.reply(replay.token, Err(error)),
             }
         }
+    }
+
+    /// Whether the client of a replay has room, and has received what is live.
+    fn is_read(&self, at: usize, clients: &mut impl ClientSinks) -> bool {
+        let Some(replay) = self.reads.turns.get(at) else {
+            return false;
+        };
+        let client = replay.token.client;
+        let session = self.sessions.get(&replay.session);
+        let lags = session.is_some_and(|session| session.subscribers.is_lagging(client));
+        !lags && !clients.is_client_full(client)
     }
 
     fn replay_chunks(
         &self,
         replay: &TurnReplay,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> Result<Option<u64>, Error> {
         let session = self.sessions.get(&replay.session);
         let session = session.ok_or_else(|| no_session(&replay.session))?;
-        let profile = session.subscription.profile;
+        let client = replay.token.client;
+        let profile = self.shared.profile(client);
         session
             .log
             .turn_chunks(&replay.turn, replay.next, |stored| {
-                let place = Place {
+                let address = ChunkAddress {
                     session: &replay.session,
                     turn: Some(&replay.turn),
                     seq: stored.seq,
                 };
                 let json = stored.chunk.get().as_bytes();
-                profile.adapt_json(json, |json| outlet.json_chunk(place, json));
-                !outlet.is_full()
+                let Some(sink) = clients.sink(client) else {
+                    return false;
+                };
+                profile.adapt_json(json, |json| sink.stored_chunk(address, json));
+                !sink.is_full()
             })
     }
 }

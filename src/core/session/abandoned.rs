@@ -3,7 +3,7 @@
 
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -24,7 +24,7 @@ pub struct Abandoned {
 impl SessionMachine {
     /// Ends a turn whose cancel the agent does not answer. Where the session has a process of its own that is ended,
     /// else the session waits for the answer.
-    pub(super) fn abandon_turn<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+    pub(super) fn abandon_turn<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         let Some(call) = self.running.as_ref().map(|r| r.call) else {
             return;
         };
@@ -42,18 +42,22 @@ impl SessionMachine {
     }
 
     /// Whether this is the late answer to a turn that was given up: then the session is free again.
-    pub(super) fn was_abandoned<O: Outlet>(&mut self, call: CallId, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn was_abandoned<C: ClientSinks>(
+        &mut self,
+        call: CallId,
+        cx: &mut Cx<'_, C>,
+    ) -> bool {
         let late = self.abandoned.take_if(|abandoned| abandoned.call == call);
         if late.is_some() {
             // What came after the turn was given up belonged to it.
-            self.end_unprompted(None, cx.client);
+            self.end_unprompted(None, cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
         late.is_some()
     }
 
     /// Stops waiting for the answer to a turn that was given up.
-    pub fn forget_abandoned<O>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn forget_abandoned<C>(&mut self, cx: &mut Cx<'_, C>) {
         if let Some(abandoned) = self.abandoned.take()
             && let Some(connection) = &mut cx.agent.connection
         {
@@ -62,7 +66,7 @@ impl SessionMachine {
     }
 
     /// The answer did not come for too long. `others_run` says whether another session of the agent runs a turn.
-    pub(super) fn tick_abandoned<O: Outlet>(&mut self, others_run: bool, cx: &mut Cx<'_, O>) {
+    pub(super) fn tick_abandoned<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         let due = |a: &&mut Abandoned| a.until.is_some_and(|at| at <= now);
         if let Some(abandoned) = self.abandoned.as_mut().filter(due) {
@@ -80,7 +84,7 @@ impl SessionMachine {
     /// Frees the session of a turn that does not end. A process that no other turn runs in is started again; where one
     /// does, the session alone is closed and restored, if the agent can do that. If it cannot, the other turns are
     /// waited for.
-    pub fn recover_abandoned<O: Outlet>(&mut self, others_run: bool, cx: &mut Cx<'_, O>) {
+    pub fn recover_abandoned<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
         if self.end_own_process(cx) {
             return;
         }
@@ -108,7 +112,7 @@ impl SessionMachine {
     }
 
     /// Ends the process of the session, if it has one of its own; the next prompt restores the session.
-    fn end_own_process<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+    fn end_own_process<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return false;
         };

@@ -7,7 +7,7 @@
 //! next prompt runs (an update of an earlier tool call) makes one beside that prompt's.
 
 use super::{Last, Numbered, SessionMachine, Unprompted};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::event::{Content, MessagePiece, Original, TurnEnd, Update, Voice};
@@ -23,41 +23,41 @@ pub const QUIET_LIMIT: Duration = Duration::from_secs(10);
 
 impl SessionMachine {
     /// Takes an update that is not part of a prompt's turn.
-    pub(super) fn unasked<O: Outlet>(
+    pub(super) fn unasked<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let protocol = cx.agent.protocol_name();
         if self.unprompted.is_none() {
             match update {
                 Update::Context { .. } if subagent.is_some() => {
-                    other(protocol, original, &mut self.sink(None, cx.client));
+                    other(protocol, original, &mut self.sink(None, cx.clients));
                     return;
                 }
                 Update::Context { cost, figures } => {
                     let figures = figures.clone().unwrap_or_else(|| original.fields());
-                    self.set_context(&figures, *cost, cx.client);
+                    self.set_context(&figures, *cost, cx.clients);
                     return;
                 }
                 Update::Notice => {
-                    notice(original, &mut self.sink(None, cx.client));
+                    notice(original, &mut self.sink(None, cx.clients));
                     return;
                 }
                 Update::Passing => {
-                    passing(protocol, original, &mut self.sink(None, cx.client));
+                    passing(protocol, original, &mut self.sink(None, cx.clients));
                     return;
                 }
                 Update::Other => {
-                    other(protocol, original, &mut self.sink(None, cx.client));
+                    other(protocol, original, &mut self.sink(None, cx.clients));
                     return;
                 }
                 Update::Message(MessagePiece {
                     voice: Voice::User, ..
                 }) => {
-                    user_message(original, &mut self.sink(None, cx.client));
+                    user_message(original, &mut self.sink(None, cx.clients));
                     return;
                 }
                 // An empty text is no reason for a message.
@@ -83,7 +83,7 @@ impl SessionMachine {
             };
             self.begin_unprompted(begins_with, cx);
         }
-        self.with_unprompted(cx.client, |turn, sink| match subagent {
+        self.with_unprompted(cx.clients, |turn, sink| match subagent {
             None => turn.update(update, original, sink),
             Some(id) => turn.subagent(id, update, original, sink),
         });
@@ -91,10 +91,10 @@ impl SessionMachine {
 
     /// Begins an unprompted turn, if none is open; `begins_with` is the agent's id of the message or tool call that it
     /// begins with.
-    pub(super) fn begin_unprompted<O: Outlet>(
+    pub(super) fn begin_unprompted<C: ClientSinks>(
         &mut self,
         begins_with: Option<&str>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         self.used = Some(cx.now);
         if let Some(unprompted) = &mut self.unprompted {
@@ -113,7 +113,7 @@ impl SessionMachine {
         }
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let protocol = cx.agent.protocol_name();
-        let mut sink = self.sink(Some(&turn_id), cx.client);
+        let mut sink = self.sink(Some(&turn_id), cx.clients);
         let mut chunks = ChunkState::new(protocol);
         let view = &mut chunks.view(&mut sink);
         let turn = Turn::start(message_id, &about, &names, view);
@@ -129,16 +129,16 @@ impl SessionMachine {
     }
 
     /// Ends the unprompted turn, and what was asked in it.
-    pub fn end_background<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn end_background<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if let Some(turn_id) = self.unprompted.as_ref().map(|u| u.turn_id.clone()) {
             self.end_asks_of(&turn_id, cx);
         }
-        self.end_unprompted(None, cx.client);
+        self.end_unprompted(None, cx.clients);
     }
 
     /// The agent begins something unprompted: a prompt that is on its way to it, or that is to be sent again, waits
     /// meanwhile.
-    pub fn background_begins<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn background_begins<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         // Nothing more comes of the turn that was answered.
         if self.running.as_ref().is_some_and(|r| r.ended.is_some()) {
             self.end_answered(cx);
@@ -149,7 +149,7 @@ impl SessionMachine {
     }
 
     /// Ends the unprompted turn if its time came; one whose tool runs waits for the tool.
-    pub(super) fn tick_quiet(&mut self, now: Instant, client: &mut impl Outlet) {
+    pub(super) fn tick_quiet(&mut self, now: Instant, client: &mut impl ClientSinks) {
         let Some(unprompted) = &mut self.unprompted else {
             return;
         };
@@ -170,13 +170,13 @@ impl SessionMachine {
     }
 
     /// Does `act` to the unprompted turn, which may be open beside a prompt's turn.
-    pub fn with_unprompted<O: Outlet>(
+    pub fn with_unprompted<C: ClientSinks>(
         &mut self,
-        outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
+        clients: &mut C,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, C>>),
     ) {
         if self.running.is_none() {
-            self.with_turn(outlet, act);
+            self.with_turn(clients, act);
         } else if let Some(u) = &mut self.unprompted {
             let mut sink = Numbered {
                 session: &self.id,
@@ -184,19 +184,19 @@ impl SessionMachine {
                 log: &mut self.log,
                 unsent: &mut self.unsent,
                 broken: &mut self.broken,
-                subscription: self.subscription,
-                outlet,
+                subscribers: &mut self.subscribers,
+                clients,
             };
             act(&mut u.turn, &mut u.chunks.view(&mut sink));
         }
     }
 
     /// Ends the unprompted turn, if there is one.
-    pub fn end_unprompted(&mut self, error: Option<&Error>, outlet: &mut impl Outlet) {
+    pub fn end_unprompted(&mut self, error: Option<&Error>, clients: &mut impl ClientSinks) {
         if self.unprompted.is_none() {
             return;
         }
-        self.with_unprompted(outlet, |turn, sink| match error {
+        self.with_unprompted(clients, |turn, sink| match error {
             None => turn.finish_unasked(sink),
             Some(error) => turn.fail(error, sink),
         });
@@ -204,20 +204,20 @@ impl SessionMachine {
     }
 
     /// The agent begins with the prompt that waited for the unprompted turn.
-    pub fn begin_prompt(&mut self, outlet: &mut impl Outlet) {
-        self.end_unprompted(None, outlet);
+    pub fn begin_prompt(&mut self, clients: &mut impl ClientSinks) {
+        self.end_unprompted(None, clients);
         if let Some(running) = &mut self.running {
             running.waits = false;
         }
     }
 
     /// The agent reports the end of the unprompted turn.
-    pub fn finish_unprompted(&mut self, end: &TurnEnd, outlet: &mut impl Outlet) {
+    pub fn finish_unprompted(&mut self, end: &TurnEnd, clients: &mut impl ClientSinks) {
         let cancelled = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
-        self.with_unprompted(outlet, |turn, sink| turn.finish(end, cancelled, sink));
+        self.with_unprompted(clients, |turn, sink| turn.finish(end, cancelled, sink));
         self.forget_unprompted();
         self.cost = end.cost.or(self.cost);
-        self.begin_prompt(outlet);
+        self.begin_prompt(clients);
     }
 
     fn forget_unprompted(&mut self) {

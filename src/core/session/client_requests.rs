@@ -1,11 +1,11 @@
-//! Requests to the client: sent, answered, timed out, withdrawn. Each is answered to its agent exactly once, whoever
-//! decides.
+//! Requests to clients: sent, answered, timed out, withdrawn. Each is answered to its agent exactly once, whoever decides.
 
 use super::{SessionMachine, Undelivered};
 use crate::core::answers;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
-use crate::core::client::Outlet;
-use crate::core::client_requests::{Ask, AskKind};
+use crate::core::client::ClientId;
+use crate::core::client_requests::{Answered, Ask, AskKind, NOBODY};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::host::Ticket;
 use crate::core::limits::Wait;
@@ -13,8 +13,9 @@ use crate::core::log::Record;
 use crate::core::permit::{By, Decision};
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
-use crate::proto::wire::LedgerEntry;
+use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use tracing::debug;
 
 /// A question that the client is to be asked.
@@ -30,15 +31,25 @@ pub(super) struct Asking<'a> {
 }
 
 impl SessionMachine {
-    /// Sends a request to the client.
-    pub(super) fn ask_client<O: Outlet>(
+    /// Sends a request to all clients that can answer it; without any it is decided at once.
+    pub(super) fn ask_client<C: ClientSinks>(
         &mut self,
         asking: Asking<'_>,
         request: ClientRequest,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let owner = RequestOwner::Session(self.id.clone());
         let id = cx.shared.next_ask(owner);
+        let request = Arc::new(request);
+        let asked = self.able(|can| request.is_answered_with(can), cx);
+        // What shows the question comes before it.
+        self.number_unsent(cx.clients);
+        let seq = self.log.seq();
+        for client in &asked {
+            let to_send = (id, &request);
+            self.subscribers.request(*client, seq, to_send, cx.clients);
+        }
+        let is_unanswerable = asked.is_empty();
         self.asks.push(Ask {
             id,
             agent: cx.agent.number(),
@@ -49,29 +60,89 @@ impl SessionMachine {
             turn_id: asking.turn_id,
             about: asking.about,
             size: request.size(),
+            request,
+            asked,
             entry: Box::new(asking.entry),
         });
-        // What shows the question comes before it.
-        self.number_unsent(cx.client);
-        cx.client.ask(id, request);
+        if is_unanswerable {
+            self.decide_unanswerable(id, cx);
+        }
     }
 
-    /// The client answered a request of this session; an answer that is not awaited any more changes nothing.
-    pub fn client_answered<O: Outlet>(
+    /// The subscribed clients that have a capability.
+    pub(super) fn able<C>(
+        &self,
+        has: impl Fn(&ClientCapabilities) -> bool,
+        cx: &Cx<'_, C>,
+    ) -> Vec<ClientId> {
+        let subscribed = self.subscribers.clients();
+        let able = subscribed.filter(|client| cx.shared.clients.can(*client, &has));
+        able.collect()
+    }
+
+    /// Asks a client that has subscribed what others were asked and have not answered yet.
+    pub(super) fn ask_also<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        let Some(declaration) = cx.shared.clients.get(client) else {
+            return;
+        };
+        let can = declaration.capabilities;
+        let seq = self.log.seq();
+        for ask in &mut self.asks {
+            if ask.request.is_answered_with(&can) && !ask.asked.contains(&client) {
+                ask.asked.push(client);
+                let to_send = (ask.id, &ask.request);
+                self.subscribers.request(client, seq, to_send, cx.clients);
+            }
+        }
+    }
+
+    /// A client has left: what nobody else can answer is decided.
+    pub(super) fn end_asks_to<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        let asks = self.asks.iter_mut();
+        let unanswerable = asks.filter_map(|ask| ask.note_left(client).then_some(ask.id));
+        for id in unanswerable.collect::<Vec<_>>() {
+            self.decide_unanswerable(id, cx);
+        }
+    }
+
+    /// Decides a request that no client can answer.
+    fn decide_unanswerable<C: ClientSinks>(&mut self, id: AskId, cx: &mut Cx<'_, C>) {
+        let Some(ask) = self.take_ask(|ask| ask.id == id) else {
+            return;
+        };
+        let policy = &cx.shared.settings.policy;
+        let decision = match &ask.about {
+            AskKind::Permission { options, rule, .. } => {
+                let by = By::Policy(format!("{rule}, and {NOBODY}"));
+                answers::unanswered(policy, options, by)
+            }
+            AskKind::Question { options, .. } => {
+                let by = By::Policy("no client answers questions".to_owned());
+                Decision::of(false, false, options, by)
+            }
+        };
+        self.decide(ask, &decision, cx);
+    }
+
+    /// A client answered a request of this session: the first valid answer decides. An answer that is not awaited any more
+    /// changes nothing.
+    pub fn client_answered<C: ClientSinks>(
         &mut self,
+        client: ClientId,
         id: AskId,
         answer: &ClientAnswer,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
-        let Some(ask) = self.take_ask(|ask| ask.id == id) else {
-            if !self.client_served(id, answer, cx) {
+        let Some(at) = self.asks.iter().position(|ask| ask.id == id) else {
+            if !self.client_served(client, id, answer, cx) {
                 debug!(id = id.0, "an answer to a request that is decided");
             }
             return;
         };
-        let unknown_fields = cx.shared.client.unknown_fields;
+        let ask = &mut self.asks[at];
+        let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = &cx.shared.settings.policy;
-        let mut decision = match &ask.about {
+        let decision = match &ask.about {
             AskKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
             }
@@ -79,7 +150,17 @@ impl SessionMachine {
                 answers::question(question, options, answer, unknown_fields)
             }
         };
+        if let Answered::Ignored = ask.note_answer(client, decision.is_ok()) {
+            debug!(
+                id = id.0,
+                "an answer that does not count: others can still answer"
+            );
+            return;
+        }
+        let ask = self.asks.remove(at);
+        let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         note_delivery(&ask, &mut decision, cx);
+        self.withdraw_ask(&ask, &By::OtherClient, cx.clients);
         self.decide(ask, &decision, cx);
     }
 
@@ -96,14 +177,14 @@ impl SessionMachine {
     }
 
     /// A question is decided: the stream shows it, the ledger has it, the agent is answered.
-    fn decide<O: Outlet>(&mut self, ask: Ask, decision: &Decision, cx: &mut Cx<'_, O>) {
+    fn decide<C: ClientSinks>(&mut self, ask: Ask, decision: &Decision, cx: &mut Cx<'_, C>) {
         cx.close_request(ask.id);
         let question = ask.about.question();
-        self.with_turn_of(&ask.turn_id, cx.client, |turn, sink| {
+        self.with_turn_of(&ask.turn_id, cx.clients, |turn, sink| {
             turn.decide(question, decision, sink);
         });
         // The agent had to wait: that was not its silence.
-        self.hear(cx.now, "answer", cx.client);
+        self.hear(cx.now, "answer", cx.clients);
         let mut entry = *ask.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(ask.since)));
         entry.content = question.content(decision);
@@ -130,12 +211,12 @@ impl SessionMachine {
     }
 
     /// Logs a decision in the ledger. What cannot be logged is not allowed: returns the decision to take instead.
-    pub(super) fn log_decision<O: Outlet>(
+    pub(super) fn log_decision<C: ClientSinks>(
         &mut self,
         turn_id: &str,
         mut entry: LedgerEntry,
         decision: &Decision,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Option<Decision> {
         let at = cx.time();
         entry.approved = decision.approved();
@@ -158,12 +239,12 @@ impl SessionMachine {
     }
 
     /// Answers a permission question of the agent, or carries out the decision about a file or command.
-    pub(super) fn answer_agent<O>(
+    pub(super) fn answer_agent<C>(
         &mut self,
         key: &RawValue,
         ticket: Option<Ticket>,
         decision: &Decision,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         if let Some(ticket) = ticket {
             self.host_decided(ticket, decision, cx);
@@ -174,7 +255,7 @@ impl SessionMachine {
     }
 
     /// Decides the questions that the client has not answered in time.
-    pub fn tick_asks<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn tick_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_ask(|ask| ask.until.is_some_and(|at| at <= now)) {
             let decision = match &ask.about {
@@ -186,13 +267,13 @@ impl SessionMachine {
                     Decision::of(false, false, options, By::Timeout(None))
                 }
             };
-            cx.client.withdraw(ask.id, &decision.by);
+            self.withdraw_ask(&ask, &decision.by, cx.clients);
             self.decide(ask, &decision, cx);
         }
     }
 
     /// The agent does not wait for the answer to this question any more.
-    pub fn withdrawn<O: Outlet>(&mut self, key: &RawValue, cx: &mut Cx<'_, O>) {
+    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut Cx<'_, C>) {
         let number = cx.agent.number();
         let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
         if let Some(ask) = self.take_ask(meant) {
@@ -201,14 +282,14 @@ impl SessionMachine {
     }
 
     /// Gives up all questions of the session.
-    pub(super) fn end_asks<O: Outlet>(&mut self, by: &By, cx: &mut Cx<'_, O>) {
+    pub(super) fn end_asks<C: ClientSinks>(&mut self, by: &By, cx: &mut Cx<'_, C>) {
         for ask in std::mem::take(&mut self.asks) {
             self.give_up_ask(ask, by.clone(), cx);
         }
     }
 
     /// Gives up the questions that were asked in one turn.
-    pub(super) fn end_asks_of<O: Outlet>(&mut self, turn_id: &str, cx: &mut Cx<'_, O>) {
+    pub(super) fn end_asks_of<C: ClientSinks>(&mut self, turn_id: &str, cx: &mut Cx<'_, C>) {
         while let Some(ask) = self.take_ask(|ask| ask.turn_id == turn_id) {
             self.give_up_ask(ask, By::End, cx);
         }
@@ -221,21 +302,28 @@ impl SessionMachine {
     }
 
     /// Gives up the questions whose turns are over, however they ended.
-    pub fn sweep_asks<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn sweep_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         while let Some(at) = self.asks.iter().position(|ask| self.is_over(&ask.turn_id)) {
             let ask = self.asks.remove(at);
             self.give_up_ask(ask, By::End, cx);
         }
     }
 
-    fn give_up_ask<O: Outlet>(&mut self, ask: Ask, by: By, cx: &mut Cx<'_, O>) {
-        cx.client.withdraw(ask.id, &by);
+    fn give_up_ask<C: ClientSinks>(&mut self, ask: Ask, by: By, cx: &mut Cx<'_, C>) {
+        self.withdraw_ask(&ask, &by, cx.clients);
         self.decide(ask, &Decision::cancelled(by), cx);
+    }
+
+    /// Withdraws a request from all clients that could still answer it.
+    fn withdraw_ask(&mut self, ask: &Ask, by: &By, clients: &mut impl ClientSinks) {
+        for client in &ask.asked {
+            self.subscribers.withdraw(*client, ask.id, by, clients);
+        }
     }
 }
 
 /// Notes whether the agent gets a person's words with the answer.
-fn note_delivery<O>(ask: &Ask, decision: &mut Decision, cx: &Cx<'_, O>) {
+fn note_delivery<C>(ask: &Ask, decision: &mut Decision, cx: &Cx<'_, C>) {
     let refuses = decision.choice.as_ref().map(|option| option.kind.refuses());
     let is_for_agent = ask.ticket.is_none() && ask.about.question().is_permission();
     if let (Some(feedback), Some(refuses), Some(connection)) =

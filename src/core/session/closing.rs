@@ -3,7 +3,7 @@
 
 use super::restore::Adoption;
 use super::{SessionMachine, Stage};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::ladder::Ladder;
 use crate::core::silence::Silence;
@@ -11,7 +11,7 @@ use crate::proto::wire::Rung;
 
 impl SessionMachine {
     /// Tells the agent that the session is not needed any more, where it takes that.
-    pub fn let_go<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn let_go<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return;
         };
@@ -29,7 +29,7 @@ impl SessionMachine {
 
     /// The agent did not load a session that is still open in its process: takes the open one. False where it is not
     /// open.
-    pub(super) fn take_left_open<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn take_left_open<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let key = cx.agent.identity();
         let (Some(known), Some(connection)) = (self.known.id_of(&key), &mut cx.agent.connection)
         else {
@@ -56,7 +56,7 @@ impl SessionMachine {
     }
 
     /// Waits while the agent is still closing the session; true where it waits.
-    pub(super) fn wait_for_close<O>(&mut self, known: Option<&str>, cx: &Cx<'_, O>) -> bool {
+    pub(super) fn wait_for_close<C>(&mut self, known: Option<&str>, cx: &Cx<'_, C>) -> bool {
         let directory = cx.agent.connection.as_ref().map(|c| &c.directory);
         let (Some(known), Some(directory)) = (known, directory) else {
             return false;
@@ -81,7 +81,7 @@ impl SessionMachine {
     }
 
     /// The session waited long enough for its close; false where it did not wait for that.
-    pub(super) fn close_overdue<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn close_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let Some(agent_session) = self.held().map(str::to_owned) else {
             return false;
         };

@@ -4,7 +4,7 @@
 use super::restore::{Adoption, PAGES, WAY_OUT};
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ladder::leads_down;
@@ -16,7 +16,7 @@ pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
 
 impl SessionMachine {
     /// A call for the session failed: tries the next way, unless the error says that this is of no use.
-    pub fn open_refused<O: Outlet>(&mut self, mut error: Error, cx: &mut Cx<'_, O>) {
+    pub fn open_refused<C: ClientSinks>(&mut self, mut error: Error, cx: &mut Cx<'_, C>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
         };
@@ -49,7 +49,7 @@ impl SessionMachine {
         self.continue_restore(cx);
     }
 
-    fn request_list<O>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, O>) {
+    fn request_list<C>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, C>) {
         let call = cx.next_call();
         let limit = cx.shared.settings.limits.of(Wait::Open);
         if let Some(connection) = &mut cx.agent.connection {
@@ -62,7 +62,7 @@ impl SessionMachine {
     }
 
     /// The agent gave a page of its sessions.
-    pub fn listed<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+    pub fn listed<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let known = self.known.id_of(&cx.agent.identity()).map(str::to_owned);
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
@@ -90,7 +90,7 @@ impl SessionMachine {
 
     /// An agent says that it loaded a session that is to be adopted, but repeated no message: looks the session up in
     /// the agent's list. False where there is none.
-    pub(super) fn doubt_adopted<O>(&mut self, agent_session: &str, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn doubt_adopted<C>(&mut self, agent_session: &str, cx: &mut Cx<'_, C>) -> bool {
         if !can_list(cx) {
             return false;
         }
@@ -104,7 +104,7 @@ impl SessionMachine {
     }
 
     /// The agent gave a page of its sessions while one is to be adopted.
-    fn listed_for_adoption<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+    fn listed_for_adoption<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
         };
@@ -147,6 +147,6 @@ impl SessionMachine {
 }
 
 /// Whether the agent lists its sessions.
-fn can_list<O>(cx: &Cx<'_, O>) -> bool {
+fn can_list<C>(cx: &Cx<'_, C>) -> bool {
     cx.agent.ready().is_some_and(|info| info.capabilities.list)
 }

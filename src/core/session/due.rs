@@ -48,6 +48,15 @@ impl SessionMachine {
         all.into_iter().flatten().min()
     }
 
+    /// Whether something is to be done without another event of the session.
+    #[must_use]
+    pub fn has_more_to_do(&self) -> bool {
+        self.deadline().is_some()
+            || self.log.is_dirty()
+            || self.has_unsent()
+            || self.subscribers.are_lagging()
+    }
+
     /// When the cancel of the turn is given up; one that was answered needs no more time.
     #[must_use]
     pub fn cancel_given_up(&self) -> Due {

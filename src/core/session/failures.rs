@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 impl SessionMachine {
     /// The end of an answered turn, with the error that the answer does not report: the agent reported a failure
     /// beside the answer, it ended the turn with a word for failure, or it gave the user nothing at all.
-    pub(super) fn find_failure<O>(&self, ending: Ending, cx: &Cx<'_, O>) -> Ending {
+    pub(super) fn find_failure<C>(&self, ending: Ending, cx: &Cx<'_, C>) -> Ending {
         let Ending::Answered(end) = &ending else {
             return ending;
         };
@@ -33,11 +33,11 @@ impl SessionMachine {
     }
 
     /// The failure that the agent reported in the turn: the text after the report is the reason.
-    fn reported_failure<O>(
+    fn reported_failure<C>(
         &self,
         running: &Running,
         end: &TurnEnd,
-        cx: &Cx<'_, O>,
+        cx: &Cx<'_, C>,
     ) -> Option<Error> {
         let said = running.turn.failure_text(end)?;
         if said.is_empty() {
@@ -48,7 +48,7 @@ impl SessionMachine {
         Some(cx.agent.connection.as_ref()?.dialect.failure(said))
     }
 
-    fn empty_turn<O>(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_, O>) -> Option<Error> {
+    fn empty_turn<C>(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_, C>) -> Option<Error> {
         let silent = end.stop_reason == StopReason::EndTurn
             && end.structured_output.is_none()
             && !running.turn.has_output();
@@ -63,7 +63,7 @@ impl SessionMachine {
     }
 
     /// Adds what the agent wrote to stderr in the turn, to the message too where it looks like an error.
-    fn with_stderr<O>(&self, mut error: Error, running: &Running, cx: &Cx<'_, O>) -> Error {
+    fn with_stderr<C>(&self, mut error: Error, running: &Running, cx: &Cx<'_, C>) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
         let stderr = process.map(|p| p.health.stderr.text_since(running.stderr_at));

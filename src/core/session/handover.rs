@@ -1,7 +1,7 @@
 //! Hand-over: a session moves to another agent, which gets the stored conversation with the next prompt.
 
 use super::SessionMachine;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::config::OnLost;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
@@ -22,7 +22,11 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`.
-    pub fn hand_over<O: Outlet>(&mut self, to: AgentRef, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+    pub fn hand_over<C: ClientSinks>(
+        &mut self,
+        to: AgentRef,
+        cx: &mut Cx<'_, C>,
+    ) -> Result<(), Error> {
         self.must_be_idle()?;
         if self.is_opening() {
             let message = format!(

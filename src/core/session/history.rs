@@ -1,23 +1,28 @@
 //! The session's history: its chunks and messages, as they are stored.
 
 use super::SessionMachine;
-use crate::core::client::Outlet;
 use crate::core::client_requests::Ask;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Record;
+use crate::core::profile::Profile;
 use crate::proto::json::value;
 use crate::proto::wire;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
 impl SessionMachine {
-    /// A page of chunks after a number, at most `limit`.
+    /// A page of chunks after a number, at most `limit`, in a profile.
     ///
     /// # Errors
     /// The log cannot be read.
-    pub fn replay(&self, after: u64, limit: usize) -> Result<wire::ReplayResult, Error> {
-        let profile = self.subscription.profile;
+    pub fn replay(
+        &self,
+        after: u64,
+        limit: usize,
+        profile: Profile,
+    ) -> Result<wire::ReplayResult, Error> {
         let page = self.log.page(after, limit)?;
         let next = page
             .chunks
@@ -82,7 +87,7 @@ impl SessionMachine {
         })
     }
 
-    /// Changes fields of a message.
+    /// Changes fields of a message; the client has it in a profile.
     ///
     /// # Errors
     /// `messageNotFound`, `busy` while its turn runs, `invalidParams`, `storage`.
@@ -90,6 +95,7 @@ impl SessionMachine {
         &mut self,
         p: wire::UpdateMessageParams,
         at: &str,
+        profile: Profile,
     ) -> Result<wire::MessageResult, Error> {
         let place = self.place(&p.message_id)?;
         let running = self.running.as_ref().map(|r| r.turn.message_id());
@@ -98,7 +104,7 @@ impl SessionMachine {
             let text = "the message is still being made: update it when its turn has ended";
             return Err(Error::new(ErrorKind::Busy, text));
         }
-        let known = self.log.message(place, self.subscription.profile)?;
+        let known = self.log.message(place, profile)?;
         let mut message = match known {
             Some(Value::Object(message)) => message,
             _ => Map::new(),
@@ -124,15 +130,16 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`, `storage`.
-    pub fn clear_messages<O: Outlet>(
+    pub fn clear_messages<C: ClientSinks>(
         &mut self,
         archive: bool,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Result<(), Error> {
         let at = cx.time();
         self.must_be_idle()?;
         self.end_background(cx);
         self.write(cx)?;
+        self.catch_up_at_end(cx.clients);
         self.log.clear(&at, archive)?;
         self.log.describe();
         Ok(())
@@ -151,7 +158,7 @@ impl SessionMachine {
                 break;
             }
             let place = usize::try_from(at).unwrap_or(usize::MAX);
-            let Some(message) = self.log.message(place, self.subscription.profile)? else {
+            let Some(message) = self.log.message(place, Profile::V7)? else {
                 continue;
             };
             let parts = message["parts"].as_array().into_iter().flatten();

@@ -5,7 +5,7 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::Permission;
 use crate::core::permit::{By, Decision};
@@ -15,11 +15,11 @@ use tracing::warn;
 
 impl SessionMachine {
     /// Lets a tool run, has the agent ask, or refuses it; what cannot be judged is refused.
-    pub fn judge_call<O: Outlet>(
+    pub fn judge_call<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         call: &Permission<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let effect = self.effect_of(subagent, call, cx);
         if let Some(connection) = &mut cx.agent.connection {
@@ -28,11 +28,11 @@ impl SessionMachine {
         }
     }
 
-    fn effect_of<O: Outlet>(
+    fn effect_of<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         call: &Permission<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Effect {
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {
             warn!(session = %call.session, "a tool of a session that was not opened is refused");
@@ -41,16 +41,16 @@ impl SessionMachine {
         let verdict = cx.shared.settings.policy.judge(&subject);
         // It is judged here: that it runs without a question needs no notice.
         let calls = [call.tool.id.clone().into_owned()];
-        self.with_turn_of(&turn_id, cx.client, |turn, _| turn.note_asked(&calls));
+        self.with_turn_of(&turn_id, cx.clients, |turn, _| turn.note_asked(&calls));
         match verdict.effect {
             Effect::Deny => {}
             Effect::Ask if verdict.is_explicit => return Effect::Ask,
             Effect::Ask | Effect::Allow => return Effect::Allow,
         }
         let decision = Decision::of(false, false, &call.options, By::Policy(verdict.by));
-        self.hear(cx.now, "tool", cx.client);
+        self.hear(cx.now, "tool", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
             let question = turn.ask(subagent, call, &[], true, sink);
             turn.decide(&question, &decision, sink);
             let tool = turn.asked(&question).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! An open request of an agent for a file or a terminal.
 
 use crate::core::ask::AskId;
+use crate::core::client::ClientId;
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
 use crate::core::host::{HostRequest, Ticket, judged_line};
 use crate::proto::json::to_raw;
@@ -49,6 +50,7 @@ pub enum HostStage {
 #[derive(Debug)]
 pub struct ForwardedCall {
     pub id: AskId,
+    pub client: ClientId,
     pub method: &'static str,
     /// The terminal that it is about.
     pub terminal: Option<String>,

@@ -6,7 +6,7 @@
 
 use super::SessionMachine;
 use super::host_call::HostStage;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{Forwarded, HostAnswer, Ticket};
@@ -49,36 +49,37 @@ impl SessionMachine {
     }
 
     /// Gives up the requests that the client did not answer in time: the agent gets an error.
-    pub(super) fn tick_client<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn tick_client<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         let overdue = self.host_calls.iter().filter_map(|(ticket, call)| {
             let HostStage::Client(forwarded) = &call.stage else {
                 return None;
             };
             let is_due = forwarded.until.is_some_and(|at| at <= now);
-            is_due.then_some((*ticket, forwarded.id, forwarded.method))
+            is_due.then_some((*ticket, forwarded.id, forwarded.client, forwarded.method))
         });
-        for (ticket, ask, method) in overdue.collect::<Vec<_>>() {
+        for (ticket, ask, client, method) in overdue.collect::<Vec<_>>() {
             let limit = cx.shared.settings.limits.of(Wait::Client);
             let message = format!(
                 "the client did not answer {method} within {}; --timeout client=… gives it more time",
                 in_words(limit.unwrap_or_default())
             );
             warn!(method, "{message}");
-            cx.client.withdraw(ask, &By::Timeout(None));
+            let by = &By::Timeout(None);
+            self.subscribers.withdraw(client, ask, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
             // The agent had to wait for the client: that was not its silence.
-            self.hear(now, "file or terminal", cx.client);
+            self.hear(now, "file or terminal", cx.clients);
             self.answer_host_call(ticket, &Err(error), cx);
         }
     }
 
     /// Sets the deadline of open waits for a command's exit, once the client's answer says that the command has ended.
-    pub(super) fn limit_waits_for_exit<O>(
+    pub(super) fn limit_waits_for_exit<C>(
         &mut self,
         answered: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &Cx<'_, O>,
+        cx: &Cx<'_, C>,
     ) {
         let has_ended = match answer {
             Ok(HostAnswer::Output(output)) => output.exit.is_some(),

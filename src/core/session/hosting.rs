@@ -3,9 +3,11 @@
 use super::SessionMachine;
 use super::host_call::{ForwardedCall, HostCall, HostStage, options, tool};
 use super::host_deadlines::has_deadline;
+use super::host_servers::Server;
 use super::permissions::offer;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
-use crate::core::client::Outlet;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::effect::Effect;
@@ -21,6 +23,7 @@ use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::sync::Arc;
 use tracing::warn;
 
 /// How many requests of a session may wait for their answers: more than an agent has tools at work, each of which waits for
@@ -33,14 +36,14 @@ const MOST_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
     /// The agent asks for a file or a terminal.
-    pub fn host_request<O: Outlet>(
+    pub fn host_request<C: ClientSinks>(
         &mut self,
         key: Box<RawValue>,
         request: HostRequest,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
-        self.hear(cx.now, request.name(), cx.client);
-        if !cx.shared.offer().covers(&request) {
+        self.hear(cx.now, request.name(), cx.clients);
+        if self.server(&request, cx).is_none() {
             let message = "acpipe does not serve this here: nobody offered it to the agent";
             let error = Error::new(ErrorKind::MethodNotFound, message);
             give_agent(&key, Err(&error), cx);
@@ -80,12 +83,12 @@ impl SessionMachine {
     }
 
     /// Whether a request may be done: the policy decides at once, or the client is asked as about any tool.
-    fn judge_host_call<O: Outlet>(
+    fn judge_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         tool: ToolUpdate<'static>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         if !self.may_act(&tool.id) || !cx.agent.is_serving() {
             let message = "the turn was cancelled: nothing more is done in it";
@@ -134,12 +137,12 @@ impl SessionMachine {
     }
 
     /// Shows what is asked about or refused as a tool call with its question.
-    fn ask_about_host_call<O: Outlet>(
+    fn ask_about_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         mut tool: ToolUpdate<'static>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         // An agent that announced a call of this name would have its own words shown beside the question.
         while self.knows_call(&tool.id) {
@@ -165,18 +168,18 @@ impl SessionMachine {
     }
 
     /// It was decided whether a request may be done: carried out when everything else of the event is done.
-    pub(super) fn host_decided<O>(
+    pub(super) fn host_decided<C>(
         &mut self,
         ticket: Ticket,
         decision: &Decision,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         self.host_decisions.push((ticket, decision.clone()));
         cx.hosting.note_decision(&self.id);
     }
 
     /// Carries out the decisions about files and terminals.
-    pub fn do_host_decisions<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn do_host_decisions<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (ticket, decision) in std::mem::take(&mut self.host_decisions) {
             if decision.approved() {
                 self.do_host_call(ticket, cx);
@@ -186,11 +189,11 @@ impl SessionMachine {
         }
     }
 
-    fn refuse_host_call<O: Outlet>(
+    fn refuse_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         decision: &Decision,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let kind = match decision.choice {
             Some(_) => ErrorKind::Resource,
@@ -201,39 +204,59 @@ impl SessionMachine {
     }
 
     /// Does what was asked for, or has the client do it.
-    fn do_host_call<O: Outlet>(&mut self, ticket: Ticket, cx: &mut Cx<'_, O>) {
+    fn do_host_call<C: ClientSinks>(&mut self, ticket: Ticket, cx: &mut Cx<'_, C>) {
+        let Some(call) = self.host_calls.get(&ticket) else {
+            return;
+        };
+        let HostStage::Judged(request) = &call.stage else {
+            return;
+        };
+        let server = self.server(request, cx);
         let Some(call) = self.host_calls.get_mut(&ticket) else {
             return;
         };
-        if !matches!(call.stage, HostStage::Judged(_)) {
-            return;
-        }
         let HostStage::Judged(request) = std::mem::replace(&mut call.stage, HostStage::Terminal)
         else {
             return;
         };
-        if !cx.shared.client_offer().covers(&request) {
-            if let HostRequest::ReadFile { .. } | HostRequest::WriteFile { .. } = &request {
-                call.stage = HostStage::File;
+        let client = match server {
+            Some(Server::Client(client)) => client,
+            Some(Server::Acpipe) => {
+                if request.terminal().is_none() && !request.creates_terminal() {
+                    call.stage = HostStage::File;
+                }
+                self.serve(ticket, request, cx);
+                return;
             }
-            self.serve(ticket, request, cx);
-            return;
-        }
+            None => {
+                let message = "the client that offered this has left";
+                let error = Error::new(ErrorKind::Resource, message);
+                self.answer_host_call(ticket, &Err(error), cx);
+                return;
+            }
+        };
         let id = cx.shared.next_ask(RequestOwner::Session(self.id.clone()));
         let forwarded = Forwarded::of(request, self.id.clone());
         let until = cx.until(Wait::Client);
-        call.stage = HostStage::Client(ForwardedCall {
+        let stage = HostStage::Client(ForwardedCall {
             id,
+            client,
             method: forwarded.method(),
             terminal: forwarded.terminal().map(str::to_owned),
             until: until.filter(|_| has_deadline(&forwarded)),
         });
+        if let Some(call) = self.host_calls.get_mut(&ticket) {
+            call.stage = stage;
+        }
         // What the client was sent before comes before it.
-        self.number_unsent(cx.client);
-        cx.client.ask(id, ClientRequest::Host(Box::new(forwarded)));
+        self.number_unsent(cx.clients);
+        let request = Arc::new(ClientRequest::Host(Box::new(forwarded)));
+        let seq = self.log.seq();
+        self.subscribers
+            .request(client, seq, (id, &request), cx.clients);
     }
 
-    fn serve<O: Outlet>(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_, O>) {
+    fn serve<C: ClientSinks>(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_, C>) {
         if matches!(request, HostRequest::ReleaseTerminal { .. }) {
             // The last chance to show its output.
             self.show_terminals(cx);
@@ -251,48 +274,52 @@ impl SessionMachine {
     }
 
     /// The client answered a forwarded request; false where it was not one.
-    pub(super) fn client_served<O: Outlet>(
+    pub(super) fn client_served<C: ClientSinks>(
         &mut self,
+        client: ClientId,
         id: AskId,
         answer: &ClientAnswer,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> bool {
         let mut calls = self.host_calls.iter();
         let found = calls.find_map(|(ticket, call)| match &call.stage {
-            HostStage::Client(forwarded) if forwarded.id == id => Some((*ticket, forwarded.method)),
+            HostStage::Client(f) if f.id == id && f.client == client => Some((*ticket, f.method)),
             _ => None,
         });
         let Some((ticket, method)) = found else {
             return false;
         };
-        let read = answered(method, answer, cx.shared.client.unknown_fields);
+        let read = answered(method, answer, cx.shared.clients.unknown_fields(client));
         if let (Ok(_), Err(error)) = (answer, &read) {
             warn!(method, %error, "the client's answer is not valid: the agent gets an error");
         }
+        if let Ok(HostAnswer::Created(terminal)) = &read {
+            self.note_client_terminal(terminal, client);
+        }
         self.limit_waits_for_exit(ticket, &read, cx);
-        self.hear(cx.now, "file or terminal", cx.client);
+        self.hear(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, &read, cx);
         true
     }
 
     /// acpipe has done what was asked for.
-    pub fn host_answered<O: Outlet>(
+    pub fn host_answered<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         // The agent had to wait: that was not its silence.
-        self.hear(cx.now, "file or terminal", cx.client);
+        self.hear(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, answer, cx);
     }
 
     /// Gives a request its one answer.
-    pub(super) fn answer_host_call<O: Outlet>(
+    pub(super) fn answer_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         cx.hosting.close(ticket);
         let Some(call) = self.host_calls.remove(&ticket) else {
@@ -303,7 +330,7 @@ impl SessionMachine {
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
-            self.with_turn(cx.client, |turn, sink| turn.served(tool, is_served, sink));
+            self.with_turn(cx.clients, |turn, sink| turn.served(tool, is_served, sink));
         }
         // A later connection may use the same key.
         if call.agent == cx.agent.number() {
@@ -327,7 +354,7 @@ impl SessionMachine {
 
     /// The agent withdrew a request: what the client was asked is withdrawn, a file is not read or written any more. The
     /// request is answered all the same. What is done with a terminal goes on.
-    pub fn host_call_withdrawn<O: Outlet>(&mut self, key: &RawValue, cx: &mut Cx<'_, O>) {
+    pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut Cx<'_, C>) {
         if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
             self.stop_host_call(ticket, &By::Agent, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
@@ -336,20 +363,20 @@ impl SessionMachine {
     }
 
     /// Ends all requests: the session is not the agent's any more.
-    pub fn end_host_calls<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn end_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let all: Vec<Ticket> = self.host_calls.keys().copied().collect();
         self.end_calls(all, cx);
     }
 
     /// Ends the requests of earlier connections.
-    pub fn end_old_host_calls<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn end_old_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let number = cx.agent.number();
         let old = self.host_calls.iter().filter(|(_, c)| c.agent != number);
         let old = old.map(|(ticket, _)| *ticket).collect();
         self.end_calls(old, cx);
     }
 
-    fn end_calls<O: Outlet>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, O>) {
+    fn end_calls<C: ClientSinks>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, C>) {
         for ticket in tickets {
             self.stop_host_call(ticket, &By::End, cx);
             let error = Error::new(ErrorKind::Cancelled, "its session has ended");
@@ -357,9 +384,12 @@ impl SessionMachine {
         }
     }
 
-    fn stop_host_call<O: Outlet>(&self, ticket: Ticket, by: &By, cx: &mut Cx<'_, O>) {
+    fn stop_host_call<C: ClientSinks>(&mut self, ticket: Ticket, by: &By, cx: &mut Cx<'_, C>) {
         match self.host_calls.get(&ticket).map(|call| &call.stage) {
-            Some(HostStage::Client(forwarded)) => cx.client.withdraw(forwarded.id, by),
+            Some(HostStage::Client(forwarded)) => {
+                let (client, ask) = (forwarded.client, forwarded.id);
+                self.subscribers.withdraw(client, ask, by, cx.clients);
+            }
             Some(HostStage::File) => {
                 cx.hosting.host.stop_file(ticket);
                 take_host_effects(cx);
@@ -369,7 +399,7 @@ impl SessionMachine {
     }
 
     /// Has the session's directories held, which is about to be opened: what takes their place later is not served.
-    pub(super) fn hold_roots<O>(&self, cx: &mut Cx<'_, O>) {
+    pub(super) fn hold_roots<C>(&self, cx: &mut Cx<'_, C>) {
         if cx.shared.served != Offer::default() {
             cx.hosting.host.hold_roots(&self.id, self.roots());
             take_host_effects(cx);
@@ -377,7 +407,7 @@ impl SessionMachine {
     }
 
     /// Releases the directories of a session that is closed or not in use.
-    pub fn release_roots<O>(&self, cx: &mut Cx<'_, O>) {
+    pub fn release_roots<C>(&self, cx: &mut Cx<'_, C>) {
         if cx.shared.served != Offer::default() {
             cx.hosting.host.release_roots(&self.id);
             take_host_effects(cx);
@@ -391,13 +421,13 @@ impl SessionMachine {
     }
 }
 
-fn take_host_effects<O>(cx: &mut Cx<'_, O>) {
+fn take_host_effects<C>(cx: &mut Cx<'_, C>) {
     let effects = cx.hosting.host.take_effects().into_iter();
     cx.effects.extend(effects.map(Effect::Host));
 }
 
 /// Answers a request of the agent.
-fn give_agent<O>(key: &RawValue, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, O>) {
+fn give_agent<C>(key: &RawValue, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.give(key, answer, out);

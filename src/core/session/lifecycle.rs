@@ -2,7 +2,8 @@
 
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::client::{Outlet, Token};
+use crate::core::client::Token;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::permit::By;
@@ -14,12 +15,12 @@ use serde_json::Value;
 
 impl SessionMachine {
     /// The agent does not have the session any more, though it serves others: the next prompt restores it.
-    pub fn lost<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+    pub fn lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         self.end_asks(&By::End, cx);
         self.end_turn(Ending::Failed(error.clone()), cx);
-        self.end_unprompted(Some(error), cx.client);
+        self.end_unprompted(Some(error), cx.clients);
         for token in self.settings.take_waiting() {
-            cx.client.reply(token, Err(error.clone()));
+            cx.clients.reply(token, Err(error.clone()));
         }
         self.opening_failed(error, cx);
         self.leave_directory(cx);
@@ -39,18 +40,18 @@ impl SessionMachine {
 
     /// The agent's connection is over, or about to be: everything that waits for it fails. `broke_off` says that nobody
     /// asked for the end. With `renews` the session is restored at the next agent.
-    pub fn agent_lost<O: Outlet>(
+    pub fn agent_lost<C: ClientSinks>(
         &mut self,
         error: &Error,
         (broke_off, renews): (bool, bool),
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         // No later agent gets the answers.
         self.end_asks(&By::End, cx);
         self.end_turn(Ending::Failed(error.clone()), cx);
-        self.end_unprompted(Some(error).filter(|_| broke_off), cx.client);
+        self.end_unprompted(Some(error).filter(|_| broke_off), cx.clients);
         for token in self.settings.take_waiting() {
-            cx.client.reply(token, Err(error.clone()));
+            cx.clients.reply(token, Err(error.clone()));
         }
         if !renews {
             self.opening_failed(error, cx);
@@ -59,18 +60,18 @@ impl SessionMachine {
     }
 
     /// The agent is being stopped on request: cancels the running turn and fails the queued prompts.
-    pub fn agent_stopping<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn agent_stopping<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let message = "the agent was disconnected before the prompt's turn began";
-        self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.client);
+        self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.clients);
         self.cancel(None, cx);
     }
 
     /// The agent calls the session by another id: what it had under the old one may be gone.
-    pub fn renamed<O: Outlet>(&mut self, to: String, cx: &mut Cx<'_, O>) {
+    pub fn renamed<C: ClientSinks>(&mut self, to: String, cx: &mut Cx<'_, C>) {
         self.known.rename(to.clone());
         // What it counts from now on may not continue from before.
         self.cost = None;
-        self.with_turn(cx.client, |turn, sink| turn.moved(&to, sink));
+        self.with_turn(cx.clients, |turn, sink| turn.moved(&to, sink));
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;
         }
@@ -82,7 +83,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`.
-    pub fn close<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+    pub fn close<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
         self.must_be_idle()?;
         self.end_background(cx);
         // What changed outside of turns, such as the title, and what was logged before it was open. A full disk does
@@ -96,7 +97,7 @@ impl SessionMachine {
         for token in self.settings.take_waiting() {
             let message = "the session was closed before the agent answered";
             let error = Error::new(ErrorKind::Cancelled, message);
-            cx.client.reply(token, Err(error));
+            cx.clients.reply(token, Err(error));
         }
         self.let_go(cx);
         self.end_host_calls(cx);
@@ -108,7 +109,7 @@ impl SessionMachine {
     }
 
     /// Releases a live session: the agent may forget it until it is needed again.
-    pub fn release<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn release<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         self.let_go(cx);
         self.release_roots(cx);
         self.leave_directory(cx);

@@ -4,7 +4,7 @@
 //! and its log is cut to whole lines.
 
 use super::{SessionMachine, SessionRequest};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::turn_ending::Ending;
@@ -14,18 +14,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl SessionMachine {
     /// Repairs a session in which a panic happened, and ends its turn with this error.
-    pub fn mend<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+    pub fn mend<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         let running = self.running.as_ref();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
-        self.cut_log(cx.client);
+        self.cut_log(cx.clients);
         // First as any turn that fails; if that panics again, the error chunk alone.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.client)));
-        self.cut_log(cx.client);
+        let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.clients)));
+        self.cut_log(cx.clients);
         self.unprompted = None;
         for turn in self.log.open_turns() {
             let error_text = &error.message;
-            let mut sink = self.sink(Some(&turn), cx.client);
+            let mut sink = self.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
         let Some((token, call)) = token.zip(call) else {
@@ -35,23 +35,24 @@ impl SessionMachine {
         let ending = Ending::Failed(error.clone());
         let closed = catch_unwind(AssertUnwindSafe(|| self.close_turn(&ending, cx)));
         if closed.is_err() {
-            self.cut_log(cx.client);
+            self.cut_log(cx.clients);
             self.running = None;
-            cx.client.reply(token, Err(error.clone()));
+            self.reply(token, Err(error.clone()), cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
     }
 
     /// Removes what was half written to the log.
-    fn cut_log(&mut self, client: &mut impl Outlet) {
+    fn cut_log(&mut self, clients: &mut impl ClientSinks) {
         self.broken = false;
         self.log.mend();
-        client.retract(&self.id, self.log.seq());
+        let seq = self.log.seq();
+        self.subscribers.retract(&self.id, seq, clients);
     }
 
-    fn fail_turns(&mut self, error: &Error, client: &mut impl Outlet) {
-        self.number_unsent(client);
-        self.end_unprompted(Some(error), client);
-        self.with_turn(client, |turn, sink| turn.fail(error, sink));
+    fn fail_turns(&mut self, error: &Error, clients: &mut impl ClientSinks) {
+        self.number_unsent(clients);
+        self.end_unprompted(Some(error), clients);
+        self.with_turn(clients, |turn, sink| turn.fail(error, sink));
     }
 }

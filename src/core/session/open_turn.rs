@@ -1,7 +1,7 @@
 //! The turns of a session that are not over: the prompted one, and the one that the agent began unprompted.
 
 use super::{Numbered, SessionMachine};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkView;
 use std::time::Instant;
@@ -43,16 +43,16 @@ impl SessionMachine {
     }
 
     /// Does `act` to the turn of that id, if it is not over.
-    pub fn with_turn_of<O: Outlet>(
+    pub fn with_turn_of<C: ClientSinks>(
         &mut self,
         turn_id: &str,
-        outlet: &mut O,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, O>>),
+        clients: &mut C,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, C>>),
     ) {
         if self.running.as_ref().is_some_and(|r| r.turn_id == turn_id) {
-            self.with_turn(outlet, act);
+            self.with_turn(clients, act);
         } else if !self.is_over(turn_id) {
-            self.with_unprompted(outlet, act);
+            self.with_unprompted(clients, act);
         }
     }
 }

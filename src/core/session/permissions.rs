@@ -3,8 +3,8 @@
 use super::SessionMachine;
 use super::client_requests::Asking;
 use crate::core::ask::ClientRequest;
-use crate::core::client::Outlet;
-use crate::core::client_requests::{AskKind, FULL, are_full};
+use crate::core::client_requests::{AskKind, FULL, NOBODY, are_full};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
@@ -18,9 +18,6 @@ use crate::core::turn::written;
 use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
 use tracing::warn;
 
-/// Why no question is asked.
-pub const NOBODY: &str = "the client cannot be asked";
-
 /// What is to be done with a question.
 enum Course {
     Decided(Decision),
@@ -33,12 +30,12 @@ enum Course {
 impl SessionMachine {
     /// Answers a permission question, or asks the client. After a cancel nothing more is allowed. `what` is the ledger's
     /// word for it, `ticket` the file or command that waits for the answer.
-    pub fn permission<O: Outlet>(
+    pub fn permission<C: ClientSinks>(
         &mut self,
         (what, ticket): (&str, Option<Ticket>),
         subagent: Option<&str>,
         permission: &Permission<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
             let session = &permission.session;
@@ -53,9 +50,9 @@ impl SessionMachine {
             Course::Decided(Decision::cancelled(By::Cancel))
         };
         let automatic = matches!(course, Course::Decided(_));
-        self.hear(cx.now, "permission question", cx.client);
+        self.hear(cx.now, "permission question", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
             let calls = &subject.calls;
             let mut question = turn.ask(subagent, permission, calls, automatic, sink);
             let tool = turn.asked(&question).unwrap_or_default();
@@ -109,12 +106,12 @@ impl SessionMachine {
     }
 
     /// Asks the client whether a tool may run.
-    fn ask_permission<O: Outlet>(
+    fn ask_permission<C: ClientSinks>(
         &mut self,
         mut asking: Asking<'_>,
         rule: String,
         tool_call: AskedTool,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         asking.entry.rule = Some(rule.clone());
         let request = ClientRequest::Permission(Box::new(PermissionParams {
@@ -133,11 +130,11 @@ impl SessionMachine {
     }
 
     /// What a question is about: its turn, and the subject of the policy's judgement.
-    pub(super) fn subject_of<O: Outlet>(
+    pub(super) fn subject_of<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Option<(String, Subject)> {
         let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
         let turn = self.turn_of(&turn_id)?;
@@ -146,10 +143,10 @@ impl SessionMachine {
     }
 
     /// The turn in which the agent asks something: an unprompted one where no prompt's turn runs.
-    pub(super) fn asking_turn<O: Outlet>(
+    pub(super) fn asking_turn<C: ClientSinks>(
         &mut self,
         tool: Option<&str>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Option<String> {
         if let Some(running) = self.running.as_ref().filter(|r| !r.waits) {
             return Some(running.turn_id.clone());
@@ -160,7 +157,7 @@ impl SessionMachine {
     }
 
     /// The policy's verdict on a subject, with the session's lists of tools.
-    pub(super) fn verdict<O>(&self, subject: &Subject, cx: &Cx<'_, O>) -> Verdict {
+    pub(super) fn verdict<C>(&self, subject: &Subject, cx: &Cx<'_, C>) -> Verdict {
         let policy = &cx.shared.settings.policy;
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
@@ -170,24 +167,25 @@ impl SessionMachine {
     }
 
     /// What follows from the policy's verdict on a question.
-    fn course<O>(&self, subject: &Subject, permission: &Permission<'_>, cx: &Cx<'_, O>) -> Course {
+    fn course<C>(&self, subject: &Subject, permission: &Permission<'_>, cx: &Cx<'_, C>) -> Course {
         let policy = &cx.shared.settings.policy;
-        let client = &cx.shared.client.capabilities;
         let verdict = self.verdict(subject, cx);
         let is_form = permission.form.is_some();
+        let asks_users = !self.able(|can| can.questions, cx).is_empty();
+        let asks_clients = !self.able(|can| can.permissions, cx).is_empty();
         let full = are_full(&self.asks);
         let unless_full = |why| if full { FULL } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
             Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
-            _ if is_gate(subject, permission) && client.questions && !full => {
+            _ if is_gate(subject, permission) && asks_users && !full => {
                 return Course::Inquire;
             }
             _ if is_form => {
                 let why = unless_full("the client answers no questions");
                 (false, format!("{}, and {why}", verdict.by))
             }
-            Effect::Ask if client.permissions && !full => return Course::Ask(verdict.by),
+            Effect::Ask if asks_clients && !full => return Course::Ask(verdict.by),
             Effect::Ask => {
                 let why = unless_full(NOBODY);
                 let by = format!("{}, and {why}", verdict.by);

@@ -7,7 +7,7 @@ use super::turns::with_history;
 use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
@@ -26,10 +26,10 @@ use tracing::{debug, info};
 
 impl SessionMachine {
     /// A prompt was answered: sends it again where that may help, else returns how the turn ends.
-    pub(super) fn try_again<O: Outlet>(
+    pub(super) fn try_again<C: ClientSinks>(
         &mut self,
         ending: Ending,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Option<Ending> {
         // Nothing is sent to an agent that is being stopped.
         let Some(info) = cx.agent.ready() else {
@@ -76,7 +76,7 @@ impl SessionMachine {
             "title": format!("The AI service failed ({class}); the prompt is sent again in {seconds} s"),
             "description": error.message,
         }));
-        self.with_turn(cx.client, |turn, sink| {
+        self.with_turn(cx.clients, |turn, sink| {
             if let Ending::Answered(end) = &ending {
                 turn.account(end);
             }
@@ -90,7 +90,7 @@ impl SessionMachine {
     }
 
     /// Sends the prompt of the running turn once more.
-    fn send_again<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = cx.next_call();
         let (Some(running), Some(connection), Some(agent_session)) =
@@ -120,7 +120,7 @@ impl SessionMachine {
     }
 
     /// Ends the pause of a turn whose time came; true when there was one.
-    pub(super) fn end_pause<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let Some(running) = &mut self.running else {
             return false;
         };
@@ -136,10 +136,10 @@ impl SessionMachine {
     }
 
     /// Ends a turn whose prompt is not with the agent, on the client's cancel; true when there was one.
-    pub(super) fn cancel_pause<O: Outlet>(
+    pub(super) fn cancel_pause<C: ClientSinks>(
         &mut self,
         turn_id: Option<&str>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> bool {
         let meant = |turn: &str| turn_id.is_none_or(|wanted| wanted == turn);
         let running = self.running.as_mut();
@@ -159,11 +159,11 @@ impl SessionMachine {
 
     /// The agent refused a prompt in a session that was restored: asks for a page of its list, the first or that at the
     /// cursor.
-    fn look_up<O>(
+    fn look_up<C>(
         &mut self,
         refusal: TurnEnd,
         (pages, cursor): (u32, Option<&str>),
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let call = cx.next_call();
         let limit = cx.shared.settings.limits.of(Wait::List);
@@ -186,7 +186,7 @@ impl SessionMachine {
 
     /// The agent gave a page of its sessions. Only a list without the session is evidence that the refusal was for
     /// want of it.
-    pub fn looked_up<O: Outlet>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, O>) {
+    pub fn looked_up<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let Some(running) = &mut self.running else {
             return;
@@ -211,7 +211,7 @@ impl SessionMachine {
     }
 
     /// The agent does not have a session that it seemed to restore: drops its id and asks for a new one.
-    fn replace_stale<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+    fn replace_stale<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         let Some(info) = cx.agent.ready() else {
             return;
         };
@@ -239,7 +239,7 @@ impl SessionMachine {
     }
 
     /// The session is live: sends the prompt again that found it stale; true when there is one.
-    pub(super) fn resume_stale_turn<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> bool {
+    pub(super) fn resume_stale_turn<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let agent_session = self.agent_session().unwrap_or_default().to_owned();
         let Some(running) = &mut self.running else {
             return false;
@@ -250,7 +250,7 @@ impl SessionMachine {
         }
         let receipt = self.receipt.take();
         attempts.recovery.clone_from(&receipt);
-        self.with_turn(cx.client, |turn, sink| {
+        self.with_turn(cx.clients, |turn, sink| {
             turn.moved(&agent_session, sink);
             if let Some(receipt) = receipt {
                 let data = to_raw(&receipt);
@@ -262,7 +262,7 @@ impl SessionMachine {
     }
 
     /// There is no new session in the place of a stale one: ends the turn that waited for it.
-    pub(super) fn fail_stale_turn<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+    pub(super) fn fail_stale_turn<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         let running = self.running.as_ref();
         if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {
             let error = error.clone().with("before", first.message.as_str());

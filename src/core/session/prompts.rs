@@ -2,7 +2,8 @@
 //! at a time.
 
 use super::{Queued, SessionMachine, Stage};
-use crate::core::client::{Notice, Outlet};
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::{self, PromptParams, PromptWhenBusy, Strategy};
@@ -64,19 +65,20 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Notifies the client of the prompts that wait.
-    pub fn tell_queue(&self, client: &mut impl Outlet) {
-        client.notify(Notice::SessionState(wire::StateParams {
+    /// Notifies the clients of the prompts that wait.
+    pub fn tell_queue(&mut self, clients: &mut impl ClientSinks) {
+        let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state: Value::Object(self.state.clone()),
             queue: self.queue.told(),
-        }));
+        });
+        self.subscribers.notify(self.log.seq(), &notice, clients);
     }
 
     /// Queues a prompt, and restores a session that no agent has.
-    pub fn enqueue<O: Outlet>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, O>) {
+    pub fn enqueue<C: ClientSinks>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, C>) {
         self.queue.push(queued);
-        self.tell_queue(cx.client);
+        self.tell_queue(cx.clients);
         if restores {
             self.open(Strategy::Auto, cx);
         }
@@ -89,12 +91,12 @@ impl SessionMachine {
     }
 
     /// Takes the next queued prompt, if it can be sent now.
-    pub fn next_prompt<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Option<Queued> {
+    pub fn next_prompt<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Option<Queued> {
         if !self.is_free() {
             return None;
         }
         let queued = self.queue.next_if(|token| !cx.agent.holds(token))?;
-        self.tell_queue(cx.client);
+        self.tell_queue(cx.clients);
         Some(queued)
     }
 
@@ -103,7 +105,7 @@ impl SessionMachine {
     pub(super) fn cancel_queued(
         &mut self,
         turn_id: Option<&str>,
-        client: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) -> bool {
         if turn_id.is_none() && self.running.is_some() {
             return false;
@@ -111,21 +113,21 @@ impl SessionMachine {
         let Some(queued) = self.queue.take(turn_id) else {
             return false;
         };
-        self.tell_queue(client);
+        self.tell_queue(clients);
         let message = "the prompt was cancelled before its turn began";
-        client.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
+        clients.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
         true
     }
 
     /// Fails all queued prompts.
-    pub fn fail_queue(&mut self, error: &Error, client: &mut impl Outlet) {
+    pub fn fail_queue(&mut self, error: &Error, clients: &mut impl ClientSinks) {
         let tokens = self.queue.take_all();
         if tokens.is_empty() {
             return;
         }
-        self.tell_queue(client);
+        self.tell_queue(clients);
         for token in tokens {
-            client.reply(token, Err(error.clone()));
+            clients.reply(token, Err(error.clone()));
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::SessionMachine;
 use super::client_requests::Asking;
 use crate::core::ask::ClientRequest;
-use crate::core::client::Outlet;
 use crate::core::client_requests::{AskKind, FULL, are_full};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
@@ -16,11 +16,11 @@ use tracing::debug;
 
 impl SessionMachine {
     /// Asks the client what the agent asks its user.
-    pub fn elicitation<O: Outlet>(
+    pub fn elicitation<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         asked: Elicitation<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let tool = asked.tool.as_deref();
         let turn_id = self.asking_turn(tool, cx);
@@ -37,9 +37,9 @@ impl SessionMachine {
             return;
         }
         let title = asked.inquiry.message.clone();
-        self.hear(cx.now, "question", cx.client);
+        self.hear(cx.now, "question", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.client, |turn, sink| {
+        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
             let question = turn.pose(subagent, tool, asked.inquiry, sink);
             let call = turn.asked(&question);
             shown = Some((question, call));
@@ -71,11 +71,11 @@ impl SessionMachine {
     }
 
     /// Asks the client what its user is asked.
-    pub(super) fn ask_user<O: Outlet>(
+    pub(super) fn ask_user<C: ClientSinks>(
         &mut self,
         asking: Asking<'_>,
         tool_call: Option<AskedTool>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let question = asking.about.question();
         let Some(inquiry) = &question.inquiry else {
@@ -97,7 +97,7 @@ impl SessionMachine {
     }
 
     /// The user has been at an address to which the agent sent them; true where a turn knows the id.
-    pub fn visited(&mut self, id: &str, client: &mut impl Outlet) -> bool {
+    pub fn visited(&mut self, id: &str, client: &mut impl ClientSinks) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.clone());
         let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.clone());
         let mut known = false;
@@ -111,7 +111,7 @@ impl SessionMachine {
 }
 
 /// Answers a question of the agent.
-fn answer<O>(key: &RawValue, decision: &Decision, cx: &mut Cx<'_, O>) {
+fn answer<C>(key: &RawValue, decision: &Decision, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.elicited(key, decision, out);

@@ -1,6 +1,6 @@
 //! Prompts that wait for their turn: one after the other, in the order in which they came.
 
-use crate::core::client::Token;
+use crate::core::client::{ClientId, Token};
 use crate::proto::wire::{self, WaitingPrompt};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -107,6 +107,13 @@ impl Queue {
         self.remove(at)
     }
 
+    /// Takes out a prompt of a client; false where it has none.
+    pub fn take_of(&mut self, client: ClientId) -> bool {
+        let own = |waiting: &Waiting| waiting.queued.token.client == client;
+        let at = self.prompts.iter().position(own);
+        at.and_then(|at| self.remove(at)).is_some()
+    }
+
     fn remove(&mut self, at: usize) -> Option<Queued> {
         let Waiting { queued, bytes } = self.prompts.remove(at)?;
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -175,7 +182,7 @@ mod tests {
 
     fn queued(n: u64, bytes: usize) -> Queued {
         Queued {
-            token: Token(n),
+            token: Token::first(n),
             turn_id: n.to_string(),
             prompt: prompt(bytes),
         }

@@ -3,7 +3,7 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{Effect, Subject, Verdict};
@@ -20,7 +20,7 @@ pub const RAN_UNASKED: &str = "The agent ran a tool without asking";
 
 impl SessionMachine {
     /// Looks at the tools that ran without a question.
-    pub fn note_ran_unasked<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn note_ran_unasked<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if !cx.shared.settings.policy.may_object(&self.options) {
             self.forget_ran_unasked();
             return;
@@ -30,11 +30,11 @@ impl SessionMachine {
         }
     }
 
-    fn report_ran_unasked<O: Outlet>(
+    fn report_ran_unasked<C: ClientSinks>(
         &mut self,
         turn_id: &str,
         ran: RanUnasked,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         // Here nothing is allowed: a kind in a title is taken for what it says.
         let subject = Subject {
@@ -59,7 +59,7 @@ impl SessionMachine {
             "toolCallId": ran.tool.tool_call_id,
             "rule": verdict.by,
         }));
-        self.with_turn_of(turn_id, cx.client, |_, sink| {
+        self.with_turn_of(turn_id, cx.clients, |_, sink| {
             sink.chunk(&Chunk::DataNotice {
                 data: Raw(&notice),
                 transient: true,

@@ -4,6 +4,7 @@ use super::SessionMachine;
 use crate::core::config::OnLost;
 use crate::core::error::Error;
 use crate::core::log::Record;
+use crate::core::profile::Profile;
 use crate::core::replay::further;
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
@@ -30,9 +31,7 @@ impl SessionMachine {
         let cleared = self.log.count() == 0 && self.log.seq() > 0;
         if let Some(replayed) = replayed.as_ref().filter(|_| !cleared) {
             let stored = (0..self.log.count()).filter_map(|place| {
-                let message = self
-                    .log
-                    .message(usize::try_from(place).ok()?, self.subscription.profile);
+                let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
                 message.transpose()
             });
             for message in further(stored, replayed)? {

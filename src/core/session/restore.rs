@@ -4,7 +4,8 @@ use super::{Known, Restoring, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::state_news;
 use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
@@ -44,13 +45,13 @@ pub enum Adoption {
 
 impl SessionMachine {
     /// Begins to restore the session, with whatever the strategy allows.
-    pub fn open<O: Outlet>(&mut self, strategy: Strategy, cx: &mut Cx<'_, O>) {
+    pub fn open<C: ClientSinks>(&mut self, strategy: Strategy, cx: &mut Cx<'_, C>) {
         self.begin_opening(strategy, Vec::new());
         self.continue_restore(cx);
     }
 
     /// Calls the agent for the session in the next way that is left; without effect until the agent is ready.
-    pub fn continue_restore<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn continue_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
             return;
         };
@@ -152,18 +153,18 @@ impl SessionMachine {
     }
 
     /// Tells the agent that the result of a call for the session is not needed.
-    fn forget_call<O>(call: Option<CallId>, cx: &mut Cx<'_, O>) {
+    fn forget_call<C>(call: Option<CallId>, cx: &mut Cx<'_, C>) {
         if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
             connection.dialect.forget(call, &mut connection.out);
         }
     }
 
     /// Takes an update while the session is being opened; true when it was taken.
-    pub(super) fn repeated<O>(
+    pub(super) fn repeated<C>(
         &mut self,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &Cx<'_, O>,
+        cx: &Cx<'_, C>,
     ) -> bool {
         let Stage::Opening {
             restore, deadline, ..
@@ -201,11 +202,11 @@ impl SessionMachine {
     }
 
     /// The agent answered a call for the session.
-    pub fn opened<O: Outlet>(
+    pub fn opened<C: ClientSinks>(
         &mut self,
         agent_session: String,
         state: &Members<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let Some(connection) = &mut cx.agent.connection else {
             return;
@@ -248,7 +249,7 @@ impl SessionMachine {
     }
 
     /// A session that was loaded was quiet for long enough: what came is its history.
-    pub(super) fn loaded<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn loaded<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if let Stage::Opening {
             restore, deadline, ..
         } = &mut self.stage
@@ -261,11 +262,11 @@ impl SessionMachine {
     }
 
     /// The agent has the session, or says so: what it remembers follows from what it did.
-    pub(super) fn arrived<O: Outlet>(
+    pub(super) fn arrived<C: ClientSinks>(
         &mut self,
         agent_session: String,
         adoption: Adoption,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let (key, at) = (cx.agent.identity(), cx.time());
         let on_lost = self.on_lost(cx.shared.settings.on_lost);
@@ -316,7 +317,10 @@ impl SessionMachine {
         self.cost = cost.or(self.cost);
         if rung == Rung::New {
             // It was said in the session whose place this one takes.
-            self.end_unprompted(None, cx.client);
+            self.end_unprompted(None, cx.clients);
+            if on_lost.clear {
+                self.catch_up_at_end(cx.clients);
+            }
         }
         let before = self.known.clone();
         let taken = (key.as_str(), agent_session.as_str());
@@ -349,7 +353,7 @@ impl SessionMachine {
     }
 
     /// The session is as it was, as far as that could be had: everyone who waits for it is answered.
-    pub(super) fn live<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn live<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let at = cx.time();
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
@@ -391,11 +395,12 @@ impl SessionMachine {
         }
         if told && waiters.is_empty() {
             // No answer has the state: a prompt restored the session.
-            self.tell_state(cx.client);
+            self.tell_state(cx.clients);
         }
         for token in waiters {
             let result = self.result(recovery.clone());
-            cx.client.reply(token, Ok(Reply::Session(Box::new(result))));
+            cx.clients
+                .reply(token, Ok(Reply::Session(Box::new(result))));
         }
         let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
         cx.requests.push(restored);
@@ -407,10 +412,10 @@ impl SessionMachine {
 
     /// Gives up the opening of the session where a new one is to take its place: a load that never ends must not make
     /// the session unusable. Returns the session's directory.
-    pub fn replace_opening<O: Outlet>(
+    pub fn replace_opening<C: ClientSinks>(
         &mut self,
         strategy: &Strategy,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Option<String> {
         let Stage::Opening { restore, .. } = &self.stage else {
             return None;
@@ -426,7 +431,7 @@ impl SessionMachine {
     }
 
     /// The session cannot be opened: every waiting call fails.
-    pub fn opening_failed<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+    pub fn opening_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         self.give_up_restoring();
         let Stage::Opening {
             restore,
@@ -449,9 +454,9 @@ impl SessionMachine {
         let settings = self.settings.take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
         for token in waiters.into_iter().chain(settings) {
-            cx.client.reply(token, Err(error.clone()));
+            cx.clients.reply(token, Err(error.clone()));
         }
-        self.fail_queue(error, cx.client);
+        self.fail_queue(error, cx.clients);
         Self::forget_call(asked, cx);
         self.fail_stale_turn(error, cx);
         if self.log.is_empty() {
@@ -467,7 +472,7 @@ impl SessionMachine {
     }
 
     /// Removes the session from the agent's directory: what still comes under its ids belongs to no session.
-    pub(super) fn leave_directory<O>(&self, cx: &mut Cx<'_, O>) {
+    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&self.id);
         }

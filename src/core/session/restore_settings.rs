@@ -2,7 +2,7 @@
 
 use super::pending::Restoring;
 use super::{Known, SessionMachine, Stage};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::setting::{self, Setting};
@@ -154,13 +154,18 @@ impl SessionMachine {
     }
 
     /// The agent has set what the client asked for.
-    pub fn take_over(&mut self, setting: Setting, news: &Members<'_>, outlet: &mut impl Outlet) {
+    pub fn take_over(
+        &mut self,
+        setting: Setting,
+        news: &Members<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
         let before = self.state.clone();
         setting.take_over(news, &mut self.state);
         self.wanted.set(setting, &self.state);
         self.wanted.follow(&self.state);
         if self.state != before {
-            self.tell_state(outlet);
+            self.tell_state(clients);
         }
     }
 }

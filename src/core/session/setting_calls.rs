@@ -2,7 +2,8 @@
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
@@ -18,11 +19,11 @@ impl SessionMachine {
     ///
     /// # Errors
     /// The agent does not offer the setting.
-    pub fn set<O: Outlet>(
+    pub fn set<C: ClientSinks>(
         &mut self,
         token: Token,
         setting: Setting,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Result<(), Error> {
         self.used = Some(cx.now);
         if let Some(agent_session) = self.agent_session().map(str::to_owned) {
@@ -39,7 +40,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    fn call_set<O>(&self, agent_session: &str, setting: &Setting, cx: &mut Cx<'_, O>) -> CallId {
+    fn call_set<C>(&self, agent_session: &str, setting: &Setting, cx: &mut Cx<'_, C>) -> CallId {
         let call = cx.next_call();
         if let Some(connection) = &mut cx.agent.connection {
             let set = SetCall {
@@ -55,21 +56,21 @@ impl SessionMachine {
     }
 
     /// The session is live: sets what was queued meanwhile.
-    pub(super) fn set_queued<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn set_queued<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (token, setting) in self.settings.take_queued() {
             if let Err(error) = self.set(token, setting, cx) {
-                cx.client.reply(token, Err(error));
+                cx.clients.reply(token, Err(error));
             }
         }
     }
 
     /// The agent answered a call to set something.
-    pub fn was_set<O: Outlet>(
+    pub fn was_set<C: ClientSinks>(
         &mut self,
         call: CallId,
         set: SetCall,
         answer: Result<&Members<'_>, Error>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         if self.is_asked(call) {
             match answer {
@@ -88,7 +89,7 @@ impl SessionMachine {
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
             Ok(news) => {
-                self.take_over(set.setting, news, cx.client);
+                self.take_over(set.setting, news, cx.clients);
                 let state = Value::Object(self.state.clone());
                 let stored = self.identify(cx);
                 stored.map(|()| Reply::Setting(SettingResult { state }))
@@ -96,12 +97,12 @@ impl SessionMachine {
             Err(error) => Err(error),
         };
         if let Some(token) = self.settings.answered(call) {
-            cx.client.reply(token, answer);
+            cx.clients.reply(token, answer);
         }
     }
 
     /// The agent has the session: checks the mode that it was started in, then sets what is to be set again.
-    pub(super) fn begin_to_restore_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn begin_to_restore_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
         let checked = if starts_in_mode {
             self.check_mode()
@@ -115,7 +116,7 @@ impl SessionMachine {
     }
 
     /// Sets again what the client had set and the session does not show, one after the other; then it is live.
-    fn restore_next_setting<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn restore_next_setting<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let (agent_session, setting) = match self.next_to_restore() {
             Ok(Some(next)) => next,
             Ok(None) => {
@@ -133,7 +134,7 @@ impl SessionMachine {
     }
 
     /// One of them could not be set: the receipt says so, or the session is not opened where it was required.
-    fn setting_not_restored<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+    fn setting_not_restored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         match self.not_restored(error) {
             Ok(()) => self.restore_next_setting(cx),
             Err(error) => self.opening_refused(&error, cx),
@@ -142,11 +143,11 @@ impl SessionMachine {
 
     /// The agent has the session, but not with the settings that are required: it is closed there, and nothing is
     /// prompted.
-    fn opening_refused<O: Outlet>(&mut self, error: &Error, cx: &mut Cx<'_, O>) {
+    fn opening_refused<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         let agent_session = self.restoring().map(|r| r.agent_session.clone());
         self.reset_options();
         // The agent may have said something unprompted meanwhile: that ends, and is kept.
-        self.end_unprompted(Some(error), cx.client);
+        self.end_unprompted(Some(error), cx.clients);
         if self.log.identity().is_none() && self.log.seq() == 0 {
             // It was made for this restore, and what the agent repeated belongs to no session now.
             let _ = self.log.remove(false);
@@ -158,16 +159,16 @@ impl SessionMachine {
     }
 
     /// The agent did not answer in time. The call is not forgotten: a late answer still counts.
-    pub(super) fn restore_setting_overdue<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn restore_setting_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let error = self.set_timeout(cx);
         self.setting_not_restored(error, cx);
     }
 
     /// Fails the calls to set something that the agent has not answered in time.
-    pub(super) fn tick_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn tick_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for token in self.settings.take_due(cx.now) {
             let error = self.set_timeout(cx);
-            cx.client.reply(token, Err(error));
+            cx.clients.reply(token, Err(error));
         }
     }
 }

@@ -1,30 +1,30 @@
-//! Where the chunks of a session go: into its log, then to the client.
+//! Where the chunks of a session go: into its log, then to the clients that are subscribed.
 
 use super::SessionMachine;
 use super::unsent::Unsent;
-use crate::core::client::{Outlet, Place};
+use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
-use crate::core::subscription::Subscription;
+use crate::core::subscribers::{Subscriber, Subscribers};
 use crate::core::view::chunks::ChunkSink;
 use crate::proto::chunk::Chunk;
 
-/// Takes the chunks of a session down, with a number each, and hands them on; while the client is behind,
-/// those that can be merged wait for their numbers.
+/// Logs the chunks of a session, with a number each, and hands them on; while the clients are behind, those that can be
+/// merged wait for their numbers.
 ///
 /// Profiles share the numbers: what stands for one chunk has one number, what stands for none leaves it out.
-pub struct Numbered<'a, O> {
+pub struct Numbered<'a, C> {
     pub(super) session: &'a str,
     pub(super) turn: Option<&'a str>,
     pub(super) log: &'a mut Log,
     pub(super) unsent: &'a mut Unsent,
     pub(super) broken: &'a mut bool,
-    pub(super) subscription: Subscription,
-    pub(super) outlet: &'a mut O,
+    pub(super) subscribers: &'a mut Subscribers,
+    pub(super) clients: &'a mut C,
 }
 
-/// As with a mutex: whoever panics with the session in its hands leaves it marked.
-impl<O> Drop for Numbered<'_, O> {
+/// As with a mutex: a panic while the session is written to marks it.
+impl<C> Drop for Numbered<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             *self.broken = true;
@@ -32,9 +32,9 @@ impl<O> Drop for Numbered<'_, O> {
     }
 }
 
-impl<O: Outlet> ChunkSink for Numbered<'_, O> {
+impl<C: ClientSinks> ChunkSink for Numbered<'_, C> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        if self.outlet.is_behind() || self.unsent.bytes() > 0 {
+        if self.unsent.bytes() > 0 || self.subscribers.are_behind(self.clients) {
             self.merge_or_number(chunk);
         } else {
             self.number(chunk);
@@ -42,10 +42,10 @@ impl<O: Outlet> ChunkSink for Numbered<'_, O> {
     }
 }
 
-impl<O: Outlet> Numbered<'_, O> {
+impl<C: ClientSinks> Numbered<'_, C> {
     #[cold]
     fn merge_or_number(&mut self, chunk: &Chunk<'_>) {
-        let behind = self.outlet.is_behind();
+        let behind = self.subscribers.are_behind(self.clients);
         if behind && self.wait(chunk) {
             return;
         }
@@ -60,53 +60,54 @@ impl<O: Outlet> Numbered<'_, O> {
             return self.number_large(chunk);
         }
         let (seq, json) = self.log.chunk(self.turn, chunk);
-        if !self.subscription.chunks {
-            return;
-        }
-        let place = Place {
+        let address = ChunkAddress {
             session: self.session,
             turn: self.turn,
             seq,
         };
-        match self.subscription.profile {
-            Profile::V7 => self.outlet.chunk(place, chunk, json),
-            older => older.adapt(chunk, |chunk| {
-                let mut json = Vec::new();
-                chunk.write(&mut json);
-                self.outlet.chunk(place, chunk, &json);
-            }),
+        // The hot path.
+        for subscriber in self.subscribers.iter_mut() {
+            if let Some(sink) = subscriber.sink(seq, self.clients) {
+                match subscriber.subscription.profile {
+                    Profile::V7 => sink.chunk(address, chunk, json),
+                    older => send_adapted(older, address, chunk, sink),
+                }
+            }
         }
     }
 
-    /// The same without a copy between the agent's line, the file and what the client gets.
+    /// Like `number`, without a copy between the agent's line, the file and what the clients get.
     #[cold]
     fn number_large(&mut self, chunk: &Chunk<'_>) {
         let seq = self.log.large_chunk(self.turn, chunk);
-        if self.subscription.chunks {
-            let place = Place {
-                session: self.session,
-                turn: self.turn,
-                seq,
-            };
-            let outlet = &mut *self.outlet;
-            self.subscription
-                .profile
-                .adapt(chunk, |chunk| outlet.large_chunk(place, chunk));
-        }
+        self.hand_on(seq, |subscriber, address, sink| {
+            let profile = subscriber.subscription.profile;
+            profile.adapt(chunk, |chunk| sink.large_chunk(address, chunk));
+        });
     }
 
     fn number_json(&mut self, json: &[u8]) {
         let seq = self.log.json_chunk(self.turn, json);
-        if self.subscription.chunks {
-            let place = Place {
-                session: self.session,
-                turn: self.turn,
-                seq,
-            };
-            let outlet = &mut *self.outlet;
-            self.subscription
-                .profile
-                .adapt_json(json, |json| outlet.json_chunk(place, json));
+        self.hand_on(seq, |subscriber, address, sink| {
+            let profile = subscriber.subscription.profile;
+            profile.adapt_json(json, |json| sink.json_chunk(address, json));
+        });
+    }
+
+    fn hand_on(
+        &mut self,
+        seq: u64,
+        mut hand: impl FnMut(&Subscriber, ChunkAddress<'_>, &mut C::Sink),
+    ) {
+        let address = ChunkAddress {
+            session: self.session,
+            turn: self.turn,
+            seq,
+        };
+        for subscriber in self.subscribers.iter_mut() {
+            if let Some(sink) = subscriber.sink(seq, self.clients) {
+                hand(subscriber, address, sink);
+            }
         }
     }
 
@@ -114,55 +115,90 @@ impl<O: Outlet> Numbered<'_, O> {
     fn wait(&mut self, chunk: &Chunk<'_>) -> bool {
         let before = self.unsent.bytes();
         let waits = self.unsent.take(self.turn, chunk);
-        let unsent = self.outlet.unsent() + self.unsent.bytes() - before;
-        self.outlet.set_unsent(unsent);
+        self.note_unsent(before);
         waits
     }
 
     /// Numbers all that waits.
     #[cold]
     fn number_unsent(&mut self) {
-        let unsent = self.outlet.unsent() - self.unsent.bytes();
-        self.outlet.set_unsent(unsent);
+        let before = self.unsent.bytes();
         let (turn, waiting) = self.unsent.take_all();
+        self.note_unsent(before);
         let mut sink = Numbered {
             session: self.session,
             turn: turn.as_deref(),
             log: &mut *self.log,
             unsent: &mut *self.unsent,
             broken: &mut *self.broken,
-            subscription: self.subscription,
-            outlet: &mut *self.outlet,
+            subscribers: &mut *self.subscribers,
+            clients: &mut *self.clients,
         };
         for waiting in waiting {
             waiting.show(&mut sink, Numbered::number, Numbered::number_json);
         }
     }
+
+    /// Accounts for the bytes that wait now to the client that the session works for, where there were so many before.
+    fn note_unsent(&mut self, before: usize) {
+        let leader = self.subscribers.leader();
+        if let Some(sink) = leader.and_then(|leader| self.clients.sink(leader)) {
+            sink.set_unsent(sink.unsent() + self.unsent.bytes() - before);
+        }
+    }
+}
+
+/// Sends what stands for a chunk in an older profile.
+#[cold]
+fn send_adapted(
+    profile: Profile,
+    address: ChunkAddress<'_>,
+    chunk: &Chunk<'_>,
+    sink: &mut impl ClientSink,
+) {
+    profile.adapt(chunk, |chunk| {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        sink.chunk(address, chunk, &json);
+    });
 }
 
 impl SessionMachine {
-    /// Whether something waits for a client that is behind.
+    /// Whether something waits for clients that are behind.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.unsent.bytes() > 0
     }
 
-    /// Numbers what waits for a client that is behind.
-    pub fn number_unsent(&mut self, outlet: &mut impl Outlet) {
+    /// Numbers what waits for clients that are behind.
+    pub fn number_unsent(&mut self, clients: &mut impl ClientSinks) {
         if self.has_unsent() {
-            self.sink(None, outlet).number_unsent();
+            self.sink(None, clients).number_unsent();
         }
     }
 
-    /// How many bytes wait for a client that is behind.
+    /// Numbers what waits, unless all clients are still behind and the one that the session works for has room.
+    pub fn number_unsent_if_read(&mut self, clients: &mut impl ClientSinks) {
+        let leader = self.subscribers.leader();
+        let is_full = leader.is_some_and(|leader| clients.is_client_full(leader));
+        if self.has_unsent() && (is_full || !self.subscribers.are_behind(clients)) {
+            self.number_unsent(clients);
+        }
+    }
+
+    /// How many bytes wait for clients that are behind.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.unsent.bytes()
     }
 
     /// What waits is forgotten: the disk did not take what was before it.
-    pub fn forget_unsent(&mut self, outlet: &mut impl Outlet) {
-        outlet.set_unsent(outlet.unsent() - self.unsent.bytes());
-        self.unsent.take_all();
+    pub fn forget_unsent(&mut self, clients: &mut impl ClientSinks) {
+        if self.has_unsent() {
+            let mut sink = self.sink(None, clients);
+            let before = sink.unsent.bytes();
+            sink.unsent.take_all();
+            sink.note_unsent(before);
+        }
     }
 }

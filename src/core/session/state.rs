@@ -1,7 +1,8 @@
 //! The state of a session as the agent reports it: modes, models, options, commands, title, context.
 
 use super::SessionMachine;
-use crate::core::client::{Notice, Outlet};
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
 use crate::core::proportion::{FRAME, size};
 use crate::core::setting::merge_state;
 use crate::core::view::chunks::ChunkSink as _;
@@ -16,32 +17,32 @@ impl SessionMachine {
         &mut self,
         figures: &Members<'_>,
         cost: Option<f64>,
-        outlet: &mut impl Outlet,
+        clients: &mut impl ClientSinks,
     ) {
         self.cost = cost.or(self.cost);
         let mut news = Members::default();
         news.set_owned("context", figures);
-        self.set_state(&news, outlet);
+        self.set_state(&news, clients);
     }
 
     /// Takes over news of modes, options, commands or title, and tells the client.
-    pub fn set_state(&mut self, news: &Members<'_>, outlet: &mut impl Outlet) {
+    pub fn set_state(&mut self, news: &Members<'_>, clients: &mut impl ClientSinks) {
         self.state_shown.hear(size(news) + FRAME);
         merge_state(&mut self.state, news);
         if self.agent_session().is_some() {
             self.wanted.follow(&self.state);
         }
-        self.tell_state(outlet);
+        self.tell_state(clients);
     }
 
-    /// Tells the client the whole state.
-    pub fn tell_state(&mut self, outlet: &mut impl Outlet) {
+    /// Notifies the clients of the whole state.
+    pub fn tell_state(&mut self, clients: &mut impl ClientSinks) {
         let state = Value::Object(self.state.clone());
         let data = to_raw(&state);
         // It is no part of the message: `session/state` says the same where it would fill the log.
         if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
             self.state_shown.show(data.get().len());
-            self.with_turn(outlet, |_, sink| {
+            self.with_turn(clients, |_, sink| {
                 sink.chunk(&Chunk::DataSession {
                     id: "session",
                     data: Raw(&data),
@@ -49,11 +50,12 @@ impl SessionMachine {
                 });
             });
         }
-        self.number_unsent(outlet);
-        outlet.notify(Notice::SessionState(wire::StateParams {
+        self.number_unsent(clients);
+        let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state,
             queue: self.queue.told(),
-        }));
+        });
+        self.subscribers.notify(self.log.seq(), &notice, clients);
     }
 }

@@ -3,7 +3,8 @@
 use super::abandoned::Abandoned;
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -24,7 +25,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `storage`.
-    pub fn identify<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+    pub fn identify<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
         self.log_identity(&cx.time());
         self.write(cx)?;
         self.log.describe();
@@ -33,7 +34,7 @@ impl SessionMachine {
     }
 
     /// Stores mode and model of a live session, where the agent changed them.
-    pub(super) fn store_settings<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn store_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if self.agent_session().is_some() && self.is_set_otherwise() {
             // A storage error is reported by the turn that hits it.
             let _ = self.identify(cx);
@@ -64,7 +65,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `storage`.
-    pub fn write<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) -> Result<(), Error> {
+    pub fn write<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
         let written = self.log.commit();
         if let Err(error) = &written {
             self.not_stored(error.clone(), cx);
@@ -73,18 +74,19 @@ impl SessionMachine {
     }
 
     /// The log cannot be written: nobody may see what would be lost, and what was begun ends here.
-    pub fn not_stored<O: Outlet>(&mut self, error: Error, cx: &mut Cx<'_, O>) {
+    pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         warn!(session = self.id, %error, "a session is not stored");
-        cx.client.retract(&self.id, self.log.seq());
-        self.forget_unsent(cx.client);
+        let seq = self.log.seq();
+        self.subscribers.retract(&self.id, seq, cx.clients);
+        self.forget_unsent(cx.clients);
         self.unprompted = None;
         let agent_session = self.agent_session().map(str::to_owned);
         let call = self.running.as_ref().map(|running| running.call);
-        self.with_turn(cx.client, |turn, sink| turn.cut_off(&error, sink));
+        self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
         // A turn that the agent began ends too, where its beginning was seen.
         for turn in self.log.open_turns() {
             let error_text = &error.message;
-            let mut sink = self.sink(Some(&turn), cx.client);
+            let mut sink = self.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
         self.log.owe();
@@ -95,11 +97,11 @@ impl SessionMachine {
     }
 
     /// The prompt of a turn that acpipe ended is not waited for any more, and is cancelled.
-    pub(super) fn break_off<O>(
+    pub(super) fn break_off<C>(
         &mut self,
         call: CallId,
         agent_session: Option<String>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let cancel = cx.shared.settings.limits.of(Wait::Cancel);
         let Some(connection) = &mut cx.agent.connection else {
@@ -116,11 +118,11 @@ impl SessionMachine {
     }
 
     /// A turn is over: its summary is given when it is on the disk.
-    pub(super) fn acknowledge<O: Outlet>(
+    pub(super) fn acknowledge<C: ClientSinks>(
         &mut self,
         token: Token,
         summary: Box<TurnSummary>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) {
         let at = cx.time();
         let ticket = cx.shared.ids.ticket();
@@ -139,16 +141,27 @@ impl SessionMachine {
             && !is_reported
         {
             let error = error.with("summary", value(&to_raw(&summary)));
-            cx.client.reply(token, Err(error));
+            self.reply(token, Err(error), cx.clients);
             return;
         }
         self.log.describe();
         if self.log.sync(ticket) {
-            let wait = StoreWait::Turn(token, summary);
+            let wait = StoreWait::Turn(self.id.clone(), token, summary);
             cx.shared.store_waits.insert(ticket, wait);
         } else {
-            cx.client.reply(token, Ok(Reply::Turn(summary)));
+            self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
         }
+    }
+
+    /// Answers a call, behind the chunks that its client has not received yet.
+    pub fn reply(
+        &mut self,
+        token: Token,
+        answer: Result<Reply, Error>,
+        clients: &mut impl ClientSinks,
+    ) {
+        self.subscribers
+            .reply(self.log.seq(), token, answer, clients);
     }
 
     /// The identity of the session now; what the agent does not report is as it was.
@@ -194,7 +207,7 @@ impl SessionMachine {
     }
 
     /// Requests the turn's end as soon as the output that came with the answer is read.
-    pub(super) fn answered<O>(&mut self, ending: Ending, cx: &mut Cx<'_, O>) {
+    pub(super) fn answered<C>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
         if let Some(running) = &mut self.running {
             running.ended = Some(ending);
             cx.requests.push(SessionRequest::EndTurnWhenRead);

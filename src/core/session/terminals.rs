@@ -1,15 +1,15 @@
 //! Output of terminals that acpipe serves, shown by the tool calls that show them.
 
 use super::SessionMachine;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::host::{Host, TerminalId};
 
 impl SessionMachine {
     /// Shows new output of the session's terminals, as before the end of its turn.
-    pub fn show_terminals<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn show_terminals<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (_, terminal) in cx.hosting.host.news_of(&self.id) {
-            self.show_terminal(terminal, &mut cx.hosting.host, cx.client);
+            self.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
         }
     }
 
@@ -18,7 +18,7 @@ impl SessionMachine {
         &mut self,
         terminal: TerminalId,
         host: &mut Host,
-        client: &mut impl Outlet,
+        client: &mut impl ClientSinks,
     ) {
         self.with_turn(client, |turn, sink| {
             let name = terminal.to_string();

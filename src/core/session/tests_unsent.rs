@@ -1,14 +1,15 @@
 //! Merged chunks build the message that all of them build.
 
 use super::super::SessionMachine;
-use crate::core::client::{Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{ClientId, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::clients::ClientDeclaration;
 use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::ids::AgentRef;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Store as _, Volatile};
-use crate::core::subscription::Subscription;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, to_raw};
@@ -22,7 +23,7 @@ struct Reader {
     got: Vec<(u64, Value)>,
 }
 
-impl Outlet for Reader {
+impl ClientSink for Reader {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
     fn is_behind(&self) -> bool {
         self.behind
@@ -33,14 +34,15 @@ impl Outlet for Reader {
     fn set_unsent(&mut self, bytes: usize) {
         self.unsent = bytes;
     }
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         self.json_chunk(place, json);
     }
-    fn stored_chunk(&mut self, place: Place<'_>, chunk: &Value) {
-        self.got.push((place.seq, chunk.clone()));
+    fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
+        let chunk = serde_json::from_slice(json).unwrap();
+        self.got.push((place.seq, chunk));
     }
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 impl Reader {
@@ -60,11 +62,10 @@ impl Reader {
 
 fn session(profile: Profile) -> SessionMachine {
     let log = Log::open(Volatile.open("s").unwrap()).unwrap();
-    let subscription = Subscription {
-        chunks: true,
-        profile,
-    };
-    SessionMachine::new("s".into(), AgentRef(0), "/".into(), log, subscription)
+    let mut session = SessionMachine::new("s".into(), AgentRef(0), "/".into(), log);
+    let subscription = ClientDeclaration::new(profile).subscription;
+    session.subscribers.add(ClientId::FIRST, subscription);
+    session
 }
 
 /// `SplitMix64`.

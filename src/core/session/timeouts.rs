@@ -2,7 +2,7 @@
 
 use super::restore::{REPEATED_LIMIT, WAY_OUT};
 use super::{SessionMachine, Stage};
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Wait;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 impl SessionMachine {
     /// Does what is due. `others_run` says whether another session of the agent runs a turn.
-    pub fn tick<O: Outlet>(&mut self, others_run: bool, cx: &mut Cx<'_, O>) {
+    pub fn tick<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
         self.tick_client(cx);
         self.note_process_output(cx);
-        self.tick_quiet(cx.now, cx.client);
+        self.tick_quiet(cx.now, cx.clients);
         if self.end_pause(cx) {
             return;
         }
@@ -28,7 +28,7 @@ impl SessionMachine {
 
     /// Not all that an agent says becomes an update of a session, but all of it is a sign of life: output of the
     /// session's own process, or, while the session has no id yet, updates of unknown sessions.
-    fn note_process_output<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn note_process_output<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(connection) = &cx.agent.connection else {
             return;
         };
@@ -40,12 +40,12 @@ impl SessionMachine {
         if let Some(at) = own.max(early)
             && self.silence.is_some_and(|s| s.is_news(at))
         {
-            self.hear(at, "update", cx.client);
+            self.hear(at, "update", cx.clients);
             self.put_off_opening(at, limit);
         }
     }
 
-    fn tick_opening<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn tick_opening<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         if self.opening_out().is_some_and(|(at, _)| at <= now) {
             let error = self.restore_timeout(cx);
@@ -72,7 +72,7 @@ impl SessionMachine {
     }
 
     /// The restore did not end, whatever the agent said meanwhile.
-    fn restore_timeout<O>(&self, cx: &Cx<'_, O>) -> Error {
+    fn restore_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let Stage::Opening { restore, .. } = &self.stage else {
             return Error::new(ErrorKind::Timeout, "the session was not opened in time");
         };
@@ -95,7 +95,7 @@ impl SessionMachine {
     }
 
     /// Gives up a turn whose agent is silent, and one whose cancel it does not answer.
-    fn tick_turn<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn tick_turn<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         let due = |at: Option<(Instant, &str)>| at.is_some_and(|(at, _)| at <= now);
         if due(self.cancel_given_up()) {
@@ -115,7 +115,7 @@ impl SessionMachine {
     }
 
     /// Cancels a turn in which the agent is silent, as a client would; it ends with the reason.
-    fn cancel_silent<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    fn cancel_silent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(running) = &self.running else {
             return;
         };
@@ -129,7 +129,7 @@ impl SessionMachine {
     }
 
     /// Cancels a turn that has lasted for too long, as a client would; it ends with the reason.
-    pub fn cancel_overlong<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn cancel_overlong<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some((running, limit)) = self.running.as_ref().and_then(|r| Some((r, r.limit?.1)))
         else {
             return;
@@ -144,7 +144,7 @@ impl SessionMachine {
     }
 
     /// Cancels a turn for a reason of acpipe's own: the turn ends with this error, whatever the agent answers.
-    fn cancel_for<O: Outlet>(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_, O>) {
+    fn cancel_for<C: ClientSinks>(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_, C>) {
         if let Some(running) = &mut self.running {
             // A turn whose prompt is not with the agent ends at once.
             running.timed_out = Some(error.clone());
@@ -155,25 +155,25 @@ impl SessionMachine {
     }
 
     /// The agent did not set something in time.
-    pub(super) fn set_timeout<O>(&self, cx: &Cx<'_, O>) -> Error {
+    pub(super) fn set_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let what = "the agent did not answer the call to set it";
         let advice = "session/state will tell if it does so after all";
         self.timeout(Wait::Set, what, advice, cx)
     }
 
     /// The error of a wait that was given up at its limit.
-    fn timeout<O>(&self, wait: Wait, what: &str, advice: &str, cx: &Cx<'_, O>) -> Error {
+    fn timeout<C>(&self, wait: Wait, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
         let limit = cx.shared.settings.limits.of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)
     }
 
-    fn timeout_after<O>(
+    fn timeout_after<C>(
         &self,
         wait: Wait,
         limit: Duration,
         what: &str,
         advice: &str,
-        cx: &Cx<'_, O>,
+        cx: &Cx<'_, C>,
     ) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));

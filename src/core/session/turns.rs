@@ -3,7 +3,7 @@
 use super::summary::{Timing, summarize};
 use super::{Granted, Queued, Running, SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::{Outgoing, PromptPart};
 use crate::core::error::{Error, ErrorKind, out_of_order};
@@ -31,10 +31,10 @@ impl SessionMachine {
     ///
     /// # Errors
     /// The agent cannot take the prompt, or the log cannot be written.
-    pub fn begin_turn<O: Outlet>(
+    pub fn begin_turn<C: ClientSinks>(
         &mut self,
         queued: Queued,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> Result<(), Error> {
         let Queued {
             token,
@@ -67,7 +67,7 @@ impl SessionMachine {
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // What was asked in an unprompted turn keeps it open beside the prompt's.
         if !waits && self.asks.is_empty() {
-            self.end_unprompted(None, cx.client);
+            self.end_unprompted(None, cx.clients);
         }
         let messages_before = self.log.count();
         // After a crash it must be known that this was asked: it is written before it is sent.
@@ -91,11 +91,13 @@ impl SessionMachine {
         let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
         let protocol = cx.agent.protocol_name();
         let mut chunks = ChunkState::new(protocol);
+        self.number_unsent(cx.clients);
+        self.subscribers.set_leader(token.client);
         let turn = Turn::start(
             message_id,
             &about,
             &earlier.unwrap_or_default(),
-            &mut chunks.view(&mut self.sink(Some(&turn_id), cx.client)),
+            &mut chunks.view(&mut self.sink(Some(&turn_id), cx.clients)),
         );
         let wish = Wish {
             transient: p.retry,
@@ -121,7 +123,7 @@ impl SessionMachine {
             connection.calls.insert(call, Call::Prompt { session });
             connection.out.append(&mut lines);
         }
-        self.send_first_notices(&turn_id, &skipped, &late, cx.client);
+        self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
         Ok(())
     }
 
@@ -131,7 +133,7 @@ impl SessionMachine {
         turn_id: &str,
         skipped: &[String],
         late: &[String],
-        client: &mut impl Outlet,
+        client: &mut impl ClientSinks,
     ) {
         let receipt = self.receipt.take();
         let mut sink = self.sink(Some(turn_id), client);
@@ -165,8 +167,8 @@ impl SessionMachine {
 
     /// Cancels one turn: the named one, else the running one, else the first that is queued. Without a name and without
     /// a turn it cancels the opening of the session. True when there was something to cancel.
-    pub fn cancel<O: Outlet>(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_, O>) -> bool {
-        if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.client) {
+    pub fn cancel<C: ClientSinks>(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_, C>) -> bool {
+        if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
             return true;
         }
         if turn_id.is_none() && self.is_opening() && self.running.is_none() {
@@ -211,7 +213,12 @@ impl SessionMachine {
     }
 
     /// The agent answered a prompt, or refused it.
-    pub fn prompt_answered<O: Outlet>(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_, O>) {
+    pub fn prompt_answered<C: ClientSinks>(
+        &mut self,
+        call: CallId,
+        ending: Ending,
+        cx: &mut Cx<'_, C>,
+    ) {
         if self.was_abandoned(call, cx) {
             return;
         }
@@ -222,7 +229,7 @@ impl SessionMachine {
     }
 
     /// Ends a turn that was answered, or sends its prompt again.
-    pub fn end_answered<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub fn end_answered<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let ending = self.running.as_mut().and_then(|r| r.ended.take());
         if let Some(ending) = ending {
             let ending = self.find_failure(ending, cx);
@@ -233,7 +240,7 @@ impl SessionMachine {
     }
 
     /// Ends the turn; without effect when there is none.
-    pub(super) fn end_turn<O: Outlet>(&mut self, ending: Ending, cx: &mut Cx<'_, O>) {
+    pub(super) fn end_turn<C: ClientSinks>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
         let running = self.running.as_ref();
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
             return;
@@ -268,7 +275,7 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             connection.calls.remove(&running.call);
         }
-        self.with_turn(cx.client, |turn, sink| match &ending {
+        self.with_turn(cx.clients, |turn, sink| match &ending {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),
         });
@@ -278,7 +285,7 @@ impl SessionMachine {
     }
 
     /// The last chunk of the turn was sent: sends its summary.
-    pub(super) fn close_turn<O: Outlet>(&mut self, ending: &Ending, cx: &mut Cx<'_, O>) {
+    pub(super) fn close_turn<C: ClientSinks>(&mut self, ending: &Ending, cx: &mut Cx<'_, C>) {
         let Some(mut running) = self.running.take() else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Updates of the agent: to the turn that runs, to an unprompted turn, or to the restore.
 
 use super::SessionMachine;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
 use crate::core::silence::word;
@@ -15,7 +15,7 @@ impl SessionMachine {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        client: &mut impl Outlet,
+        client: &mut impl ClientSinks,
     ) -> Option<bool> {
         self.hear(now, word(update), client);
         if self.running.is_none()
@@ -34,12 +34,12 @@ impl SessionMachine {
 
     /// Takes any other update, of the session or of a subagent. Returns whether a tool may have run that the client was
     /// not asked about.
-    pub fn other_update<O: Outlet>(
+    pub fn other_update<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &mut Cx<'_, O>,
+        cx: &mut Cx<'_, C>,
     ) -> bool {
         if self.repeated(update, original, cx) {
             return false;
@@ -48,20 +48,20 @@ impl SessionMachine {
             connection.directory.note_subagent(&self.id, update);
         }
         if subagent.is_some() {
-            self.hear(cx.now, "subagent", cx.client);
+            self.hear(cx.now, "subagent", cx.clients);
         }
         match (subagent, update) {
             (None, Update::Session(news)) => {
-                self.set_state(news, cx.client);
+                self.set_state(news, cx.clients);
                 self.store_settings(cx);
             }
             _ if self.running.is_none() || self.is_late(update) => {
                 self.unasked(subagent, update, original, cx);
             }
             (None, _) => {
-                self.with_turn(cx.client, |turn, sink| turn.update(update, original, sink));
+                self.with_turn(cx.clients, |turn, sink| turn.update(update, original, sink));
             }
-            (Some(id), _) => self.with_turn(cx.client, |turn, sink| {
+            (Some(id), _) => self.with_turn(cx.clients, |turn, sink| {
                 turn.subagent(id, update, original, sink);
             }),
         }

@@ -2,7 +2,7 @@
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Connection;
-use crate::core::client::Outlet;
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::limits::Wait;
 use crate::core::retry::Pause;
@@ -16,14 +16,14 @@ const STUCK: Duration = Duration::from_secs(1);
 
 impl SessionMachine {
     /// Notifies the client that nothing goes on, when that is due.
-    pub(super) fn tick_wait_notice<O: Outlet>(&mut self, cx: &mut Cx<'_, O>) {
+    pub(super) fn tick_wait_notice<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if self.tells_silence().is_none_or(|(at, _)| at > cx.now) {
             return;
         }
         let connection = cx.agent.connection.as_deref();
         let waiting = self.waiting_for(connection, cx.now);
         self.note_told(cx.now);
-        self.tell_activity(waiting, cx.client);
+        self.tell_activity(waiting, cx.clients);
     }
 
     /// What the session waits for, in its turn or while it is being opened; `None` where it waits for the start of the

@@ -198,7 +198,7 @@ pub enum QuestionAction {
 pub struct CancelRequestParams {
     /// Id of the request.
     pub id: String,
-    /// Who decided: `timeout`, `agent`, `cancel` or `end`.
+    /// Who decided: `timeout`, `agent`, `cancel`, `end`, or `otherClient`: another client that was asked too.
     pub by: String,
 }
 

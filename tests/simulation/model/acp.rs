@@ -1,7 +1,7 @@
 //! An agent that speaks ACP: it answers, errs, asks, stays silent, and says what it should not.
 
 use super::agent::{Ledger, Line, Mark};
-use super::client::Client;
+use super::clients::Clients;
 use super::dice::Dice;
 use super::hostile::{self, words};
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl Acp {
     }
 
     /// The hub writes a line.
-    pub fn hear(&mut self, message: &Value, client: &Client) {
+    pub fn hear(&mut self, message: &Value, clients: &Clients) {
         let session = message["params"]["sessionId"].as_str().unwrap_or_default();
         let Some(method) = message["method"].as_str() else {
             let id = message["id"].as_str().unwrap_or_default();
@@ -51,7 +51,7 @@ impl Acp {
             return;
         };
         if method == "session/cancel" {
-            self.ledger.cancel(session, client.is_in_turn(session));
+            self.ledger.cancel(session, clients.is_in_turn(session));
             return;
         }
         let id = message["id"].as_u64().expect("calls have numbers");

@@ -1,7 +1,7 @@
 //! A process of the Claude Code CLI that has one session.
 
 use super::agent::{Ledger, Line, Mark};
-use super::client::Client;
+use super::clients::Clients;
 use super::dice::Dice;
 use super::hostile::{self, words};
 use serde_json::Value;
@@ -43,13 +43,13 @@ impl Claude {
     }
 
     /// The hub writes a line.
-    pub fn hear(&mut self, frame: &Value, client: &Client) {
+    pub fn hear(&mut self, frame: &Value, clients: &Clients) {
         match frame["type"].as_str().unwrap_or_default() {
             "control_request" => {
                 let request = &frame["request"];
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 if request["subtype"] == "interrupt" {
-                    let is_in_turn = self.renamed || client.is_in_turn(&self.session);
+                    let is_in_turn = self.renamed || clients.is_in_turn(&self.session);
                     self.ledger.cancel(HERE, is_in_turn);
                 }
                 self.requests.push(Request {

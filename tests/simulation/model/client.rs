@@ -2,12 +2,15 @@
 
 use super::{logs, stream};
 use acpipe::core::ask::{AskId, ClientRequest};
-use acpipe::core::client::{Notice, Outlet, Place, Reply, Token};
+use acpipe::core::client::{ClientId, Notice, Reply, Token};
+use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::error::Error;
 use acpipe::core::permit::By;
 use acpipe::proto::chunk::Chunk;
 use serde_json::Value;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// What is known of a call.
 #[derive(Debug, Clone)]
@@ -35,12 +38,19 @@ struct Seen {
     ended: bool,
     /// Whether it could not be stored any more: then the error is all that it ends with.
     cut_off: bool,
+    /// Whether its beginning was not seen.
+    partial: bool,
 }
 
 /// What the client was given so far.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub struct Client {
+    pub id: ClientId,
+    /// Whether there was ever more than one client: then it may lag, and join in the middle.
+    several: Rc<Cell<bool>>,
+    /// Sessions that were closed or cleared, as calls named them: their numbers may begin anew.
+    closed_sessions: Rc<RefCell<BTreeSet<String>>>,
     /// Whether it gets every chunk, as profile 7 has it: then nothing may be missing.
     pub sees_all: bool,
     /// How many chunks it takes until it has to read first.
@@ -76,7 +86,9 @@ pub struct Client {
     /// What it was asked and has not answered, and what was decided without it.
     pub asks: BTreeSet<AskId>,
     pub decided: Vec<AskId>,
-    last_ask: Option<AskId>,
+    /// What another client has decided.
+    pub decided_by_others: Vec<AskId>,
+    seen_asks: BTreeSet<AskId>,
     /// The last list of sessions.
     pub list: Option<Value>,
     pub replies: u64,
@@ -86,6 +98,41 @@ pub struct Client {
 }
 
 impl Client {
+    /// The client of this number.
+    #[must_use]
+    pub fn with(
+        self,
+        id: ClientId,
+        several: Rc<Cell<bool>>,
+        closed_sessions: Rc<RefCell<BTreeSet<String>>>,
+    ) -> Self {
+        Self {
+            id,
+            several,
+            closed_sessions,
+            ..self
+        }
+    }
+
+    /// The turns that it was given from beginning to end, and that ran once.
+    pub fn whole_turns(&self) -> impl Iterator<Item = (&(String, String), &[Value])> {
+        let whole = self.turns.iter().filter(|((_, turn), seen)| {
+            let once = !self.again.contains(turn) && !self.disk_failed;
+            seen.ended && !seen.partial && once && self.sees_all
+        });
+        whole.map(|(turn, seen)| (turn, seen.chunks.as_slice()))
+    }
+
+    /// The numbers of the last chunks of sessions that were never closed, while the disk never failed.
+    pub fn last_numbers(&self) -> impl Iterator<Item = (&String, &u64)> {
+        let mut last = self.last.iter();
+        std::iter::from_fn(move || {
+            last.find(|(session, _)| {
+                !self.disk_failed && !was_closed(&self.closed_sessions, session)
+            })
+        })
+    }
+
     /// What was staged is handed over: nobody can take it back.
     pub fn hand_over(&mut self) {
         for staged in std::mem::take(&mut self.staged) {
@@ -109,11 +156,12 @@ impl Client {
         }
     }
 
-    fn note_turn(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
+    fn note_turn(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         let Some(turn) = place.turn else { return };
         let turn = (place.session.to_owned(), turn.to_owned());
-        match chunk {
-            Chunk::Start { .. } => {
+        let is = |kind: &str| json.starts_with(format!(r#"{{"type":"{kind}""#).as_bytes());
+        match () {
+            () if is("start") => {
                 let chunk = logs::read(json).unwrap_or_default();
                 let about = &chunk["messageMetadata"];
                 let about = [&about["acp"]["sessionId"], &about["claude"]["sessionId"]];
@@ -121,10 +169,10 @@ impl Client {
                 let session = session.unwrap_or_default().to_owned();
                 self.open.insert(turn, session);
             }
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => {
+            () if is("finish") || is("abort") || is("error") => {
                 self.closed.extend(self.open.remove(&turn));
             }
-            _ => {}
+            () => {}
         }
     }
 
@@ -146,6 +194,7 @@ impl Client {
         if again && seen.ended {
             *seen = Seen::default();
         }
+        seen.partial |= self.several.get() && seen.chunks.is_empty() && kind != "start";
         assert!(!seen.ended, "{chunk} follows the end of its turn");
         seen.ended = matches!(kind, "finish" | "abort" | "error");
         let why = chunk["errorText"].as_str().unwrap_or_default();
@@ -153,16 +202,30 @@ impl Client {
         seen.chunks.push(chunk);
         if seen.ended
             && !seen.cut_off
+            && !seen.partial
             && let Err(why) = stream::check(&seen.chunks)
         {
             panic!("{why} in {:#?}", seen.chunks);
         }
     }
 
+    /// Something that it was asked and has not answered.
+    pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
+        Some((self.id, *self.asks.first()?))
+    }
+
     /// Turns that have begun and not ended.
     pub fn open_turns(&self) -> impl Iterator<Item = &(String, String)> {
-        let open = self.turns.iter().filter(|(_, seen)| !seen.ended);
+        let open = self
+            .turns
+            .iter()
+            .filter(|(_, seen)| !seen.ended && !seen.chunks.is_empty());
         open.map(|(turn, _)| turn)
+    }
+
+    /// Whether another client may have closed or cleared a session, so that its numbers begin anew.
+    fn may_begin_anew(&self, session: &str) -> bool {
+        self.several.get() && was_closed(&self.closed_sessions, session)
     }
 
     fn check_answer(&mut self, reply: &Reply) {
@@ -177,7 +240,10 @@ impl Client {
                 // One that was forgotten and run again may begin before the disk has its first end.
                 let seen = seen
                     .filter(|seen| !again || seen.chunks[0]["messageId"] == summary["messageId"]);
-                if again && seen.is_none() {
+                // What a lagging client has not received is not sent while the disk cannot be read.
+                let missed = self.several.get() && self.disk_failed;
+                let is_partial = seen.is_none_or(|seen| seen.partial || !seen.ended);
+                if (again && seen.is_none()) || (is_partial && missed) {
                     return;
                 }
                 let chunks = seen.map(|seen| seen.chunks.as_slice()).unwrap_or_default();
@@ -202,17 +268,22 @@ impl Client {
     }
 }
 
-impl Outlet for Client {
+impl ClientSink for Client {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         self.replies += 1;
         if self.loud {
             let answer = answer.as_ref().map(|a| serde_json::to_string(a).unwrap());
             eprintln!("  {token:?} is answered {answer:?}");
         }
-        let asked = self.waiting.remove(&token.0);
+        assert_eq!(token.client, self.id, "{token:?} is of another client");
+        let asked = self.waiting.remove(&token.call);
         let asked = asked.unwrap_or_else(|| panic!("{token:?} was answered before: {answer:?}"));
         match answer {
             Ok(reply) => {
+                if ["session/clear", "session/close"].contains(&asked.what) {
+                    let mut closed = self.closed_sessions.borrow_mut();
+                    closed.insert(asked.session.clone());
+                }
                 let torn = asked.what == "session/close" && self.disk_fails;
                 if asked.what == "session/clear" || torn {
                     // Its numbers begin anew, or may.
@@ -244,11 +315,16 @@ impl Outlet for Client {
         self.room == Some(0)
     }
 
-    fn chunk(&mut self, place: Place<'_>, chunk: &Chunk<'_>, json: &[u8]) {
-        self.note_turn(place, chunk, json);
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.json_chunk(place, json);
+    }
+
+    fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
+        self.note_turn(place, json);
         if self.loud {
-            eprintln!("  {place:?} {}", json.escape_ascii());
+            eprintln!("  {:?} {place:?} {}", self.id, json.escape_ascii());
         }
+        let may_begin_anew = self.may_begin_anew(place.session);
         let last = self.last.entry(place.session.to_owned()).or_default();
         if self.torn.remove(place.session) {
             *last = place.seq - 1;
@@ -257,8 +333,11 @@ impl Outlet for Client {
             *last = 0;
         }
         let (before, seq) = (*last, place.seq);
-        assert!(seq >= before, "{place:?} after {before}");
-        if self.sees_all {
+        let begins_anew = seq <= before && may_begin_anew;
+        assert!(begins_anew || seq >= before, "{place:?} after {before}");
+        if self.sees_all && self.several.get() {
+            assert!(begins_anew || seq > before, "{place:?} is repeated");
+        } else if self.sees_all {
             assert_eq!(seq, before + 1, "{place:?}");
         }
         *last = seq;
@@ -271,11 +350,7 @@ impl Outlet for Client {
         });
     }
 
-    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
-        self.stored.push(chunk.clone());
-    }
-
-    fn json_chunk(&mut self, _: Place<'_>, json: &[u8]) {
+    fn stored_chunk(&mut self, _: ChunkAddress<'_>, json: &[u8]) {
         let chunk = logs::read(json).unwrap_or_else(|why| panic!("{why}"));
         self.stored.push(chunk);
     }
@@ -283,7 +358,7 @@ impl Outlet for Client {
     fn retract(&mut self, session: &str, after: u64) {
         let given = self.given.get(session).copied().unwrap_or_default();
         assert!(
-            given <= after,
+            given <= after || self.may_begin_anew(session),
             "{session}: {given} was given, and retracted after {after}"
         );
         self.staged.retain(|staged| match staged {
@@ -297,23 +372,30 @@ impl Outlet for Client {
         }
     }
 
-    fn ask(&mut self, ask: AskId, request: ClientRequest) {
-        let declared = match &request {
+    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
+        let declared = match request {
             ClientRequest::Permission(_) | ClientRequest::Question(_) => self.answers,
             ClientRequest::Host(_) => self.serves,
         };
         assert!(declared, "{request:?} was never declared");
-        assert!(Some(ask) > self.last_ask, "{ask:?} is not new");
-        self.last_ask = Some(ask);
+        assert!(self.seen_asks.insert(ask), "{ask:?} is not new");
         self.asks.insert(ask);
     }
 
-    fn withdraw(&mut self, ask: AskId, _: &By) {
+    fn withdraw(&mut self, ask: AskId, by: &By) {
+        if *by == By::OtherClient {
+            self.decided_by_others.push(ask);
+        }
         assert!(self.asks.remove(&ask), "{ask:?} is not open");
         self.decided.push(ask);
     }
 
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
+}
+
+fn was_closed(closed: &RefCell<BTreeSet<String>>, session: &str) -> bool {
+    let closed = closed.borrow();
+    closed.iter().any(|named| is_of(session, named))
 }
 
 /// Whether a session with this id may be the one that a call names: the default session has an id for each directory.

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod asks;
 pub mod claude;
 pub mod client;
+pub mod clients;
 pub mod dice;
 #[path = "../../store/disk.rs"]
 #[allow(dead_code, reason = "the tests of the store use more of it")]

@@ -1,6 +1,7 @@
 //! Drives a hub as the loop does, in a time of its own, and holds it to its word at every step.
 
 mod client;
+mod coming;
 mod effects;
 mod ending;
 mod input;
@@ -9,10 +10,11 @@ mod time;
 
 use super::agent::Mark;
 use super::asks;
-use super::client::Client;
+use super::clients::Clients;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::host::Host;
+use acpipe::core::ask::AskId;
 use acpipe::core::client::Command;
 use acpipe::core::host::Offer;
 use acpipe::core::hub::{AgentInput, Hub, OnLost};
@@ -20,21 +22,29 @@ use acpipe::core::policy::Mode;
 use acpipe::proto::wire::{Protocol, Variables};
 use acpipe::testing::SettingsBuilder;
 use process::{Backlog, Process, Said};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// All of it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct World {
     pub dice: Dice,
     hub: Hub,
-    pub client: Client,
+    pub clients: Clients,
     disk: Disk,
     now: Instant,
     processes: BTreeMap<u64, Process>,
     host: Host,
-    backlog: Option<Backlog>,
+    /// What the hub did not take, by process.
+    backlog: BTreeMap<u64, Backlog>,
     deaf_since: Option<Instant>,
     finished: bool,
+    /// Whether a process of an agent has ended: what it asked outside of sessions may still be open.
+    agent_ended: bool,
+    /// Whether the disk may fail now.
+    disk_fails: bool,
+    /// What a client has answered.
+    answered: BTreeSet<AskId>,
     /// What is in every history of the CLI's, unless the dice tell.
     history: Vec<AgentInput>,
     /// How many sessions may be live at most.
@@ -73,10 +83,15 @@ impl World {
                 world.settle();
             }
         }
+        // Most worlds have three clients.
+        if world.dice.percent(60) {
+            world.client_comes();
+            world.client_comes();
+        }
         if world.dice.percent(5) {
             let p = serde_json::from_str(r#"{"chunks":false}"#).unwrap();
             world.ask("subscribe", Command::Subscribe(p));
-            world.client.sees_all = false;
+            world.clients.first().sees_all = false;
         }
         world
     }
@@ -110,14 +125,17 @@ impl World {
         let mut world = Self {
             dice,
             hub: Hub::new(settings, Box::new(disk.clone())).serving(served),
-            client: Client::default(),
+            clients: Clients::default(),
             disk,
             now,
             processes: BTreeMap::new(),
             host: Host::default(),
-            backlog: None,
+            backlog: BTreeMap::new(),
             deaf_since: None,
             finished: false,
+            agent_ended: false,
+            disk_fails: false,
+            answered: BTreeSet::new(),
             history: Vec::new(),
             max_sessions,
             tokens: 0,
@@ -126,20 +144,7 @@ impl World {
             spawned: 0,
             loud: std::env::var_os("TRACE").is_some(),
         };
-        let answers = world.dice.percent(70);
-        world.client.answers = answers;
-        let hosts = world.dice.percent(30);
-        world.client.serves = hosts;
-        let can = format!(
-            r#"{{"permissions":{answers},"questions":{answers},"fs":{{"readTextFile":{hosts}}},"terminal":{hosts}}}"#
-        );
-        let hello =
-            format!(r#"{{"protocolVersion":1,"chunkProfile":{profile},"capabilities":{can}}}"#);
-        let hello = serde_json::from_str(&hello).unwrap();
-        world.client.loud = world.loud;
-        world.ask("initialize", Command::Initialize(hello));
-        world.client.sees_all = profile == 7;
-        world.settle();
+        world.connect_client(profile);
         world
     }
 
@@ -211,13 +216,27 @@ impl World {
             96 => {
                 let percent = self.dice.pick(&[0, 0, 0, 10, 100]);
                 self.disk.fail(percent);
-                self.client.disk_fails = percent > 0;
-                self.client.disk_failed |= percent > 0;
+                self.disk_fails = percent > 0;
+                for client in self.clients.iter_mut() {
+                    client.disk_fails = percent > 0;
+                    client.disk_failed |= percent > 0;
+                }
             }
             97 => self.process_fails(),
+            98 if self.clients.were_several() && self.dice.percent(50) => {
+                if self.clients.len() < 3 {
+                    self.client_comes();
+                } else {
+                    self.client_goes();
+                }
+            }
             _ => {
-                let room = self.dice.below(4);
-                self.client.room = (self.client.room.is_none()).then_some(room);
+                let (room, some) = (self.dice.below(4), self.dice.percent(50));
+                let id = self.clients.any(&mut self.dice);
+                let client = self.clients.get(id);
+                // It reads a little, or all.
+                let reads_all = client.room.is_some() && some;
+                client.room = (!reads_all).then_some(room);
             }
         }
         self.settle();
@@ -233,7 +252,7 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.hub.stored(event, self.now, &mut self.client);
+        self.hub.stored(event, self.now, &mut self.clients);
         true
     }
 
@@ -245,7 +264,8 @@ impl World {
     }
 
     fn check(&mut self) {
-        if self.backlog.is_some() {
+        // What a client is asked may wait until it has read.
+        if !self.backlog.is_empty() || self.clients.is_some_full() {
             return;
         }
         let ledgers = self
@@ -254,10 +274,20 @@ impl World {
             .filter(|process| !process.leaves);
         let ledgers = ledgers.filter_map(|process| process.agent.ledger());
         let unanswered: usize = ledgers.map(|ledger| ledger.unanswered()).sum();
-        let asks = self.client.asks.len();
+        let asks = self.clients.asks().len();
         assert!(
             unanswered <= asks || self.host.is_busy(),
             "{unanswered} questions are not answered, and {asks} asked"
         );
+        let leaves = self.processes.values().any(|process| process.leaves);
+        assert!(
+            asks <= unanswered || leaves || self.agent_ended,
+            "{asks} requests are open, and agents wait for {unanswered}"
+        );
+        for client in self.clients.iter() {
+            let others = &client.decided_by_others;
+            let unanswered = others.iter().find(|ask| !self.answered.contains(ask));
+            assert_eq!(unanswered, None, "no other client has answered it");
+        }
     }
 }

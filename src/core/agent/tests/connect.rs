@@ -195,7 +195,7 @@ fn invalid_connect_parameters_are_refused() {
     for (given, field) in cases {
         let mut t = Fixture::new();
         let p = params(given);
-        let token = Token(1);
+        let token = Token::first(1);
         let error = t.act(|agent, cx| agent.connect(token, p, cx));
         let error = error.expect_err(field);
         assert_eq!(error.data["field"], field);

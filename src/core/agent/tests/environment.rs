@@ -95,12 +95,16 @@ fn changed_environment_replaces_the_agent_and_is_answered_with_its_sessions() {
 #[test]
 fn renewal_holds_prompts_that_came_after_it_until_the_new_agent_starts() {
     let mut t = Fixture::ready();
-    t.ahead = vec![Token(77)];
+    t.ahead = vec![Token::first(77)];
     t.on(&set("1"));
-    let held = |t: &Fixture| [77, 78].map(|token| t.agent.holds(Token(token)));
+    let held = |t: &Fixture| [77, 78].map(|token| t.agent.holds(Token::first(token)));
     assert_eq!(held(&t), [false, true]);
-    assert!(t.agent.renewal().is_some_and(|r| r.is_ahead(Token(77))));
-    t.ahead = vec![Token(77), Token(78)];
+    assert!(
+        t.agent
+            .renewal()
+            .is_some_and(|r| r.is_ahead(Token::first(77)))
+    );
+    t.ahead = vec![Token::first(77), Token::first(78)];
     t.on(&set("2"));
     assert_eq!(
         held(&t),

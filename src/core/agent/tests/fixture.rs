@@ -3,12 +3,14 @@
 use super::super::{AgentCx, AgentMachine, Gone, Overdue};
 use super::output;
 use crate::core::ask::AskId;
-use crate::core::client::{Reply, Token};
+use crate::core::client::{ClientId, Reply, Token};
+use crate::core::clients::ClientDeclaration;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
 use crate::core::ids::AgentRef;
+use crate::core::profile::Profile;
 use crate::core::shared::Shared;
 use crate::proto::json::to_raw;
 use crate::proto::wire::{Done, FoundBy, Program};
@@ -100,7 +102,9 @@ impl Fixture {
         let (now, _) = settings.clock;
         let configured = settings.default_agent.clone();
         let mut shared = Shared::new(settings);
-        shared.client.capabilities.questions = true;
+        let mut declaration = ClientDeclaration::new(Profile::V7);
+        declaration.capabilities.questions = true;
+        shared.clients.declare(ClientId::FIRST, declaration);
         Self {
             agent: AgentMachine::new(AgentRef(0), "default".to_owned(), configured),
             shared,
@@ -144,7 +148,7 @@ impl Fixture {
         let mut cx = AgentCx {
             now: self.now,
             shared: &mut self.shared,
-            client: &mut self.client,
+            clients: &mut self.client,
             effects: &mut self.effects,
         };
         act(&mut self.agent, &mut cx)
@@ -237,7 +241,7 @@ impl Fixture {
                 if let Some(id) = self.last_ask {
                     self.client.asks.remove(&id);
                     let answer = Ok(to_raw(answer));
-                    self.act(|agent, cx| agent.client_answered(id, &answer, cx));
+                    self.act(|agent, cx| agent.client_answered(ClientId::FIRST, id, &answer, cx));
                 }
             }
             On::StopIdle(limit) => {
@@ -270,8 +274,8 @@ impl Fixture {
         }
         self.seen_withdrawn = self.client.withdrawn.len();
         for (token, reply) in self.client.take_replies() {
-            self.answered.insert(token.0);
-            all.push(format!("reply {} {}", token.0, output::reply(&reply)));
+            self.answered.insert(token.call);
+            all.push(format!("reply {} {}", token.call, output::reply(&reply)));
         }
         for effect in self.effects.drain(..) {
             match &effect {
@@ -301,7 +305,7 @@ impl Fixture {
         ) -> Result<(), Error>,
     ) {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.act(|agent, cx| {
             if let Err(error) = call(agent, token, cx) {
                 cx.fail([token], &error);

@@ -1,7 +1,8 @@
 //! What becomes of a dialect's orders.
 
 use crate::core::agent::{AgentCx, AgentMachine, DEFAULT_AGENT};
-use crate::core::client::{Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::dialect::{Child, Order};
 use crate::core::effect::{AgentId, Effect};
 use crate::core::error::Error;
@@ -9,18 +10,17 @@ use crate::core::ids::AgentRef;
 use crate::core::shared::Shared;
 use crate::proto::chunk::Chunk;
 use crate::testing::SettingsBuilder;
-use serde_json::Value;
 use std::time::Instant;
 
 /// A client that nobody looks at.
 struct Nobody;
 
-impl Outlet for Nobody {
+impl ClientSink for Nobody {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 /// An agent whose process was started.
@@ -59,7 +59,7 @@ impl Started {
         let mut cx = AgentCx {
             now: Instant::now(),
             shared: &mut self.shared,
-            client: &mut Nobody,
+            clients: &mut Nobody,
             effects: &mut effects,
         };
         act(&mut self.machine, &mut cx);

@@ -1,7 +1,8 @@
 //! An agent with a process for each session: none is left behind, whatever becomes of the session.
 
 use super::play::{program, settings};
-use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, History, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::Volatile;
@@ -16,14 +17,14 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct Heard(Option<Result<(), ErrorKind>>);
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.0 = Some(answer.map(|_| ()).map_err(|error| error.kind));
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 struct Play {
@@ -66,7 +67,7 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> Vec<Effect> {
         let heard = &mut self.heard;
-        self.hub.command(Token(1), command, self.now, heard);
+        self.hub.command(Token::first(1), command, self.now, heard);
         self.hub.effects(self.now)
     }
 

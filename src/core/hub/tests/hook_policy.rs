@@ -1,7 +1,8 @@
 //! Tools that the CLI runs without asking, under rules.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 
@@ -18,14 +19,14 @@ use std::time::Instant;
 #[derive(Default)]
 struct Seen(Vec<Value>);
 
-impl Outlet for Seen {
+impl ClientSink for Seen {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         self.0.push(serde_json::from_slice(json).unwrap());
     }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 struct Play {
@@ -94,7 +95,7 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> Vec<Value> {
         let seen = &mut self.seen;
-        self.hub.command(Token(1), command, self.now, seen);
+        self.hub.command(Token::first(1), command, self.now, seen);
         self.frames()
     }
 

@@ -1,7 +1,8 @@
 //! What is let go and what stays, in virtual time.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::{Card, LogFile, Store};
@@ -88,22 +89,23 @@ struct Heard {
     is_full: bool,
 }
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        assert!(self.answers.insert(token.0, answer).is_none());
+        assert!(self.answers.insert(token.call, answer).is_none());
     }
     fn is_full(&self) -> bool {
         self.is_full
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {
         self.chunks += 1;
     }
-    fn stored_chunk(&mut self, _: Place<'_>, chunk: &Value) {
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, json: &[u8]) {
+        let chunk: Value = serde_json::from_slice(json).unwrap();
         self.told.push(chunk["type"].as_str().unwrap().to_owned());
     }
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         if let Notice::AgentState(told) = notice {
             self.states.push((told.state, told.reason.is_some()));
         }
@@ -151,7 +153,7 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         let (now, heard) = (self.now, &mut self.heard);
         self.hub.command(token, command, now, heard);
         self.work();
@@ -388,7 +390,7 @@ fn a_turn_that_is_told_once_more_is_told_to_its_end() {
     p.heard.is_full = true;
     let again = p.prompt_as("a", "t");
     let ensure = Command::Ensure(params(json!({"sessionId": "b"})));
-    p.hub.command(Token(0), ensure, p.now, &mut p.heard);
+    p.hub.command(Token::first(0), ensure, p.now, &mut p.heard);
     p.heard.is_full = false;
     p.hub.replay_turns(&mut p.heard);
     assert!(p.heard.answers[&again].is_ok());

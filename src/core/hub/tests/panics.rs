@@ -2,7 +2,8 @@
 
 use super::play::settings;
 use crate::core::acp::Acp;
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::dialect::Place as Where;
 use crate::core::dialect::{Child, Dialect, Launch, Offer, Opening, Outgoing, PromptPart};
 use crate::core::error::Error;
@@ -124,12 +125,15 @@ struct Heard {
     trap: Option<(&'static str, u32)>,
 }
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        assert!(self.answers.insert(token.0, answer).is_none(), "{token:?}");
+        assert!(
+            self.answers.insert(token.call, answer).is_none(),
+            "{token:?}"
+        );
     }
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         let json = String::from_utf8(json.to_vec()).unwrap();
         if let Some((text, times)) = &mut self.trap
             && json.contains(*text)
@@ -141,12 +145,12 @@ impl Outlet for Heard {
         self.chunks
             .push((place.session.to_owned(), place.seq, json));
     }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, session: &str, after: u64) {
         self.chunks
             .retain(|(id, seq, _)| id != session || *seq <= after);
     }
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         if let Notice::AgentState(p) = notice {
             self.states.push(p.state);
         }
@@ -203,7 +207,7 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
-        let (token, now) = (Token(self.tokens), self.now);
+        let (token, now) = (Token::first(self.tokens), self.now);
         self.hub.command(token, command, now, &mut self.heard);
         self.tokens
     }

@@ -1,6 +1,7 @@
 //! A client and an agent in virtual time, call by call.
 
-use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, History, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use crate::core::store::{Store, Volatile};
@@ -36,18 +37,18 @@ pub(super) struct Heard {
     pub chunks: Vec<String>,
 }
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        let twice = self.answers.insert(token.0, answer);
+        let twice = self.answers.insert(token.call, answer);
         assert!(twice.is_none(), "{token:?} is answered twice");
     }
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, _: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {
         self.chunks.push(place.session.to_owned());
     }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 pub(super) struct Play {
@@ -85,7 +86,7 @@ impl Play {
 
     pub fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.hub.command(token, command, self.now, &mut self.heard);
         self.tokens
     }

@@ -1,7 +1,8 @@
 //! Restarts after crashes, with growing pauses.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::proto::chunk::Chunk;
@@ -17,16 +18,16 @@ struct Seen {
     states: Vec<AgentState>,
 }
 
-impl Outlet for Seen {
+impl ClientSink for Seen {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         if let Err(error) = answer {
-            self.errors.push((token.0, error.kind.name()));
+            self.errors.push((token.call, error.kind.name()));
         }
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         if let Notice::AgentState(params) = notice {
             self.states.push(params.state);
         }
@@ -61,7 +62,7 @@ impl Test {
 
     fn ask(&mut self, command: Command) -> u64 {
         self.token += 1;
-        let token = Token(self.token);
+        let token = Token::first(self.token);
         self.hub.command(token, command, self.now, &mut self.seen);
         self.token
     }

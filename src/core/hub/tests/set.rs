@@ -1,8 +1,10 @@
 //! Modes, models and options that the client sets.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Place};
-use crate::core::client::{Outlet, Reply, Token};
+use crate::core::client::{Command, Notice};
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ChunkAddress;
+use crate::core::client_sink::ClientSink;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::hub::{AgentId, AgentInput, Effect};
@@ -21,14 +23,14 @@ struct Heard {
     states: usize,
 }
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         self.states += usize::from(matches!(notice, Notice::SessionState(_)));
     }
 }
@@ -43,7 +45,7 @@ impl Play {
     /// Gives a command and returns the call it made to the agent.
     fn command(&mut self, command: Command) -> Value {
         let (now, heard) = (self.now, &mut self.heard);
-        self.hub.command(Token(1), command, now, heard);
+        self.hub.command(Token::first(1), command, now, heard);
         self.sent()
     }
 

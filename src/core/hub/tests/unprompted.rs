@@ -1,7 +1,8 @@
 //! Unprompted turns.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::session::QUIET_LIMIT;
@@ -14,17 +15,17 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct Seen(Vec<String>);
 
-impl Outlet for Seen {
+impl ClientSink for Seen {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         answer.unwrap();
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
         self.0.push(chunk["type"].as_str().unwrap().to_owned());
     }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 fn say(hub: &mut Hub, line: &str, now: Instant, seen: &mut Seen) {
@@ -39,13 +40,13 @@ fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs
     let (mut now, seen) = (Instant::now(), &mut Seen::default());
     let mut hub = Hub::new(settings(now), Box::new(Volatile));
     hub.command(
-        Token(1),
+        Token::first(1),
         Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),
         now,
         seen,
     );
     let ensure = Command::Ensure(EnsureParams::default());
-    hub.command(Token(2), ensure, now, seen);
+    hub.command(Token::first(2), ensure, now, seen);
     assert!(matches!(hub.effects(now)[..], [Effect::Spawn(..), ..]));
     let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     say(&mut hub, &answer(1, r#"{"protocolVersion":1}"#), now, seen);
@@ -98,11 +99,11 @@ fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs
 #[derive(Default)]
 struct Words(Vec<(String, String)>);
 
-impl Outlet for Words {
+impl ClientSink for Words {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         answer.unwrap();
     }
-    fn chunk(&mut self, place: Place<'_>, _: &Chunk<'_>, json: &[u8]) {
+    fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         let chunk: serde_json::Value = serde_json::from_slice(json).unwrap();
         let said = match chunk["type"].as_str().unwrap() {
             "text-delta" => chunk["delta"].as_str().unwrap().to_owned(),
@@ -111,9 +112,9 @@ impl Outlet for Words {
         };
         self.0.push((place.turn.unwrap().to_owned(), said));
     }
-    fn stored_chunk(&mut self, _: Place<'_>, _: &serde_json::Value) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: Notice) {}
+    fn notify(&mut self, _: &Notice) {}
 }
 
 #[test]
@@ -123,9 +124,9 @@ fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
     settings.default_agent.protocol = Protocol::Claude;
     let mut hub = Hub::new(settings, Box::new(Volatile));
     let initialize = serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap();
-    hub.command(Token(1), Command::Initialize(initialize), now, seen);
+    hub.command(Token::first(1), Command::Initialize(initialize), now, seen);
     let ensure = Command::Ensure(EnsureParams::default());
-    hub.command(Token(2), ensure, now, seen);
+    hub.command(Token::first(2), ensure, now, seen);
     hub.effects(now);
     let mut cli = AgentId(1);
     let mut sent = String::new();
@@ -155,7 +156,7 @@ fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
     world(&mut hub, init, seen);
     world(&mut hub, &text("m1", "a task ended"), seen);
     let prompt = serde_json::from_str(r#"{"message":"hello","turnId":"mine"}"#).unwrap();
-    hub.command(Token(3), Command::Prompt(prompt), now, seen);
+    hub.command(Token::first(3), Command::Prompt(prompt), now, seen);
     let frame = world(&mut hub, r#"{"type":"keep_alive"}"#, seen);
     let frame: serde_json::Value = serde_json::from_str(&frame).unwrap();
     let uuid = frame["uuid"].as_str().unwrap();

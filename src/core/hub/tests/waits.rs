@@ -4,7 +4,8 @@ mod limit;
 mod stderr;
 
 use super::play::{program, settings};
-use crate::core::client::{Command, History, Notice, Outlet, Place, Reply, Token};
+use crate::core::client::{Command, History, Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::limits::Wait;
@@ -24,18 +25,21 @@ struct Heard {
     told: Vec<Value>,
 }
 
-impl Outlet for Heard {
+impl ClientSink for Heard {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
-        assert!(self.answers.insert(token.0, answer).is_none(), "{token:?}");
+        assert!(
+            self.answers.insert(token.call, answer).is_none(),
+            "{token:?}"
+        );
     }
-    fn chunk(&mut self, _: Place<'_>, _: &Chunk<'_>, _: &[u8]) {}
-    fn stored_chunk(&mut self, _: Place<'_>, _: &Value) {}
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: &Notice) {
         let waiting = match notice {
-            Notice::Activity(p) => p.waiting_for,
-            Notice::AgentState(p) if p.waiting_for.is_some() => p.waiting_for,
+            Notice::Activity(p) => &p.waiting_for,
+            Notice::AgentState(p) if p.waiting_for.is_some() => &p.waiting_for,
             Notice::AgentState(_) | Notice::SessionState(_) => return,
         };
         self.told.push(serde_json::to_value(waiting).unwrap());
@@ -127,7 +131,7 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
-        let token = Token(self.tokens);
+        let token = Token::first(self.tokens);
         self.hub.command(token, command, self.now, &mut self.heard);
         self.tokens
     }

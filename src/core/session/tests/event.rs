@@ -3,6 +3,7 @@
 use super::super::{Queued, SessionMachine, Stage};
 use super::fixture::{Fixture, all, gone};
 use crate::core::ask::{ClientAnswer, Refusal};
+use crate::core::client::ClientId;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::TurnEnd;
@@ -257,7 +258,7 @@ impl Fixture {
         let message = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
         let queued = Queued {
             token,
-            turn_id: format!("t{}", token.0),
+            turn_id: format!("t{}", token.call),
             prompt: params(json!({ "message": message, "retry": retry })),
         };
         let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));
@@ -298,7 +299,7 @@ impl Fixture {
     fn answer_client(&mut self, answer: &ClientAnswer) {
         let Some(id) = self.last_ask else { return };
         self.client.asks.remove(&id);
-        self.act(|s, cx| s.client_answered(id, answer, cx));
+        self.act(|s, cx| s.client_answered(ClientId::FIRST, id, answer, cx));
     }
 
     fn settle_host(&mut self) {

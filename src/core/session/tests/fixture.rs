@@ -8,7 +8,8 @@ use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::ask::AskId;
-use crate::core::client::Token;
+use crate::core::client::{ClientId, Token};
+use crate::core::clients::ClientDeclaration;
 use crate::core::cx::{Cx, SessionRequest};
 use crate::core::dialect::{Child, Launch, Offer, Order, Outgoing};
 use crate::core::dialects::{DialectSetup, dialect};
@@ -21,9 +22,10 @@ use crate::core::ids::AgentRef;
 use crate::core::limits::Wait;
 use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
+use crate::core::profile::Profile;
 use crate::core::shared::Shared;
 use crate::core::store::{Store as _, Volatile};
-use crate::proto::wire::{AgentCapabilities, Protocol, Strategy, Variables};
+use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strategy, Variables};
 use crate::testing::{RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -78,14 +80,17 @@ impl Fixture {
         let settings = SettingsBuilder::new(now).build();
         let spec = settings.default_agent.clone();
         let mut shared = Shared::new(settings);
-        shared.client.capabilities.permissions = true;
-        shared.client.capabilities.questions = true;
+        let mut declaration = ClientDeclaration::new(Profile::V7);
+        declaration.capabilities.permissions = true;
+        declaration.capabilities.questions = true;
+        let subscription = declaration.subscription;
+        shared.clients.declare(ClientId::FIRST, declaration);
         let disk = Rc::new(Cell::new(false));
         let file = Volatile.open("s").expect("a log in memory");
         let full = Rc::clone(&disk);
         let log = Log::open(Box::new(Disk { file, full })).expect("an empty log");
-        let subscription = shared.client.subscription;
-        let session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log, subscription);
+        let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
+        session.subscribers.add(ClientId::FIRST, subscription);
         let mut fixture = Self {
             session,
             shared,
@@ -195,11 +200,17 @@ impl Fixture {
                 renewal: self.renewal.as_ref(),
             },
             hosting: &mut self.hosting,
-            client: &mut self.client,
+            clients: &mut self.client,
             requests: &mut self.requests,
             effects: &mut self.effects,
         };
         act(&mut self.session, &mut cx)
+    }
+
+    /// What the client can do.
+    pub fn capabilities(&mut self) -> &mut ClientCapabilities {
+        let declaration = self.shared.clients.get_mut(ClientId::FIRST);
+        &mut declaration.expect("a client").capabilities
     }
 
     /// The connection is over.
@@ -235,8 +246,8 @@ impl Fixture {
         }
         all.extend(output::chunks(&self.client.take_chunks()));
         for (token, reply) in self.client.take_replies() {
-            self.answered.insert(token.0);
-            all.push(format!("reply {} {}", token.0, output::reply(&reply)));
+            self.answered.insert(token.call);
+            all.push(format!("reply {} {}", token.call, output::reply(&reply)));
         }
         all.extend(
             self.client
@@ -256,7 +267,7 @@ impl Fixture {
 
     pub fn token(&mut self) -> Token {
         self.tokens += 1;
-        Token(self.tokens)
+        Token::first(self.tokens)
     }
 
     /// The tokens that were given so far.
@@ -266,7 +277,7 @@ impl Fixture {
 
     pub fn reply_error(&mut self, token: Token, done: Result<(), Error>) {
         if let Err(error) = done {
-            use crate::core::client::Outlet as _;
+            use crate::core::client_sink::ClientSink as _;
             self.client.reply(token, Err(error));
         }
     }

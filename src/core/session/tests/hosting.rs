@@ -40,8 +40,8 @@ fn serving(mut t: Fixture) -> Fixture {
 /// In a turn; the client serves files and terminals.
 fn forwarding() -> Fixture {
     let mut t = Fixture::live(all());
-    t.shared.client.capabilities.fs.read_text_file = true;
-    t.shared.client.capabilities.terminal = true;
+    t.capabilities().fs.read_text_file = true;
+    t.capabilities().terminal = true;
     t.on(&Prompt("hi"));
     t
 }

@@ -50,7 +50,7 @@ fn policy_that_denies_answers_at_once() {
 #[test]
 fn client_that_cannot_be_asked_refuses() {
     let mut t = in_turn();
-    t.shared.client.capabilities.permissions = false;
+    t.capabilities().permissions = false;
     t.play(&[(Permission("q1"), &["agent q1 = selected no", "chunks tool-input-available data-permission tool-approval-request tool-approval-response tool-output-denied data-permission"])]);
 }
 

@@ -58,7 +58,7 @@ fn fresh() -> Fixture {
 
 fn prepare(t: &mut Fixture) {
     t.shared.settings.policy = Mode::Ask.into();
-    t.shared.client.capabilities.fs.read_text_file = true;
+    t.capabilities().fs.read_text_file = true;
 }
 
 /// A stored session in which the mode `code` was set.
@@ -88,7 +88,7 @@ fn live() -> Fixture {
 /// Acpipe serves files itself.
 fn serving() -> Fixture {
     let mut t = live();
-    t.shared.client.capabilities.fs.read_text_file = false;
+    t.capabilities().fs.read_text_file = false;
     t.shared.served = Offer {
         read_files: true,
         ..Offer::default()
@@ -287,7 +287,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
         "{how:?}: {open:?} requests of the agent are open"
     );
     t.on(&On::AgentLost);
-    t.act(|s, cx| s.fail_queue(&gone(), cx.client));
+    t.act(|s, cx| s.fail_queue(&gone(), cx.clients));
     t.on(&Read);
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));
     assert_eq!(missing, None, "{how:?}: a command has no answer");

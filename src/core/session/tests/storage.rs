@@ -177,7 +177,7 @@ fn panic_marks_the_session_and_the_repair_ends_its_turn() {
     t.on(&Prompt("one"));
     t.on(&Commit);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        t.act(|s, cx| s.with_turn(cx.client, |_, _| panic!("on purpose")));
+        t.act(|s, cx| s.with_turn(cx.clients, |_, _| panic!("on purpose")));
     }));
     assert!(panicked.is_err());
     assert!(t.session.broken);

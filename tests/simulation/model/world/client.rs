@@ -4,14 +4,17 @@ use super::super::asks;
 use super::super::client::Asked;
 use super::World;
 use acpipe::core::ask::{AskId, Refusal};
-use acpipe::core::client::{Command, Token};
+use acpipe::core::client::{ClientId, Command, Token};
 use serde_json::value::RawValue;
 
 impl World {
     pub(super) fn client_asks(&mut self) {
         let ask = asks::any(&mut self.dice, &mut self.turns);
-        self.client.again.extend(ask.again);
-        self.give(ask.command, ask.asked);
+        for client in self.clients.iter_mut() {
+            client.again.extend(ask.again.clone());
+        }
+        let id = self.clients.any(&mut self.dice);
+        self.give(id, ask.command, ask.asked);
     }
 
     /// What is served goes on.
@@ -21,7 +24,7 @@ impl World {
             if let Some(event) = self.host.next() {
                 self.tell(|| format!("{event:?}"));
                 self.hub.wake(self.now);
-                self.hub.hosted(event, self.now, &mut self.client);
+                self.hub.hosted(event, self.now, &mut self.clients);
             }
         }
     }
@@ -31,7 +34,7 @@ impl World {
         self.host.end_all();
         while let Some(event) = self.host.next() {
             self.hub.wake(self.now);
-            self.hub.hosted(event, self.now, &mut self.client);
+            self.hub.hosted(event, self.now, &mut self.clients);
             self.settle();
             self.host.end_all();
         }
@@ -39,8 +42,10 @@ impl World {
 
     /// The client answers what it was asked, or what is decided long since.
     pub(super) fn client_answers(&mut self) {
-        let open: Vec<AskId> = self.client.asks.iter().copied().collect();
-        let decided = &self.client.decided;
+        let id = self.clients.any(&mut self.dice);
+        let client = self.clients.get(id);
+        let open: Vec<AskId> = client.asks.iter().copied().collect();
+        let decided = &client.decided;
         let late = open.is_empty() || self.dice.percent(20);
         let from = if late { decided } else { &open };
         if from.is_empty() {
@@ -69,25 +74,33 @@ impl World {
             Ok(RawValue::from_string(answer.to_owned()).unwrap())
         };
         self.tell(|| format!("{ask:?} is answered {answer:?}"));
-        if self.client.asks.remove(&ask) {
-            self.client.decided.push(ask);
+        let client = self.clients.get(id);
+        if client.asks.remove(&ask) {
+            client.decided.push(ask);
+            self.answered.insert(ask);
         }
         self.hub.wake(self.now);
         self.hub
-            .client_answered(ask, &answer, self.now, &mut self.client);
+            .client_answered(id, ask, &answer, self.now, &mut self.clients);
     }
 
     pub(super) fn ask(&mut self, what: &'static str, command: Command) {
-        let session = "default".to_owned();
-        self.give(command, Asked { what, session });
+        self.ask_as(ClientId::FIRST, what, command);
     }
 
-    fn give(&mut self, command: Command, asked: Asked) {
+    pub(super) fn ask_as(&mut self, client: ClientId, what: &'static str, command: Command) {
+        let session = "default".to_owned();
+        self.give(client, command, Asked { what, session });
+    }
+
+    fn give(&mut self, client: ClientId, command: Command, asked: Asked) {
         self.tokens += 1;
-        self.client.waiting.insert(self.tokens, asked);
-        let token = Token(self.tokens);
+        let call = self.tokens;
+        self.clients.get(client).waiting.insert(call, asked);
+        let token = Token { client, call };
         self.tell(|| format!("{token:?} {command:?}"));
         self.hub.wake(self.now);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, self.now, &mut self.clients);
     }
 }

@@ -3,6 +3,7 @@
 use super::super::acp::Acp;
 use super::super::agent::Ledger;
 use super::super::claude::Claude;
+use super::super::client::Client;
 use super::super::files;
 use super::process::{Agent, Process, Said};
 use super::{ENOUGH, World};
@@ -14,9 +15,10 @@ impl World {
     /// Does everything that follows from what happened.
     pub fn settle(&mut self) {
         self.hear_backlog();
-        self.hub.replay_turns(&mut self.client);
+        self.hub.catch_up(self.now, &mut self.clients);
+        self.hub.replay_turns(&mut self.clients);
         while self.hub.is_reading() {
-            self.hub.read_on(self.now, &mut self.client);
+            self.hub.read_on(self.now, &mut self.clients);
         }
         for _ in 0..ENOUGH {
             let effects = self.hub.effects(self.now);
@@ -26,7 +28,7 @@ impl World {
                 processes
                     .filter_map(|p| p.agent.ledger())
                     .for_each(Ledger::settle);
-                self.client.settle();
+                self.clients.iter_mut().for_each(Client::settle);
                 self.hub.rest(self.now);
                 return;
             }
@@ -138,8 +140,8 @@ impl World {
             let message = serde_json::from_slice(line)
                 .unwrap_or_else(|e| panic!("{e}: {:?}", String::from_utf8_lossy(line)));
             match &mut process.agent {
-                Agent::Acp(acp) => acp.hear(&message, &self.client),
-                Agent::Claude(claude) => claude.hear(&message, &self.client),
+                Agent::Acp(acp) => acp.hear(&message, &self.clients),
+                Agent::Claude(claude) => claude.hear(&message, &self.clients),
                 Agent::Plain => {}
             }
         }

@@ -1,5 +1,6 @@
 //! End of a world: everything is answered, then everything ends.
 
+use super::super::client::Client;
 use super::super::logs;
 use super::{ENOUGH, World};
 use acpipe::core::client::Command;
@@ -10,8 +11,11 @@ impl World {
     /// Everything that is wrong stops to be, and all that waits is answered.
     pub fn calm_down(&mut self) {
         self.disk.fail(0);
-        self.client.disk_fails = false;
-        self.client.room = None;
+        self.disk_fails = false;
+        for client in self.clients.iter_mut() {
+            client.disk_fails = false;
+            client.room = None;
+        }
         for _ in 0..ENOUGH {
             self.deliver_all();
             let mut quiet = true;
@@ -23,11 +27,14 @@ impl World {
                 quiet = false;
             }
             self.host_ends();
-            while let Some(ask) = self.client.asks.pop_first() {
-                self.client.decided.push(ask);
+            while let Some((id, ask)) = self.clients.next_ask() {
+                let client = self.clients.get(id);
+                client.asks.remove(&ask);
+                client.decided.push(ask);
+                self.answered.insert(ask);
                 let answer = Ok(RawValue::NULL.to_owned());
                 self.hub
-                    .client_answered(ask, &answer, self.now, &mut self.client);
+                    .client_answered(id, ask, &answer, self.now, &mut self.clients);
                 self.settle();
                 quiet = false;
             }
@@ -42,15 +49,17 @@ impl World {
             self.now = at.max(self.now);
             self.tick();
         }
-        let waiting = &self.client.waiting;
-        assert!(waiting.is_empty(), "nobody answers {waiting:?}");
+        for client in self.clients.iter() {
+            let waiting = &client.waiting;
+            assert!(waiting.is_empty(), "nobody answers {waiting:?}");
+        }
         self.ask("status", Command::Status(AgentParams::default()));
         let list = serde_json::from_str("{}").unwrap();
         let list = acpipe::core::client::History::ListSessions(list);
         self.ask("session/list", Command::History(list));
         while self.sync() {}
         self.settle();
-        let all = self.client.list.take().expect("a list");
+        let all = self.clients.first().list.take().expect("a list");
         let opening = |s: &&serde_json::Value| s["state"] == "opening";
         let sessions = all["sessions"].as_array().unwrap();
         assert_eq!(sessions.iter().find(opening), None, "it is left so");
@@ -60,9 +69,11 @@ impl World {
 
     /// The client leaves, and all comes to its end.
     pub fn finish(&mut self) {
-        self.client.room = None;
+        for client in self.clients.iter_mut() {
+            client.room = None;
+        }
         self.settle();
-        self.hub.client_gone(self.now, &mut self.client);
+        self.hub.client_gone(self.now, &mut self.clients);
         for _ in 0..ENOUGH {
             self.deliver_all();
             while self.sync() {}
@@ -77,19 +88,20 @@ impl World {
             }
         }
         assert!(self.finished, "it does not end");
-        let waiting = &self.client.waiting;
-        assert!(waiting.is_empty(), "nobody answered {waiting:?}");
+        for client in self.clients.iter() {
+            let waiting = &client.waiting;
+            assert!(waiting.is_empty(), "nobody answered {waiting:?}");
+        }
         assert_eq!(self.hub.deadline(), None);
         let lives = self.processes.values().any(|process| process.lives);
         assert!(!lives, "a process is left");
-        assert_eq!(
-            self.client.asks.first(),
-            None,
-            "nobody waits for the answer"
-        );
+        let asks = self.clients.asks();
+        assert!(asks.is_empty(), "nobody waits for the answers to {asks:?}");
         let failed = self.disk.failures() > 0;
-        let open = self.client.open_turns().next();
+        let open = self.clients.iter().flat_map(Client::open_turns).next();
         assert_eq!(open, None, "it did not end");
+        self.clients.check_messages(&self.disk.logs());
+        self.clients.check_numbers(&self.disk.logs());
         for (id, kept) in self.disk.logs() {
             if let Err(why) = logs::check(&kept.bytes, !failed) {
                 panic!("the log of {id}: {why}");

@@ -1,7 +1,8 @@
 //! Input from agents, in the pieces and at the time in which the loop would read it.
 
 use super::super::agent::Mark;
-use super::process::{Agent, Backlog, Said};
+use super::super::client::Client;
+use super::process::{Agent, Backlog, Process, Said};
 use super::{ENOUGH, World};
 use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
@@ -70,12 +71,12 @@ impl World {
 
     /// Whether the loop listens to agents.
     pub(super) fn is_deaf(&self) -> bool {
-        acpipe::core::client::Outlet::is_full(&self.client) || self.backlog.is_some()
+        self.clients.are_all_full() || !self.backlog.is_empty()
     }
 
     /// The hub hears of a process: one thing, or a batch of at most so many lines.
     pub(super) fn deliver(&mut self, id: u64, many: usize) {
-        if self.is_deaf() {
+        if self.clients.are_all_full() || self.backlog.contains_key(&id) {
             return;
         }
         let Some(process) = self.processes.get_mut(&id) else {
@@ -111,10 +112,12 @@ impl World {
         self.hub.wake(self.now);
         let rest = self
             .hub
-            .agent(AgentId(from), input, self.now, &mut self.client);
+            .agent(AgentId(from), input, self.now, &mut self.clients);
         if over {
             assert!(rest.is_none(), "an end was not taken");
-            self.processes.remove(&from);
+            let ended = self.processes.remove(&from);
+            let is_plain = |process: &Process| matches!(process.agent, Agent::Plain);
+            self.agent_ended |= !ended.is_none_or(|process| is_plain(&process));
         }
         let left = match &rest {
             Some(AgentInput::Batch(Batch::Lines(left))) => lines(left).count(),
@@ -132,39 +135,46 @@ impl World {
         }
         if let Some(rest) = rest {
             assert!(
-                self.is_deaf(),
+                self.clients.is_some_full(),
                 "something was not taken though there is room"
             );
             let marks = unread;
-            self.backlog = Some(Backlog { from, rest, marks });
+            self.backlog.insert(from, Backlog { rest, marks });
         }
         self.hand_over();
     }
 
     /// The client reads again, as far as it has room.
     pub(super) fn hear_backlog(&mut self) {
-        if acpipe::core::client::Outlet::is_full(&self.client) {
+        if self.clients.are_all_full() {
             self.deaf_since.get_or_insert(self.now);
             return;
         }
         if let Some(since) = self.deaf_since.take() {
             self.hub.postpone(self.now - since);
         }
-        if let Some(Backlog { from, rest, marks }) = self.backlog.take() {
+        let waiting = std::mem::take(&mut self.backlog);
+        let some = !waiting.is_empty();
+        for (from, Backlog { rest, marks }) in waiting {
             self.hear(from, rest, marks);
+        }
+        if some {
             self.drain();
+        }
+        if !self.backlog.is_empty() {
+            self.deaf_since.get_or_insert(self.now);
         }
     }
 
     pub(super) fn drain(&mut self) {
         self.hub
-            .drained(self.backlog.is_none(), self.now, &mut self.client);
+            .drained(self.backlog.is_empty(), self.now, &mut self.clients);
         self.hand_over();
     }
 
     pub(super) fn hand_over(&mut self) {
-        self.hub.commit(self.now, &mut self.client);
-        self.client.hand_over();
+        self.hub.commit(self.now, &mut self.clients);
+        self.clients.iter_mut().for_each(Client::hand_over);
     }
 
     pub(super) fn deliver_all(&mut self) {

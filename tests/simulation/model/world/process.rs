@@ -68,7 +68,6 @@ impl Process {
 
 /// What the hub did not take because the client has to read first.
 pub(super) struct Backlog {
-    pub(super) from: u64,
     pub(super) rest: AgentInput,
     pub(super) marks: Vec<Mark>,
 }

@@ -32,8 +32,7 @@ impl World {
     }
 
     pub(super) fn time_passes(&mut self) {
-        let full = acpipe::core::client::Outlet::is_full(&self.client);
-        if !full && self.dice.percent(5) {
+        if !self.clients.is_some_full() && self.dice.percent(5) {
             self.pause();
             return;
         }
@@ -55,7 +54,7 @@ impl World {
         if due(&self.hub, self.now).is_none() {
             return;
         }
-        if acpipe::core::client::Outlet::is_full(&self.client) && !self.hub.is_stopping() {
+        if self.is_deaf() && !self.hub.is_stopping() {
             return;
         }
         if self.dice.percent(70) {
@@ -63,7 +62,7 @@ impl World {
         }
         self.tell(|| format!("it is time: {:?}", due(&self.hub, self.now)));
         self.hub.wake(self.now);
-        self.hub.tick(self.now, &mut self.client);
+        self.hub.tick(self.now, &mut self.clients);
         self.settle();
         if let Some((at, what)) = due(&self.hub, self.now) {
             panic!("{what} is due since {:?}, after the tick", self.now - at);

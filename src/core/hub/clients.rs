@@ -1,0 +1,117 @@
+//! Clients: which sessions they are subscribed to, which of them agents wait for, and what happens when one leaves.
+
+use super::Hub;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
+use crate::core::error::Error;
+use crate::core::ids::AgentRef;
+use crate::core::session::SessionMachine;
+use crate::proto::wire::SubscribeParams;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+impl Hub {
+    /// Sets whether a client receives chunks: of one session, or of all that it is subscribed to and will open.
+    pub(super) fn subscribe(
+        &mut self,
+        client: ClientId,
+        p: &SubscribeParams,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> Result<(), Error> {
+        if let Some(id) = &p.session_id {
+            let id = self.session_id(client, Some(id))?;
+            return self.with_session(&id, now, clients, |session, cx| {
+                session.join(client, cx);
+                session.set_chunks(client, p.chunks, cx.clients);
+                Ok(())
+            });
+        }
+        if let Some(declaration) = self.shared.clients.get_mut(client) {
+            declaration.subscription.chunks = p.chunks;
+        }
+        for session in self.sessions.values_mut() {
+            session.set_chunks(client, p.chunks, clients);
+        }
+        self.idle.set_chunks(client, p.chunks);
+        Ok(())
+    }
+
+    /// A client has left: it takes only its own requests with it. Its calls are not answered any more, its turns are
+    /// cancelled, and what it was asked is asked of the other clients alone.
+    pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut impl ClientSinks) {
+        self.mending(now, clients, |hub, clients| {
+            hub.number_unsent(clients);
+            hub.shared.clients.remove(client);
+            hub.forget_reads(client);
+            hub.idle.forget_client(client);
+            for agent in hub.agents.all() {
+                hub.with_agent(agent, now, clients, |agent, cx| {
+                    agent.client_left(client, cx);
+                });
+            }
+            let all: Vec<String> = hub.sessions.keys().cloned().collect();
+            for id in all {
+                hub.with(&id, now, clients, |session, cx| {
+                    session.client_left(client, cx);
+                });
+            }
+            hub.go_on(now, clients);
+        });
+    }
+
+    /// Sends lagging clients what they have not received, as far as they have room.
+    pub fn catch_up(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        let is_lagging = |session: &SessionMachine| session.subscribers.are_lagging();
+        if !self.sessions.awake().any(is_lagging) {
+            return;
+        }
+        // Only what is written is sent.
+        self.commit(now, clients);
+        self.mending(now, clients, |hub, clients| {
+            hub.sessions
+                .for_each_awake(|session| session.catch_up(clients));
+        });
+    }
+
+    /// Whether an agent has to wait, since no client that it works for has room.
+    ///
+    /// An agent works for the clients whose turns it runs; without a turn for those of its sessions. Where one of them has
+    /// room the agent goes on, and the others lag.
+    pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
+        let mut all = self.shared.clients.ids();
+        let is_any_full = all.any(|client| clients.is_client_full(client));
+        drop(all);
+        is_any_full && self.waits_for_all(agent, clients)
+    }
+
+    #[cold]
+    fn waits_for_all(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
+        let own = || self.sessions.of(agent);
+        let leader = |session: &SessionMachine| session.subscribers.leader();
+        let running = own().filter(|session| session.running.is_some());
+        let mut served: BTreeSet<ClientId> = running.filter_map(leader).collect();
+        if served.is_empty() {
+            served = own().filter_map(leader).collect();
+        }
+        if served.is_empty() {
+            served = self.shared.clients.ids().collect();
+        }
+        let full: BTreeSet<ClientId> = served
+            .iter()
+            .copied()
+            .filter(|client| clients.is_client_full(*client))
+            .collect();
+        if full.len() == served.len() {
+            return true;
+        }
+        if !full.is_empty() {
+            for id in self.sessions_of(agent) {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.lag_leader(&full);
+                }
+            }
+        }
+        false
+    }
+}

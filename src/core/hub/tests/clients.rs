@@ -1,0 +1,557 @@
+//! Several clients: what each receives, who decides, for whom an agent waits, and what a client takes with it.
+
+use crate::core::ask::AskId;
+use crate::core::client::{ClientId, Command, History, Notice, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::error::ErrorKind;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::permit::By;
+use crate::core::policy::Mode;
+use crate::core::store::Volatile;
+use crate::proto::json::to_raw;
+use crate::proto::wire::StateParams;
+use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+const A: ClientId = ClientId(0);
+const B: ClientId = ClientId(1);
+const C: ClientId = ClientId(2);
+
+#[derive(Default)]
+struct Sinks(BTreeMap<ClientId, RecordingClient>);
+
+impl ClientSinks for Sinks {
+    type Sink = RecordingClient;
+
+    fn sink(&mut self, client: ClientId) -> Option<&mut RecordingClient> {
+        self.0.get_mut(&client)
+    }
+}
+
+struct Fixture {
+    hub: Hub,
+    sinks: Sinks,
+    now: Instant,
+    calls: u64,
+    /// The processes that were started.
+    agents: Vec<AgentId>,
+    /// The requests that agents received and have not answered.
+    requests: Vec<Value>,
+    /// All that agents received.
+    received: Vec<Value>,
+}
+
+impl Fixture {
+    /// Clients that can all be asked, and a session `s` that all of them ensured, at an agent that asks before it acts.
+    fn with(clients: &[ClientId]) -> Self {
+        let now = Instant::now();
+        let settings = SettingsBuilder::new(now).policy(Mode::Ask).build();
+        let mut t = Self {
+            hub: Hub::new(settings, Box::new(Volatile)),
+            sinks: Sinks::default(),
+            now,
+            calls: 0,
+            agents: Vec::new(),
+            requests: Vec::new(),
+            received: Vec::new(),
+        };
+        for client in clients {
+            t.connect(*client);
+        }
+        for client in clients {
+            t.ensure(*client, "s");
+        }
+        t
+    }
+
+    fn connect(&mut self, client: ClientId) {
+        let can = json!({"permissions": true, "questions": true, "fs": {"readTextFile": true}});
+        self.connect_with(client, &can);
+    }
+
+    fn connect_with(&mut self, client: ClientId, can: &Value) {
+        self.sinks.0.insert(client, RecordingClient::default());
+        let hello = json!({"protocolVersion": 1, "capabilities": can});
+        let call = self.call(client, Command::Initialize(params(hello)));
+        self.result(client, call);
+    }
+
+    fn call(&mut self, client: ClientId, command: Command) -> u64 {
+        self.calls += 1;
+        let call = self.calls;
+        let token = Token { client, call };
+        self.hub.command(token, command, self.now, &mut self.sinks);
+        self.settle();
+        call
+    }
+
+    fn ensure(&mut self, client: ClientId, session: &str) {
+        let ensure = Command::Ensure(params(json!({"sessionId": session})));
+        let call = self.call(client, ensure);
+        self.answer_all();
+        self.result(client, call);
+    }
+
+    fn prompt(&mut self, client: ClientId, session: &str) -> u64 {
+        let prompt = json!({"sessionId": session, "message": "go"});
+        self.call(client, Command::Prompt(params(prompt)))
+    }
+
+    fn reply(&mut self, client: ClientId, call: u64) -> Option<Result<Value, ErrorKind>> {
+        let sink = self.sinks.0.get_mut(&client)?;
+        let answer = sink.take_answer(Token { client, call })?;
+        Some(answer.map_err(|error| error.kind))
+    }
+
+    fn result(&mut self, client: ClientId, call: u64) -> Value {
+        let reply = self.reply(client, call);
+        reply.expect("a reply").expect("a result")
+    }
+
+    /// Does what the loop does after each event.
+    fn settle(&mut self) {
+        self.hub.drained(true, self.now, &mut self.sinks);
+        self.hub.commit(self.now, &mut self.sinks);
+        self.hub.catch_up(self.now, &mut self.sinks);
+        for effect in self.hub.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, _) => self.agents.push(id),
+                Effect::Send(_, lines) => {
+                    for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+                        let message: Value = serde_json::from_slice(line).unwrap();
+                        if message["method"].is_string() && message["id"].is_number() {
+                            self.requests.push(message.clone());
+                        }
+                        self.received.push(message);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The agent answers all requests but prompts; each session has its name at the agent too.
+    fn answer_all(&mut self) {
+        while let Some(at) = self
+            .requests
+            .iter()
+            .position(|r| r["method"] != "session/prompt")
+        {
+            let request = self.requests.remove(at);
+            let result = match request["method"].as_str().unwrap() {
+                "initialize" => json!({"protocolVersion": 1}),
+                "session/new" => json!({"sessionId": format!("at-{}", self.calls)}),
+                _ => json!({}),
+            };
+            self.say(&[json!({"id": request["id"], "result": result})]);
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let prompts = |r: &Value| r["method"] == "session/prompt";
+        let at = self.requests.iter().position(prompts).expect("a prompt");
+        let request = self.requests.remove(at);
+        self.say(&[json!({"id": request["id"], "result": {"stopReason": "end_turn"}})]);
+    }
+
+    /// The agent's id of the session whose prompt it received last.
+    fn prompted(&self) -> String {
+        let prompts = |r: &&Value| r["method"] == "session/prompt";
+        let last = self.received.iter().rfind(prompts).expect("a prompt");
+        last["params"]["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    fn say(&mut self, lines: &[Value]) {
+        assert!(self.offer(lines).is_none(), "the agent has to wait");
+    }
+
+    /// The agent says something; what the hub does not take is returned.
+    fn offer(&mut self, lines: &[Value]) -> Option<AgentInput> {
+        let agent = *self.agents.last().expect("an agent");
+        let rest = self
+            .hub
+            .agent(agent, messages(lines), self.now, &mut self.sinks);
+        self.settle();
+        rest
+    }
+
+    fn words(session: &str, words: &str) -> Value {
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}});
+        let params = json!({"sessionId": session, "update": update});
+        json!({"method": "session/update", "params": params})
+    }
+
+    fn ask_permission(&mut self) {
+        let options = json!([
+            {"optionId": "y", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "n", "name": "No", "kind": "reject_once"},
+        ]);
+        let session = self.prompted();
+        let tool = json!({"toolCallId": "t", "title": "Edit", "kind": "edit"});
+        let params = json!({"sessionId": session, "toolCall": tool, "options": options});
+        self.say(&[json!({"id": "q", "method": "session/request_permission", "params": params})]);
+    }
+
+    fn asked(&self, client: ClientId) -> Vec<AskId> {
+        self.sinks.0[&client].asks.keys().copied().collect()
+    }
+
+    fn answer(&mut self, client: ClientId, ask: AskId, answer: &Value) {
+        let sink = self.sinks.0.get_mut(&client).unwrap();
+        sink.asks.remove(&ask);
+        let answer = Ok(to_raw(answer));
+        self.hub
+            .client_answered(client, ask, &answer, self.now, &mut self.sinks);
+        self.settle();
+    }
+
+    /// The agent's answer to the permission question, as the option that was chosen.
+    fn decided(&self) -> Option<&str> {
+        let answer = self.received.iter().find(|m| m["id"] == "q")?;
+        let outcome = &answer["result"]["outcome"];
+        Some(outcome["optionId"].as_str().unwrap_or("cancelled"))
+    }
+
+    fn texts(&self, client: ClientId) -> Vec<&str> {
+        let chunks = self.sinks.0[&client].chunks.iter();
+        chunks
+            .filter_map(|given| given.chunk["delta"].as_str())
+            .collect()
+    }
+
+    fn seqs(&self, client: ClientId) -> Vec<u64> {
+        let chunks = self.sinks.0[&client].chunks.iter();
+        chunks.map(|given| given.seq).collect()
+    }
+
+    fn set_full(&mut self, client: ClientId, full: bool) {
+        self.sinks.0.get_mut(&client).unwrap().full = full;
+        self.settle();
+    }
+
+    fn leave(&mut self, client: ClientId) {
+        self.sinks.0.remove(&client);
+        self.hub.client_left(client, self.now, &mut self.sinks);
+        self.settle();
+    }
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+#[test]
+fn subscribed_clients_receive_the_same_and_each_call_is_answered_to_its_client() {
+    let mut t = Fixture::with(&[A, B]);
+    t.connect(C);
+    let call = t.prompt(A, "s");
+    let session = t.prompted();
+    t.say(&[Fixture::words(&session, "hello")]);
+    t.end_turn();
+    assert_eq!(t.result(A, call)["text"], "hello");
+    assert!(t.reply(B, call).is_none());
+    assert_eq!(t.texts(A), ["hello"]);
+    assert_eq!(t.seqs(A), t.seqs(B));
+    assert!(t.seqs(C).is_empty(), "it did not ensure the session");
+}
+
+#[test]
+fn call_without_a_session_means_the_one_that_its_client_ensured() {
+    let mut t = Fixture::with(&[A, B]);
+    let named = |cwd: &str| Command::Ensure(params(json!({"sessionId": "default", "cwd": cwd})));
+    for (client, cwd) in [(A, "/a"), (B, "/b")] {
+        t.call(client, named(cwd));
+        t.answer_all();
+    }
+    let get = |t: &mut Fixture, client| {
+        let get = params(json!({}));
+        let call = t.call(client, Command::History(History::GetSession(get)));
+        t.result(client, call)["cwd"].clone()
+    };
+    assert_eq!([get(&mut t, A), get(&mut t, B)], ["/a", "/b"]);
+}
+
+#[test]
+fn first_valid_answer_decides_and_the_others_are_notified() {
+    let mut t = Fixture::with(&[A, B, C]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    let [ask] = t.asked(A)[..] else {
+        panic!("one request")
+    };
+    assert_eq!([t.asked(B), t.asked(C)], [[ask], [ask]]);
+    // No option of this name was offered: others can still answer.
+    t.answer(B, ask, &selected("novel"));
+    assert_eq!(t.decided(), None);
+    t.answer(C, ask, &selected("n"));
+    assert_eq!(t.decided(), Some("n"));
+    assert_eq!(t.sinks.0[&A].withdrawn, [(ask, By::OtherClient)]);
+    assert!(t.sinks.0[&B].withdrawn.is_empty(), "it has answered");
+    // Too late.
+    t.answer(A, ask, &selected("y"));
+    let answers = t.received.iter().filter(|m| m["id"] == "q");
+    assert_eq!(answers.count(), 1);
+}
+
+#[test]
+fn invalid_answer_of_the_last_client_that_can_answer_refuses() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    let ask = t.asked(A)[0];
+    for client in [A, B] {
+        assert_eq!(t.decided(), None);
+        t.answer(client, ask, &selected("novel"));
+    }
+    assert_eq!(t.decided(), Some("n"));
+}
+
+#[test]
+fn client_that_was_not_asked_decides_nothing() {
+    let mut t = Fixture::with(&[A]);
+    t.connect(B);
+    t.prompt(A, "s");
+    t.ask_permission();
+    let ask = t.asked(A)[0];
+    t.answer(B, ask, &selected("y"));
+    assert_eq!(t.decided(), None);
+}
+
+#[test]
+fn client_that_joins_is_asked_what_is_open() {
+    let mut t = Fixture::with(&[A]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    t.connect(B);
+    assert!(t.asked(B).is_empty());
+    t.ensure(B, "s");
+    assert_eq!(t.asked(B), t.asked(A));
+    let ask = t.asked(B)[0];
+    t.answer(B, ask, &selected("y"));
+    assert_eq!(t.decided(), Some("y"));
+}
+
+#[test]
+fn questions_of_a_turn_are_cancelled_when_its_client_leaves() {
+    let mut t = Fixture::with(&[A, B, C]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    t.leave(B);
+    assert_eq!(t.decided(), None, "two can still answer");
+    t.leave(A);
+    assert_eq!(t.decided(), Some("cancelled"));
+    let [(_, by)] = &t.sinks.0[&C].withdrawn[..] else {
+        panic!("one request")
+    };
+    assert_eq!(*by, By::Cancel);
+}
+
+#[test]
+fn policy_decides_what_no_client_is_left_to_answer() {
+    let mut t = Fixture::with(&[]);
+    t.connect_with(A, &json!({}));
+    t.connect(B);
+    t.ensure(A, "s");
+    t.ensure(B, "s");
+    t.prompt(A, "s");
+    t.ask_permission();
+    assert!(t.asked(A).is_empty(), "it cannot be asked");
+    assert_eq!(t.asked(B).len(), 1);
+    t.leave(B);
+    assert_eq!(t.decided(), Some("n"));
+}
+
+#[test]
+fn client_that_leaves_takes_its_own_prompts_alone() {
+    let mut t = Fixture::with(&[A, B]);
+    let first = t.prompt(A, "s");
+    t.prompt(B, "s");
+    let third = t.prompt(A, "s");
+    t.leave(B);
+    let cancels = |t: &Fixture| {
+        let cancels = t
+            .received
+            .iter()
+            .filter(|m| m["method"] == "session/cancel");
+        cancels.count()
+    };
+    assert_eq!(cancels(&t), 0, "another client's turn runs");
+    for call in [first, third] {
+        let session = t.prompted();
+        t.say(&[Fixture::words(&session, "a word")]);
+        t.end_turn();
+        assert_eq!(t.result(A, call)["text"], "a word");
+    }
+    assert!(t.requests.is_empty(), "the prompt of the other is not sent");
+}
+
+#[test]
+fn turn_of_a_client_that_leaves_is_cancelled() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(B, "s");
+    t.leave(B);
+    let last = t.received.last().unwrap();
+    assert_eq!(last["method"], "session/cancel", "{last}");
+    let states = t.sinks.0[&A].notices.iter();
+    let queued = |notice: &&Notice| matches!(notice, Notice::SessionState(StateParams { queue, .. }) if !queue.is_empty());
+    assert_eq!(states.filter(queued).count(), 0);
+}
+
+#[test]
+fn lagging_client_slows_nobody_and_receives_all_that_it_missed_merged() {
+    let mut t = Fixture::with(&[A, B]);
+    let call = t.prompt(A, "s");
+    let session = t.prompted();
+    t.say(&[Fixture::words(&session, "one ")]);
+    t.set_full(B, true);
+    t.say(&[Fixture::words(&session, "two ")]);
+    t.say(&[Fixture::words(&session, "three")]);
+    assert_eq!(t.texts(A), ["one ", "two ", "three"]);
+    assert_eq!(t.texts(B), ["one "]);
+    t.end_turn();
+    assert_eq!(t.result(A, call)["text"], "one two three");
+    t.set_full(B, false);
+    assert_eq!(t.texts(B), ["one ", "two three"]);
+    assert_eq!(t.seqs(A).last(), t.seqs(B).last());
+    // Live again.
+    t.prompt(A, "s");
+    assert_eq!(t.seqs(A).last(), t.seqs(B).last());
+}
+
+#[test]
+fn what_follows_missed_chunks_waits_with_them() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(A, "s");
+    t.set_full(B, true);
+    let session = t.prompted();
+    t.say(&[Fixture::words(&session, "a word")]);
+    t.ask_permission();
+    assert!(
+        t.asked(B).is_empty(),
+        "what shows the question is not sent yet"
+    );
+    t.set_full(B, false);
+    assert_eq!(t.asked(B), t.asked(A));
+    t.set_full(B, true);
+    // Nothing that B has is to be withdrawn twice, and what it does not have is not sent any more.
+    let ask = t.asked(A)[0];
+    t.answer(A, ask, &selected("y"));
+    assert_eq!(t.sinks.0[&B].withdrawn, [(ask, By::OtherClient)]);
+}
+
+#[test]
+fn agent_waits_for_the_client_whose_turn_it_runs() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(A, "s");
+    let session = t.prompted();
+    t.set_full(A, true);
+    let rest = t.offer(&[Fixture::words(&session, "a word")]);
+    assert!(rest.is_some(), "nothing is read");
+    t.set_full(A, false);
+    t.say(&[Fixture::words(&session, "a word")]);
+    assert_eq!(t.texts(A), ["a word"]);
+}
+
+#[test]
+fn agent_goes_on_for_a_client_with_room_while_another_of_its_clients_lags() {
+    let mut t = Fixture::with(&[A, B]);
+    t.ensure(B, "t");
+    let first = t.prompt(A, "s");
+    let of_a = t.prompted();
+    let second = t.prompt(B, "t");
+    let of_b = t.prompted();
+    t.set_full(A, true);
+    t.say(&[Fixture::words(&of_a, "one "), Fixture::words(&of_b, "two")]);
+    assert!(t.texts(A).is_empty());
+    assert_eq!(t.texts(B), ["one ", "two"]);
+    t.end_turn();
+    t.end_turn();
+    assert!(t.reply(A, first).is_none(), "its chunks come before");
+    assert_eq!(t.result(B, second)["text"], "two");
+    t.set_full(A, false);
+    assert_eq!(t.texts(A), ["one "]);
+    assert_eq!(t.result(A, first)["text"], "one ");
+}
+
+#[test]
+fn file_is_served_by_the_client_whose_turn_it_is_and_fails_when_that_leaves() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(B, "s");
+    let session = t.prompted();
+    let path = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    let read = json!({"sessionId": session, "path": path});
+    t.say(&[json!({"id": "r", "method": "fs/read_text_file", "params": read})]);
+    // The policy asks first.
+    let ask = t.asked(A)[0];
+    t.answer(A, ask, &selected("allow"));
+    assert!(t.asked(A).is_empty());
+    assert_eq!(t.asked(B).len(), 1);
+    t.leave(B);
+    let answer = t.received.iter().find(|m| m["id"] == "r").unwrap();
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("has left"), "{answer}");
+}
+
+#[test]
+fn terminal_is_served_by_the_client_that_made_it() {
+    let mut t = Fixture::with(&[]);
+    let can = json!({"permissions": true, "terminal": true});
+    for client in [A, B] {
+        t.connect_with(client, &can);
+        t.ensure(client, "s");
+    }
+    t.prompt(B, "s");
+    let session = t.prompted();
+    let create = json!({"sessionId": session, "command": "ls"});
+    t.say(&[json!({"id": "c", "method": "terminal/create", "params": create})]);
+    let ask = t.asked(A)[0];
+    t.answer(A, ask, &selected("allow"));
+    let create = t.asked(B)[0];
+    t.answer(B, create, &json!({"terminalId": "1"}));
+    // Another client prompts, and the agent asks about the terminal.
+    t.say(&[Fixture::words(&session, "a word")]);
+    t.end_turn();
+    t.prompt(A, "s");
+    let output = json!({"sessionId": session, "terminalId": "1"});
+    t.say(&[json!({"id": "o", "method": "terminal/output", "params": output})]);
+    assert!(t.asked(A).is_empty());
+    assert_eq!(t.asked(B).len(), 1);
+}
+
+#[test]
+fn file_is_not_served_by_acpipe_when_the_client_that_offered_it_has_left() {
+    let mut t = Fixture::with(&[]);
+    t.connect_with(A, &json!({"permissions": true}));
+    t.connect(B);
+    t.ensure(A, "s");
+    t.ensure(B, "s");
+    t.prompt(A, "s");
+    let session = t.prompted();
+    let path = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    let read = json!({"sessionId": session, "path": path});
+    t.say(&[json!({"id": "r", "method": "fs/read_text_file", "params": read})]);
+    let ask = t.asked(A)[0];
+    t.leave(B);
+    t.answer(A, ask, &selected("allow"));
+    let answer = t.received.iter().find(|m| m["id"] == "r").unwrap();
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("has left"), "{answer}");
+}
+
+#[test]
+fn closing_a_session_sends_a_lagging_client_the_rest() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(A, "s");
+    let session = t.prompted();
+    t.set_full(B, true);
+    t.say(&[Fixture::words(&session, "a word")]);
+    t.end_turn();
+    assert!(t.texts(B).is_empty());
+    let close = params(json!({"sessionId": "s"}));
+    let close = History::CloseSession(close);
+    t.call(A, Command::History(close));
+    assert_eq!(t.texts(B), ["a word"]);
+    assert_eq!(t.seqs(A), t.seqs(B));
+}

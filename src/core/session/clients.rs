@@ -1,0 +1,148 @@
+//! The clients of a session: they subscribe, lag and catch up, and leave.
+
+use super::SessionMachine;
+use super::merged::Merged;
+use crate::core::client::ClientId;
+use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
+use crate::core::cx::Cx;
+use std::collections::BTreeSet;
+use tracing::warn;
+
+/// How many chunks are read from the log at once for a lagging client.
+const PAGE: usize = 1000;
+
+/// How many pages a client is sent that lags when a session is closed or cleared. A page has 1 MiB of the log at most, or one
+/// chunk.
+const PAGES_AT_END: usize = 4;
+
+impl SessionMachine {
+    /// Subscribes a client, where it is not subscribed yet: it receives what is said from now on, and is asked what waits
+    /// for an answer.
+    pub fn join<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        let Some(declaration) = cx.shared.clients.get(client) else {
+            return;
+        };
+        if self.subscribers.has(client) {
+            return;
+        }
+        // It receives only whole chunks that come later.
+        self.number_unsent(cx.clients);
+        self.subscribers.add(client, declaration.subscription);
+        self.ask_also(client, cx);
+    }
+
+    /// Sets whether a client receives chunks.
+    pub fn set_chunks(&mut self, client: ClientId, chunks: bool, clients: &mut impl ClientSinks) {
+        self.number_unsent(clients);
+        let Some(subscriber) = self.subscribers.get_mut(client) else {
+            return;
+        };
+        subscriber.subscription.chunks = chunks;
+        if !chunks {
+            subscriber.end_lag(clients);
+        }
+    }
+
+    /// A client has left: its prompts are cancelled, and it is not asked any more.
+    pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        self.number_unsent(cx.clients);
+        while self.queue.take_of(client) {
+            self.tell_queue(cx.clients);
+        }
+        let running = self.running.as_ref();
+        let own = running.filter(|r| r.token.client == client && r.ended.is_none());
+        if let Some(turn_id) = own.map(|running| running.turn_id.clone()) {
+            self.cancel(Some(&turn_id), cx);
+        }
+        self.subscribers.remove(client);
+        self.end_asks_to(client, cx);
+        self.end_host_calls_to(client, cx);
+    }
+
+    /// The agent does not wait for the client that the session works for, where that is one of these: it lags from now on.
+    pub fn lag_leader(&mut self, full: &BTreeSet<ClientId>) {
+        let leader = self
+            .subscribers
+            .leader()
+            .filter(|leader| full.contains(leader));
+        let seq = self.log.seq();
+        if let Some(subscriber) = leader.and_then(|leader| self.subscribers.get_mut(leader))
+            && subscriber.is_live()
+        {
+            subscriber.begin_lag(seq);
+        }
+    }
+
+    /// Sends lagging clients what they have not received, from the log, as far as they have room.
+    pub fn catch_up(&mut self, clients: &mut impl ClientSinks) {
+        self.send_missed(None, clients);
+    }
+
+    /// Sends lagging clients what they have not received, whether they have room or not: the log is about to be closed or
+    /// cleared. A client that is very far behind does not receive all of it.
+    pub fn catch_up_at_end(&mut self, clients: &mut impl ClientSinks) {
+        self.send_missed(Some(PAGES_AT_END), clients);
+        self.subscribers.end_lags(clients);
+    }
+
+    /// Sends so many pages to each client, or without a number as many as it has room for.
+    fn send_missed(&mut self, pages: Option<usize>, clients: &mut impl ClientSinks) {
+        let Self {
+            id,
+            log,
+            subscribers,
+            ..
+        } = self;
+        for subscriber in subscribers.iter_mut() {
+            let mut left = pages;
+            while let Some(sent) = subscriber.lag()
+                && left != Some(0)
+            {
+                left = left.map(|left| left - 1);
+                let Some(sink) = clients.sink(subscriber.client) else {
+                    break;
+                };
+                let has_room = |sink: &_| pages.is_some() || !ClientSink::is_full(sink);
+                if !has_room(sink) {
+                    break;
+                }
+                let page = match log.page(sent, PAGE) {
+                    Ok(page) => page,
+                    Err(error) => {
+                        warn!(session = id, %error, "a client that lags cannot be sent what it has not received");
+                        // No call waits for a disk that fails.
+                        subscriber.send_deferred(clients);
+                        break;
+                    }
+                };
+                let profile = subscriber.subscription.profile;
+                let (mut last, mut is_all) = (sent, !page.more);
+                for merged in Merged::of(&page.chunks) {
+                    if !has_room(sink) {
+                        is_all = false;
+                        break;
+                    }
+                    let address = ChunkAddress {
+                        session: id,
+                        turn: merged.turn,
+                        seq: merged.seq,
+                    };
+                    profile.adapt_json(&merged.json, |json| sink.json_chunk(address, json));
+                    last = merged.seq;
+                }
+                subscriber.note_sent(last, clients);
+                if is_all {
+                    subscriber.end_lag(clients);
+                }
+            }
+            if subscriber.lag().is_some() && pages.is_some() {
+                let client = subscriber.client;
+                warn!(
+                    session = id,
+                    ?client,
+                    "the client does not receive all that was said"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Who serves the files and terminals of a session: one of its clients, or acpipe.
+
+use super::SessionMachine;
+use super::host_call::HostStage;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::host::HostRequest;
+
+/// How many terminals of clients are remembered in a session. Requests about further ones go to the client that the session
+/// works for.
+const MOST_TERMINALS: usize = 1024;
+
+/// Who serves a request.
+pub(super) enum Server {
+    Client(ClientId),
+    Acpipe,
+}
+
+impl SessionMachine {
+    /// Who serves a request; `None` where nobody can.
+    ///
+    /// A terminal is served by whoever made it. Anything else is served by a client where one can: for a new terminal one
+    /// that has terminals of the session already, else the client that the session works for, else any.
+    pub(super) fn server<C>(&self, request: &HostRequest, cx: &Cx<'_, C>) -> Option<Server> {
+        let made_by = match request.terminal() {
+            Some(terminal) if cx.hosting.host.has_terminal(&self.id, terminal) => {
+                return Some(Server::Acpipe);
+            }
+            Some(terminal) => self.client_terminals.get(terminal).copied(),
+            None if request.creates_terminal() => self.client_terminals.values().next().copied(),
+            None => None,
+        };
+        let others = self.subscribers.leader().into_iter();
+        let others = others.chain(self.subscribers.clients());
+        let mut candidates = made_by.into_iter().chain(others);
+        let client = candidates.find(|client| {
+            let declaration = cx.shared.clients.get(*client);
+            let covers = declaration.is_some_and(|d| d.offer().covers(request));
+            covers && self.subscribers.has(*client)
+        });
+        let own = || cx.shared.served.covers(request).then_some(Server::Acpipe);
+        client.map(Server::Client).or_else(own)
+    }
+
+    /// Notes which client has a terminal.
+    pub(super) fn note_client_terminal(&mut self, terminal: &str, client: ClientId) {
+        if self.client_terminals.len() < MOST_TERMINALS {
+            self.client_terminals.insert(terminal.to_owned(), client);
+        }
+    }
+
+    /// A client has left: the agent gets errors for what it was to serve.
+    pub(super) fn end_host_calls_to<C: ClientSinks>(
+        &mut self,
+        client: ClientId,
+        cx: &mut Cx<'_, C>,
+    ) {
+        self.client_terminals.retain(|_, server| *server != client);
+        let calls = self.host_calls.iter().filter_map(|(ticket, call)| {
+            let is_own = matches!(&call.stage, HostStage::Client(f) if f.client == client);
+            is_own.then_some(*ticket)
+        });
+        for ticket in calls.collect::<Vec<_>>() {
+            let message = "the client that served this has left";
+            let error = Error::new(ErrorKind::Resource, message);
+            self.answer_host_call(ticket, &Err(error), cx);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The clients of a world: at most three at a time, of which all but the first come and go.
+
+use super::client::Client;
+use super::dice::Dice;
+use super::disk::Kept;
+use acpipe::core::ask::AskId;
+use acpipe::core::client::ClientId;
+use acpipe::core::client_sink::{ClientSink, ClientSinks};
+use acpipe::core::fold::Fold;
+use serde_json::Value;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// The connected clients.
+#[derive(Default)]
+pub struct Clients {
+    all: BTreeMap<ClientId, Client>,
+    last: Option<u32>,
+    /// Whether there was ever more than one.
+    several: Rc<Cell<bool>>,
+    /// Sessions that were closed or cleared, as calls named them.
+    closed_sessions: Rc<RefCell<BTreeSet<String>>>,
+    /// Replies to clients that have left.
+    replies: u64,
+}
+
+impl ClientSinks for Clients {
+    type Sink = Client;
+
+    fn sink(&mut self, client: ClientId) -> Option<&mut Client> {
+        self.all.get_mut(&client)
+    }
+}
+
+impl Clients {
+    /// Connects another client.
+    pub fn add(&mut self, client: Client) -> ClientId {
+        let id = ClientId(self.last.map_or(0, |last| last + 1));
+        self.last = Some(id.0);
+        self.several.set(id != ClientId::FIRST);
+        let several = Rc::clone(&self.several);
+        let closed = Rc::clone(&self.closed_sessions);
+        self.all.insert(id, client.with(id, several, closed));
+        id
+    }
+
+    /// Disconnects a client.
+    pub fn remove(&mut self, id: ClientId) {
+        if let Some(client) = self.all.remove(&id) {
+            self.replies += client.replies;
+        }
+    }
+
+    /// How many replies clients got.
+    pub fn replies(&self) -> u64 {
+        self.replies + self.iter().map(|client| client.replies).sum::<u64>()
+    }
+
+    pub fn get(&mut self, id: ClientId) -> &mut Client {
+        self.all.get_mut(&id).expect("a connected client")
+    }
+
+    pub fn first(&mut self) -> &mut Client {
+        self.get(ClientId::FIRST)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Client> {
+        self.all.values()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Client> {
+        self.all.values_mut()
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there was ever more than one.
+    pub fn were_several(&self) -> bool {
+        self.several.get()
+    }
+
+    /// Any of them.
+    pub fn any(&self, dice: &mut Dice) -> ClientId {
+        let ids: Vec<ClientId> = self.all.keys().copied().collect();
+        dice.pick(&ids)
+    }
+
+    /// Whether some have to read first.
+    pub fn is_some_full(&self) -> bool {
+        self.iter().any(ClientSink::is_full)
+    }
+
+    /// Whether all have to read first.
+    pub fn are_all_full(&self) -> bool {
+        self.iter().all(ClientSink::is_full)
+    }
+
+    /// Something that a client was asked and has not answered.
+    pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
+        self.iter().find_map(Client::next_ask)
+    }
+
+    /// All that is asked of clients.
+    pub fn asks(&self) -> BTreeSet<AskId> {
+        let asks = self.iter().flat_map(|client| &client.asks);
+        asks.copied().collect()
+    }
+
+    /// Whether a turn is open in this session of the agent, or was until just now. A client that has left may have seen it
+    /// alone.
+    pub fn is_in_turn(&self, agent_session: &str) -> bool {
+        self.were_several() || self.iter().any(|client| client.is_in_turn(agent_session))
+    }
+
+    /// Each client was given the last chunk of each session that it received anything of.
+    pub fn check_numbers(&self, logs: &BTreeMap<String, Kept>) {
+        for client in self.iter().filter(|client| client.sees_all) {
+            for (session, last) in client.last_numbers() {
+                let Some(kept) = logs.get(session) else {
+                    continue;
+                };
+                let stored = last_of(&kept.bytes);
+                // One that was cleared has none.
+                assert!(
+                    stored == 0 || *last == stored,
+                    "client {:?} was given {last} chunks of {stored} in {session}",
+                    client.id
+                );
+            }
+        }
+    }
+
+    /// What each client was given of a turn makes the message that is in the log.
+    pub fn check_messages(&self, logs: &BTreeMap<String, Kept>) {
+        for client in self.iter() {
+            for ((session, turn), chunks) in client.whole_turns() {
+                let Some(kept) = logs.get(session) else {
+                    continue;
+                };
+                let stored = turn_of(&kept.bytes, turn);
+                if stored.is_empty() {
+                    continue;
+                }
+                assert_eq!(
+                    message(chunks),
+                    message(&stored),
+                    "client {:?} in turn {turn} of {session}: {chunks:#?} and {stored:#?}",
+                    client.id
+                );
+            }
+        }
+    }
+}
+
+fn message(chunks: &[Value]) -> Value {
+    let mut fold = Fold::default();
+    for chunk in chunks {
+        fold.push(chunk);
+    }
+    fold.message()
+}
+
+/// The number of the last chunk in a log.
+fn last_of(log: &[u8]) -> u64 {
+    let lines = log.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let records = lines.filter_map(|line| super::logs::read(line).ok());
+    let chunks = records.filter(|r| r["record"] == "chunk");
+    let numbers = chunks.filter_map(|record| record["seq"].as_u64());
+    numbers.max().unwrap_or_default()
+}
+
+/// The chunks of a turn in a log.
+fn turn_of(log: &[u8], turn: &str) -> Vec<Value> {
+    let lines = log.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let records = lines.filter_map(|line| super::logs::read(line).ok());
+    let own = records.filter(|r| r["record"] == "chunk" && r["turnId"] == turn);
+    own.map(|mut record| record["chunk"].take()).collect()
+}
