@@ -19,7 +19,7 @@
 //! | `{"huge": {"bytes": N, "prefix"?: "…", "suffix"?: "…"}}` | one line with N times `x` in the middle |
 //! | `{"wait": "method"}` | until such a message has come since the call; each `wait` takes one, and one that names another session (or request) does not count |
 //! | `{"sleep": ms}`, `{"stderr": "…"}` | as named; stderr gets a newline |
-//! | `{"repeat": {"times": N, "steps": […]}}` | the steps N times |
+//! | `{"repeat": {"times": N, "until"?: "method", "steps": […]}}` | the steps N times; with `until` it stops before the round in which a `wait` for this method would not block |
 //! | `{"once": {"mark": "path", "steps": […]}}` | the steps, unless the file exists, which is then made: to behave otherwise after a restart |
 //! | `{"exit": code}` | ends the process |
 //! | `{"hang": true}` | ends the run unanswered; in `start` and `eof`: sleeps for ever |

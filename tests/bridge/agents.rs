@@ -3,7 +3,7 @@
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World, calls};
+use crate::harness::{FAKE_AGENT, World, calls, counted};
 use serde_json::{Value, json};
 
 /// An agent that answers every prompt with its name, and resumes its sessions.
@@ -135,6 +135,63 @@ fn an_agent_that_crashes_is_started_again_and_the_other_goes_on() {
     assert_eq!(status(&mut server, "alpha"), "ready");
     assert_eq!(status(&mut server, "beta"), "ready");
     assert_eq!(calls(&log(&server.world, "beta"), "initialize").len(), 1);
+    server.finish();
+}
+
+/// The flood ends by a cancel only, after more updates than acpipe forwards in the time of the other turns.
+#[test]
+fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
+    const UPDATES: u64 = 500_000;
+    let mut server = Server::initialized(&[]);
+    let flood = json!({"session/prompt": [[
+        {"repeat": {"times": UPDATES, "until": "session/cancel", "steps": [say("{i},")]}},
+        end("cancelled"),
+    ]]});
+    let mut crashing = named("crashing");
+    crashing["session/prompt"] = json!([[say("before"), {"exit": 1}]]);
+    connect(&mut server, "flooding", &flood);
+    connect(&mut server, "crashing", &crashing);
+    // Without a script it repeats the prompt.
+    connect(&mut server, "quiet", &json!({}));
+    for name in ["flooding", "crashing", "quiet"] {
+        ensure(&mut server, name, name);
+    }
+    let flood = server.send_prompt("flooding", "go");
+    server.await_chunk("flooding", |chunk| chunk["type"] == "text-delta");
+
+    for round in 0..3 {
+        let crash = server.send_prompt("crashing", "go");
+        let texts: Vec<String> = (0..5).map(|n| format!("turn {n} of {round}")).collect();
+        // All but the first wait in acpipe's queue, so that the next turn does not depend on the client's speed.
+        let prompt = |text: &String| server.send_prompt("quiet", text);
+        let turns: Vec<_> = texts.iter().map(prompt).collect();
+        for (turn, text) in turns.iter().zip(&texts) {
+            let turn = server.turn(turn);
+            assert_eq!(turn.summary["stopReason"], "end_turn");
+            assert_eq!(&turn.text(), text);
+        }
+        let crash = server.turn(&crash);
+        assert_eq!(crash.text(), "before");
+        assert_eq!(crash.summary["errors"][0]["kind"], "agentExited");
+        if round > 0 {
+            states(&mut server, "crashing", &["starting", "ready"]);
+        }
+        states(&mut server, "crashing", &["disconnected"]);
+    }
+    assert!(
+        server.answer_within(&flood, 0).is_none(),
+        "the flood ended before the turns beside it"
+    );
+
+    server.call("session/cancel", &json!({"sessionId": "flooding"}));
+    let flood = server.turn(&flood);
+    assert_eq!(flood.summary["stopReason"], "cancelled");
+    let text = flood.text();
+    let updates = text.matches(',').count() as u64;
+    assert!(text == counted(updates), "updates are missing");
+    for name in ["flooding", "quiet"] {
+        assert_eq!(calls(&log(&server.world, name), "initialize").len(), 1);
+    }
     server.finish();
 }
 

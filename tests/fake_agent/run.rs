@@ -11,7 +11,7 @@ use std::thread;
 use serde_json::{Map, Value, json};
 
 use crate::script::Step;
-use crate::{Agent, Arrival, complain, exit};
+use crate::{Agent, Arrival, Inbox, complain, exit};
 
 /// One call being performed.
 pub(crate) struct Run {
@@ -87,9 +87,16 @@ impl Run {
                 Step::Stderr(text) => {
                     let _ = writeln!(io::stderr(), "{}", self.fill_text(text));
                 }
-                Step::Repeat { times, steps } => {
+                Step::Repeat {
+                    times,
+                    until,
+                    steps,
+                } => {
                     let outer = self.round;
                     for round in 0..*times {
+                        if until.as_ref().is_some_and(|method| self.has_come(method)) {
+                            break;
+                        }
                         self.round = round;
                         self.perform(steps)?;
                     }
@@ -169,27 +176,30 @@ impl Run {
     }
 
     fn wait(&mut self, method: &str) {
-        let Self {
-            agent,
-            id,
-            session,
-            since,
-            taken,
-            ..
-        } = self;
+        let at = self.agent.await_news(|inbox| self.position(inbox, method));
+        self.taken.push(at);
+    }
+
+    /// Whether a `wait` for this method would end at once.
+    fn has_come(&self, method: &str) -> bool {
+        self.position(&self.agent.inbox(), method).is_some()
+    }
+
+    /// The first message since the call, of this method and for this session, that no `wait` has taken.
+    fn position(&self, inbox: &Inbox, method: &str) -> Option<usize> {
         let concerns = |call: &Arrival| {
             call.method == method
                 && call
                     .session
                     .as_ref()
-                    .is_none_or(|s| s.as_str() == Some(session))
-                && call.request.as_ref().is_none_or(|r| Some(r) == id.as_ref())
+                    .is_none_or(|s| s.as_str() == Some(&self.session))
+                && call
+                    .request
+                    .as_ref()
+                    .is_none_or(|r| Some(r) == self.id.as_ref())
         };
-        let at = agent.await_news(|inbox| {
-            (*since..inbox.calls.len())
-                .find(|at| !taken.contains(at) && concerns(&inbox.calls[*at]))
-        });
-        taken.push(at);
+        (self.since..inbox.calls.len())
+            .find(|at| !self.taken.contains(at) && concerns(&inbox.calls[*at]))
     }
 
     fn spawn(&self, command: &[String], setsid: bool) {

@@ -46,6 +46,7 @@ pub(crate) enum Step {
     Stderr(String),
     Repeat {
         times: u64,
+        until: Option<String>,
         steps: Vec<Step>,
     },
     Once {
@@ -222,9 +223,10 @@ impl Step {
             }
             "sleep" => Self::Sleep(Duration::from_millis(number(arg).map_err(named)?)),
             "repeat" => {
-                known(&["times", "steps"])?;
+                known(&["times", "until", "steps"])?;
                 Self::Repeat {
                     times: number(&arg["times"]).map_err(named)?,
+                    until: arg.get("until").map(text).transpose().map_err(named)?,
                     steps: steps(&arg["steps"]).map_err(named)?,
                 }
             }
@@ -272,6 +274,7 @@ impl Step {
             Self::Error(_) => Some("error"),
             Self::Default => Some("default"),
             Self::Wait(_) => Some("wait"),
+            Self::Repeat { until: Some(_), .. } => Some("until"),
             _ => None,
         }
     }
