@@ -1,6 +1,7 @@
 //! What the whole binary costs: `acpipe run` against a flooding agent, beside a client that only copies lines.
 //!
-//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, memory, startup (all). `QUICK=1`: fewer rounds.
+//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, memory, startup (all). `QUICK=1`: fewer
+//! rounds.
 //! `ACPIPE_BIN=PATH` measures another acpipe; `ACPIPE_LIMIT='COMMAND…'` measures a further client beside it, started
 //! with the agent's command behind its own.
 //!
@@ -23,10 +24,14 @@
 
 #[path = "flood/floor.rs"]
 mod floor;
+#[path = "flood/load.rs"]
+mod load;
 #[path = "flood/meter.rs"]
 mod meter;
 #[path = "flood/output.rs"]
 mod output;
+#[path = "flood/stats.rs"]
+mod stats;
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -39,9 +44,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use floor::Rpc;
+use load::Load;
 use output::Output;
+use stats::Spread;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const SECTIONS: [&str; 4] = ["cpu", "latency", "memory", "startup"];
 
 const AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
@@ -80,13 +89,6 @@ struct Sample {
     latencies_us: Vec<f64>,
 }
 
-/// The agent's work in one run.
-struct Load {
-    updates: u64,
-    mixed: bool,
-    interval_us: u64,
-}
-
 impl Bench {
     fn new(args: &[String]) -> Outcome<Self> {
         // Cargo itself adds `--bench`.
@@ -95,13 +97,9 @@ impl Bench {
             .filter(|arg| *arg != "--bench")
             .cloned()
             .collect();
-        if let Some(odd) = sections
-            .iter()
-            .find(|s| !["cpu", "latency", "memory", "startup"].contains(&s.as_str()))
-        {
-            return Err(
-                format!("unknown section {odd} (known: cpu, latency, memory, startup)").into(),
-            );
+        if let Some(odd) = sections.iter().find(|s| !SECTIONS.contains(&s.as_str())) {
+            let known = SECTIONS.join(", ");
+            return Err(format!("unknown section {odd} (known: {known})").into());
         }
         let own = std::env::current_exe()?.to_string_lossy().into_owned();
         let acpipe =
@@ -175,7 +173,7 @@ impl Bench {
                 ..Load::text(50_000)
             },
         ] {
-            let runs = self.rounds(&load, if self.quick { 3 } else { 11 })?;
+            let runs = self.clients_in_turn(&load, if self.quick { 3 } else { 11 })?;
             for ((name, _), samples) in self.clients.iter().zip(&runs) {
                 let updates = load.updates as f64;
                 let ratio = |&to: &usize| {
@@ -212,11 +210,10 @@ impl Bench {
                 interval_us,
                 ..Load::text(2_000_000 / interval_us)
             };
-            let runs = self.rounds(&load, if self.quick { 1 } else { 5 })?;
+            let runs = self.clients_in_turn(&load, if self.quick { 1 } else { 5 })?;
             for ((name, _), samples) in self.clients.iter().zip(&runs) {
-                let at = |part| {
-                    Spread::of(samples.iter().map(|s| quantile(&s.latencies_us, part))).median
-                };
+                let rounds = || samples.iter().map(|s| &*s.latencies_us);
+                let at = |part| Spread::of_quantile(rounds(), part).median;
                 let cpu = Spread::of(samples.iter().map(|s| s.cpu_us / load.updates as f64)).median;
                 say(&format!(
                     "| {} | {name} | {:.0} | {:.0} | {cpu:.1} |",
@@ -231,7 +228,7 @@ impl Bench {
 
     fn memory(&self, mut peaks: Vec<f64>) -> Outcome {
         if peaks.is_empty() {
-            let runs = self.rounds(&Load::text(200_000), 1)?;
+            let runs = self.clients_in_turn(&Load::text(200_000), 1)?;
             peaks = runs
                 .iter()
                 .map(|samples| Spread::of(samples.iter().map(|s| s.rss_mb)).high)
@@ -329,27 +326,16 @@ impl Bench {
     }
 
     fn serve(&self) -> Outcome<Rpc> {
-        Rpc::start(
-            self.command(&[&self.acpipe])
-                .args(["serve", "--", AGENT, "--flood"]),
-        )
+        let words = ["serve", "--", AGENT, "--flood"];
+        Rpc::start(self.command(&[&self.acpipe]).args(words))
     }
 
-    /// Runs every client in turn, `count` times after one round to warm up; a list of samples for each.
-    fn rounds(&self, load: &Load, count: usize) -> Outcome<Vec<Vec<Sample>>> {
-        let mut runs: Vec<Vec<Sample>> = self.clients.iter().map(|_| Vec::new()).collect();
-        for round in 0..=count {
-            for ((name, words), samples) in self.clients.iter().zip(&mut runs) {
-                let sample = self.sample(words, load);
-                let sample = sample.map_err(|error| {
-                    format!("{name}, {load}: {error}; see {}", self.stderr().display())
-                })?;
-                if round > 0 {
-                    samples.push(sample);
-                }
-            }
-        }
-        Ok(runs)
+    /// Runs every client with the same load; returns a list of samples for each.
+    fn clients_in_turn(&self, load: &Load, count: usize) -> Outcome<Vec<Vec<Sample>>> {
+        in_turn(&self.clients, count, |(name, words)| {
+            self.sample(words, load)
+                .map_err(|error| self.explain(&format!("{name}, {load}"), &*error))
+        })
     }
 
     fn sample(&self, client: &[String], load: &Load) -> Outcome<Sample> {
@@ -397,6 +383,11 @@ impl Bench {
         })
     }
 
+    /// An error of a run, with the file that says more.
+    fn explain(&self, run: &str, error: &dyn Error) -> Box<dyn Error> {
+        format!("{run}: {error}; see {}", self.stderr().display()).into()
+    }
+
     fn stderr(&self) -> PathBuf {
         self.home.join("stderr")
     }
@@ -426,64 +417,22 @@ impl Bench {
     }
 }
 
-impl Load {
-    fn text(updates: u64) -> Self {
-        Self {
-            updates,
-            mixed: false,
-            interval_us: 0,
+/// Takes a sample of each of `what` in turn, `count` times after one round to warm up; returns a list of samples for each.
+fn in_turn<T, S>(
+    what: &[T],
+    count: usize,
+    sample: impl Fn(&T) -> Outcome<S>,
+) -> Outcome<Vec<Vec<S>>> {
+    let mut runs: Vec<Vec<S>> = what.iter().map(|_| Vec::new()).collect();
+    for round in 0..=count {
+        for (what, samples) in what.iter().zip(&mut runs) {
+            let sample = sample(what)?;
+            if round > 0 {
+                samples.push(sample);
+            }
         }
     }
-
-    fn args(&self) -> Vec<String> {
-        let mix = if self.mixed { "mixed" } else { "text" };
-        let (updates, interval) = (self.updates.to_string(), self.interval_us.to_string());
-        [
-            "--updates",
-            &updates,
-            "--mix",
-            mix,
-            "--interval-us",
-            &interval,
-        ]
-        .map(str::to_owned)
-        .to_vec()
-    }
-}
-
-impl std::fmt::Display for Load {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} {}",
-            self.updates,
-            if self.mixed { "mixed" } else { "text" }
-        )
-    }
-}
-
-struct Spread {
-    low: f64,
-    median: f64,
-    high: f64,
-}
-
-impl Spread {
-    fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let values: Vec<f64> = values.into_iter().collect();
-        Self {
-            low: quantile(&values, 0.0),
-            median: quantile(&values, 0.5),
-            high: quantile(&values, 1.0),
-        }
-    }
-}
-
-fn quantile(values: &[f64], part: f64) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let at = (values.len().saturating_sub(1) as f64 * part).round();
-    values.get(at as usize).copied().unwrap_or(f64::NAN)
+    Ok(runs)
 }
 
 fn millis(begin: Instant) -> f64 {
