@@ -1,6 +1,6 @@
 //! What the whole binary costs: `acpipe run` against a flooding agent, beside a client that only copies lines.
 //!
-//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, memory, startup (all). `QUICK=1`: fewer
+//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, neighbours, memory, startup (all). `QUICK=1`: fewer
 //! rounds.
 //! `ACPIPE_BIN=PATH` measures another acpipe; `ACPIPE_LIMIT='COMMAND…'` measures a further client beside it, started
 //! with the agent's command behind its own.
@@ -28,6 +28,8 @@ mod floor;
 mod load;
 #[path = "flood/meter.rs"]
 mod meter;
+#[path = "flood/neighbours.rs"]
+mod neighbours;
 #[path = "flood/output.rs"]
 mod output;
 #[path = "flood/stats.rs"]
@@ -50,7 +52,7 @@ use stats::Spread;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-const SECTIONS: [&str; 4] = ["cpu", "latency", "memory", "startup"];
+const SECTIONS: [&str; 5] = ["cpu", "latency", "neighbours", "memory", "startup"];
 
 const AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
@@ -145,6 +147,9 @@ impl Bench {
         }
         if wanted("latency") {
             self.latency()?;
+        }
+        if wanted("neighbours") {
+            self.neighbours()?;
         }
         if wanted("memory") {
             self.memory(peaks)?;
@@ -358,7 +363,7 @@ impl Bench {
             .env("FLOOD_STATS", &stats);
         let begin = Instant::now();
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let output = Output::read(child.stdout.take().ok_or("no pipe")?, load)?;
+        let output = Output::read(child.stdout.take().ok_or("no pipe")?, load, |_| Ok(()))?;
         let seconds = begin.elapsed().as_secs_f64();
         if !child.wait()?.success() {
             return Err("the meter failed".into());

@@ -74,8 +74,8 @@ pub(crate) fn run(program: &str, args: &[String]) -> Outcome {
 /// The least of a JSON-RPC client over a child's pipes.
 pub(crate) struct Rpc {
     pub(crate) child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: BufReader<ChildStdout>,
 }
 
 impl Rpc {
@@ -95,8 +95,7 @@ impl Rpc {
     }
 
     pub(crate) fn send(&mut self, id: u32, method: &str, params: &Value) -> Outcome {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        Ok(self.stdin.write_all(format!("{message}\n").as_bytes())?)
+        send(&mut self.stdin, id, method, params)
     }
 
     /// Sends a request and reads up to its answer, past notifications.
@@ -122,4 +121,10 @@ impl Rpc {
         self.child.wait()?;
         Ok(())
     }
+}
+
+/// Sends a request.
+pub(crate) fn send(mut stdin: impl Write, id: u32, method: &str, params: &Value) -> Outcome {
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    Ok(stdin.write_all(format!("{message}\n").as_bytes())?)
 }

@@ -1,7 +1,6 @@
 //! What came out of a client, looked at no closer than needed: the reader shares the machine with it.
 
 use std::io::Read;
-use std::process::ChildStdout;
 use std::time::Duration;
 
 use memchr::{memchr_iter, memmem, memrchr};
@@ -16,7 +15,12 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn read(mut stdout: ChildStdout, load: &Load) -> Outcome<Self> {
+    /// Reads until the end, and hands all whole lines that one read brought to `watch`.
+    pub(crate) fn read(
+        mut stdout: impl Read,
+        load: &Load,
+        mut watch: impl FnMut(&[u8]) -> Outcome,
+    ) -> Outcome<Self> {
         // In the mixed flood the last delta is the sixth of ten updates.
         let last = format!(
             "{:08}",
@@ -58,6 +62,7 @@ impl Output {
                     }
                 }
             }
+            watch(lines)?;
             buffer.copy_within(whole..filled, 0);
             filled -= whole;
             if filled == buffer.len() {
