@@ -13,6 +13,7 @@ mod files;
 mod frames;
 mod health;
 mod host;
+mod inbox;
 mod input;
 mod keeper;
 mod kept;

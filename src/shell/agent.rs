@@ -4,6 +4,7 @@ use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
 use super::frames::log_frames;
 use super::health::LiveHealth;
+use super::inbox::EventSender;
 use super::keeper::orders::{self, OrderReceiver, OrderSender};
 use super::keeper::words::{News, Order};
 use super::keeper::{KILL_LIMIT, tree};
@@ -83,7 +84,7 @@ pub fn start(
     spec: Box<AgentSpec>,
     terms: Terms,
     login: Arc<LoginShell>,
-    events: mpsc::Sender<(AgentId, AgentInput)>,
+    mut events: EventSender,
 ) -> Agent {
     let (input, lines) = stdin_queue::channel();
     let (needed, unneeded) = oneshot::channel();
@@ -107,7 +108,7 @@ pub fn start(
             Ok(found) => live(id, *spec, found, terms, events, streams, requests).await,
             Err(error) => {
                 // The loop is gone only when nobody cares any more.
-                let _ = events.send((id, AgentInput::StartFailed(error))).await;
+                let _ = events.send(id, AgentInput::StartFailed(error)).await;
             }
         }
     });
@@ -174,7 +175,7 @@ async fn live(
     mut spec: AgentSpec,
     found: Found,
     terms: Terms,
-    events: mpsc::Sender<(AgentId, AgentInput)>,
+    mut events: EventSender,
     (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
 ) {
@@ -186,7 +187,7 @@ async fn live(
         Ok(started) => started,
         Err(error) => {
             let error = explain(&found.file, &error);
-            let _ = events.send((id, AgentInput::StartFailed(error))).await;
+            let _ = events.send(id, AgentInput::StartFailed(error)).await;
             return;
         }
     };
@@ -215,7 +216,7 @@ async fn write(
     mut stdin: Sender,
     mut queue: StdinReceiver,
     health: LiveHealth,
-    events: mpsc::Sender<(AgentId, AgentInput)>,
+    mut events: EventSender,
 ) {
     while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
@@ -227,7 +228,7 @@ async fn write(
             debug!(%error, "the agent's stdin is closed");
             // As a rule it has ended, which says more and is told by whoever watches the process.
             tokio::time::sleep(GRACE).await;
-            let _ = events.send((id, AgentInput::InputClosed)).await;
+            let _ = events.send(id, AgentInput::InputClosed).await;
             return;
         }
     }
@@ -242,7 +243,7 @@ struct Process {
     buffer: BytesMut,
     frames: LineBatches,
     health: LiveHealth,
-    events: mpsc::Sender<(AgentId, AgentInput)>,
+    events: EventSender,
     /// When a keeper that was to kill, and has not ended, is given up.
     hangs: Option<Instant>,
 }
@@ -285,7 +286,7 @@ impl Process {
         let mut queue: Option<AgentInput> = None;
         let mut ended: Option<ExitStatus> = None;
         let mut gone = false;
-        let events = self.events.clone();
+        let mut events = self.events.clone();
         // Runs from the end of the keeper or of stdout until the other has ended too.
         let grace = tokio::time::sleep(Duration::MAX);
         tokio::pin!(grace);
@@ -303,10 +304,10 @@ impl Process {
                 // before any conclusion from its silence.
                 biased;
                 Some(request) = requests.next() => self.perform(request),
-                permit = events.reserve(), if queue.is_some() => match permit {
-                    Ok(permit) => {
+                place = events.ready(), if queue.is_some() => match place {
+                    Ok(place) => {
                         if let Some(input) = queue.take() {
-                            permit.send((self.id, input));
+                            place.send(self.id, input);
                         }
                     }
                     Err(_) => break,
@@ -371,20 +372,20 @@ impl Process {
             }
             Request::Measure => {
                 let keeper = self.kept.pid();
-                let (id, events) = (self.id, self.events.clone());
+                let (id, mut events) = (self.id, self.events.clone());
                 // Where there are many processes it takes a moment: nobody waits for it but who asked.
                 tokio::spawn(async move {
                     let measure = tokio::task::spawn_blocking(move || measure(keeper));
                     let measure = measure.await.unwrap_or_default();
-                    let _ = events.send((id, AgentInput::Measured(measure))).await;
+                    let _ = events.send(id, AgentInput::Measured(measure)).await;
                 });
             }
         }
     }
 
-    async fn tell(&self, input: AgentInput) {
+    async fn tell(&mut self, input: AgentInput) {
         // The loop is gone only when nobody cares any more.
-        let _ = self.events.send((self.id, input)).await;
+        let _ = self.events.send(self.id, input).await;
     }
 
     fn next_batch(&mut self) -> Option<AgentInput> {

@@ -1,5 +1,7 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
+mod agent_events;
+
 use super::agent::{self, Agent, Terms};
 use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
@@ -8,6 +10,7 @@ use super::descriptors;
 use super::discover::LoginShell;
 use super::files;
 use super::host::{HOST_QUEUE, Host};
+use super::inbox::{self, EventSender};
 use super::input::ClientInput;
 use super::keeper::words::Order;
 use super::launches::Launch;
@@ -26,9 +29,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
-
-/// How many batches may wait between an agent and the loop: enough to overlap, too few to matter.
-const AGENT_QUEUE: usize = 4;
 
 /// How many messages of a client are taken while it does not read.
 const UNREAD_REQUESTS: u32 = 1024;
@@ -52,7 +52,7 @@ pub async fn drive(
     max_line: usize,
     (login, launch): (LoginShell, Arc<Launch>),
 ) -> std::io::Result<()> {
-    let (events, mut agent_events) = mpsc::channel(AGENT_QUEUE);
+    let (events, mut inbox) = inbox::channel();
     let (host_events, mut hosted) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
     let host = |terms| Host::new(host_events, terms);
@@ -72,13 +72,13 @@ pub async fn drive(
         let (ticks, due) = shell.due(room);
         let stalled = shell.stalled_at(client);
         let untold = shell.unread_at();
-        let backlog = shell.backlog.is_some();
+        let backlog = shell.backlog.is_some() || !inbox.is_empty();
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
         let [stalled_at, untold] = [stalled, untold].map(|at| at.map(|at| shell.clock.real(at)));
         shell.hub.rest(shell.clock.now());
         let happened = tokio::select! {
-            Some((id, input)) = agent_events.recv(), if room && !backlog => Happened::Agent(id, input),
+            () = inbox.arrival(), if room && !backlog => Happened::Agent,
             () = std::future::ready(()), if room && backlog => Happened::Room,
             () = std::future::ready(()), if room && shell.hub.is_reading() => Happened::Reading,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
@@ -99,16 +99,12 @@ pub async fn drive(
         shell.hub.wake(now);
         shell.report_health(client, now);
         match happened {
-            Happened::Agent(id, input) => {
-                shell.hear(id, input, client, now);
-                // Whatever waits already is dealt with before anything is written.
-                shell.hear_waiting(&mut agent_events, client, now);
-            }
+            Happened::Agent => shell.hear_waiting(&mut inbox, client, now),
             Happened::Room => {
                 if let Some((id, input)) = shell.backlog.take() {
                     shell.hear(id, input, client, now);
-                    shell.hear_waiting(&mut agent_events, client, now);
                 }
+                shell.hear_waiting(&mut inbox, client, now);
             }
             Happened::Reading => shell.hub.read_on(now, client),
             Happened::Client(input) => {
@@ -132,7 +128,7 @@ pub async fn drive(
             Happened::Due if !ticks => shell.hub.tick_turn_limits(now, client),
             Happened::Due => {
                 // What is answered already is not given up.
-                shell.hear_waiting(&mut agent_events, client, now);
+                shell.hear_all(&mut inbox, client, now);
                 debug!(what = due.map(|(_, what)| what), "a time is up");
                 shell.hub.tick(now, client);
             }
@@ -149,12 +145,17 @@ pub async fn drive(
             }
         }
         shell.settle(client, now);
+        if !inbox.is_empty() {
+            // The first lets the driver see which pipes are readable, the second lets their tasks read them.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
     }
     Ok(())
 }
 
 enum Happened {
-    Agent(AgentId, AgentInput),
+    Agent,
     Room,
     Reading,
     Client(ClientInput),
@@ -172,7 +173,7 @@ struct Shell {
     hub: Hub,
     output: Output,
     agents: BTreeMap<AgentId, Agent>,
-    events: mpsc::Sender<(AgentId, AgentInput)>,
+    events: EventSender,
     /// What an agent said and the hub could not take, because the client has to read first.
     backlog: Option<(AgentId, AgentInput)>,
     host: Host,
@@ -191,7 +192,7 @@ struct Shell {
 impl Shell {
     fn new(
         hub: Hub,
-        events: mpsc::Sender<(AgentId, AgentInput)>,
+        events: EventSender,
         host: impl FnOnce(Terms) -> Host,
         max_line: usize,
         (login, launch): (LoginShell, Arc<Launch>),
@@ -230,23 +231,6 @@ impl Shell {
         }
     }
 
-    /// Hands over what an agent said; what the hub does not take waits.
-    fn hear(
-        &mut self,
-        id: AgentId,
-        input: AgentInput,
-        client: &mut impl ClientConnection,
-        now: Instant,
-    ) {
-        if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
-            self.agents.remove(&id);
-        }
-        client.press(self.output.pressure());
-        let rest = self.hub.agent(id, input, now, client);
-        self.backlog = rest.map(|rest| (id, rest));
-        self.hand_over(client, now);
-    }
-
     /// Tells the hub what came of something that was done for an agent, and what that leads to at once.
     fn hosted(
         &mut self,
@@ -265,23 +249,6 @@ impl Shell {
     fn hand_over(&mut self, client: &mut impl ClientConnection, now: Instant) {
         self.hub.commit(now, client);
         client.take_output(&mut self.output.buffer);
-    }
-
-    /// Hands over what waits already, as far as the client has room.
-    fn hear_waiting(
-        &mut self,
-        events: &mut mpsc::Receiver<(AgentId, AgentInput)>,
-        client: &mut impl ClientConnection,
-        now: Instant,
-    ) {
-        while !self.output.is_full()
-            && self.backlog.is_none()
-            && let Ok((id, input)) = events.try_recv()
-        {
-            self.hear(id, input, client, now);
-        }
-        self.hub.drained(self.backlog.is_none(), now, client);
-        self.hand_over(client, now);
     }
 
     /// Does everything that follows from what happened, then hands the output over.

@@ -2,6 +2,7 @@
 //!
 //! Each is read by a thread of its own, as fast as the loop takes it and for as long as there is one.
 
+use super::inbox::EventSender;
 use crate::core::claude::projects::Listed;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
@@ -14,7 +15,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use tokio::sync::mpsc::Sender;
 use tokio_util::codec::Decoder;
 use tracing::warn;
 
@@ -27,18 +27,18 @@ const LISTED: usize = 1000;
 /// Where the lines of files go; `Break` when nobody takes them any more.
 struct Speaker {
     id: AgentId,
-    events: Sender<(AgentId, AgentInput)>,
+    events: EventSender,
 }
 
 impl Speaker {
-    fn say(&self, input: AgentInput) -> ControlFlow<()> {
-        match self.events.blocking_send((self.id, input)) {
+    fn say(&mut self, input: AgentInput) -> ControlFlow<()> {
+        match self.events.blocking_send(self.id, input) {
             Ok(()) => Continue(()),
             Err(_) => Break(()),
         }
     }
 
-    fn end(&self, read: Result<ControlFlow<()>, Error>) {
+    fn end(&mut self, read: Result<ControlFlow<()>, Error>) {
         // The loop is gone only when nobody cares any more.
         let _ = match read {
             Ok(Break(())) => return,
@@ -52,7 +52,7 @@ impl Speaker {
 }
 
 /// Says a file's lines; one that cannot be read is an agent that does not start.
-pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: Sender<(AgentId, AgentInput)>) {
+pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         lines(&path, max_line, to).map_err(|error| unreadable(&path, &error))
     });
@@ -60,7 +60,7 @@ pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: Sender<(AgentId
 
 /// Says a line of JSON, a [`Listed`], for each `*.jsonl` of a directory, the newest first; a directory that is
 /// not there has none.
-pub fn list(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
+pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         let files = newest(&dir).map_err(|error| unreadable(&dir, &error))?;
         for file in files {
@@ -74,7 +74,7 @@ pub fn list(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
 }
 
 /// Says the real path of a directory as a JSON string; its own where there is no other.
-pub fn resolve(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>) {
+pub fn resolve(id: AgentId, dir: PathBuf, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         let real = fs::canonicalize(&dir).unwrap_or(dir);
         let mut line = json!(real.to_string_lossy()).to_string();
@@ -84,16 +84,19 @@ pub fn resolve(id: AgentId, dir: PathBuf, events: Sender<(AgentId, AgentInput)>)
 }
 
 fn in_thread(
-    to: Speaker,
-    read: impl FnOnce(&Speaker) -> Result<ControlFlow<()>, Error> + Send + 'static,
+    mut to: Speaker,
+    read: impl FnOnce(&mut Speaker) -> Result<ControlFlow<()>, Error> + Send + 'static,
 ) {
-    let (id, events) = (to.id, to.events.clone());
+    let (id, mut events) = (to.id, to.events.clone());
     let thread = std::thread::Builder::new().name("file".into());
-    if let Err(error) = thread.spawn(move || to.end(read(&to))) {
+    if let Err(error) = thread.spawn(move || {
+        let read = read(&mut to);
+        to.end(read);
+    }) {
         let message = format!("no thread to read a file: {error}; try again with less running");
         let failed = AgentInput::StartFailed(Error::new(ErrorKind::Internal, message));
         tokio::spawn(async move {
-            let _ = events.send((id, failed)).await;
+            let _ = events.send(id, failed).await;
         });
     }
 }
@@ -118,7 +121,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn lines(path: &Path, max_line: usize, to: &Speaker) -> io::Result<ControlFlow<()>> {
+fn lines(path: &Path, max_line: usize, to: &mut Speaker) -> io::Result<ControlFlow<()>> {
     let mut file = open(path)?;
     let mut frames = LineBatches::new(max_line);
     let mut buffer = BytesMut::new();
@@ -227,9 +230,9 @@ fn ends(path: &Path) -> io::Result<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inbox;
     use super::*;
     use std::time::{Duration, SystemTime};
-    use tokio::sync::mpsc;
 
     const ID: AgentId = AgentId(7);
 
@@ -266,11 +269,11 @@ mod tests {
     }
 
     /// Everything that is said, in words.
-    fn hear(speak: impl FnOnce(Sender<(AgentId, AgentInput)>)) -> Vec<String> {
-        let (events, mut heard) = mpsc::channel(1);
+    fn hear(speak: impl FnOnce(EventSender)) -> Vec<String> {
+        let (events, mut heard) = inbox::channel();
         speak(events);
         let mut said = Vec::new();
-        while let Some((id, input)) = heard.blocking_recv() {
+        while let Some((id, input)) = heard.blocking_next() {
             assert_eq!(id, ID);
             said.push(match input {
                 AgentInput::Batch(Batch::Lines(lines)) => {
@@ -322,15 +325,13 @@ mod tests {
     fn it_stops_when_nobody_listens() {
         let place = Place::new("deaf");
         let file = place.file("a.jsonl", &b"x\n".repeat(PIECE * 8), 0);
-        let (events, mut heard) = mpsc::channel(1);
+        let (events, mut heard) = inbox::channel();
         let watch = events.clone();
         read(ID, file, 10, events);
-        assert!(heard.blocking_recv().is_some());
-        heard.close();
-        while heard.blocking_recv().is_some() {}
-        assert!(watch.is_closed());
+        assert!(heard.blocking_next().is_some());
+        drop(heard);
         // Its sender is dropped when its thread ends.
-        while watch.strong_count() > 1 {
+        while watch.count() > 1 {
             std::thread::yield_now();
         }
     }

@@ -1,6 +1,6 @@
 //! The client's stdout: whole batches, written so that a client that does not read never stops the loop.
 //!
-//! A small batch that a pipe or socket surely takes at once is written directly, which spares a paced
+//! A small batch is written directly as far as a pipe or socket surely takes it, which spares a paced
 //! stream the hop to another thread; everything else goes to a writer thread, one batch at a time, while
 //! the next one gathers. The descriptor's flags are never touched: they are the client's too.
 
@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// What a pipe takes without blocking once it is writable (POSIX `PIPE_BUF`; Linux has 4096).
-const DIRECT: usize = 4096;
+const ATOMIC: usize = 4096;
+
+/// The largest batch that is written directly: a slice of an agent's output (16 KiB) in the notifications of `serve`.
+const DIRECT: usize = 6 * ATOMIC;
 
 /// How much may gather while the writer is busy before agents are slowed.
 pub const FULL: usize = 256 * 1024;
@@ -109,14 +112,19 @@ impl Output {
 
     /// Hands over what gathered, unless the writer is still busy with the last batch.
     pub fn flush(&mut self) {
+        if self.busy
+            && let Ok(written) = self.written.try_recv()
+        {
+            self.finished(written);
+        }
         if self.busy || self.closed.is_some() || self.buffer.is_empty() {
             if self.closed.is_some() {
                 self.buffer.clear();
             }
             return;
         }
-        if self.direct && self.buffer.len() <= DIRECT && writable() {
-            match write(rustix::stdio::stdout(), &self.buffer) {
+        if self.direct && self.buffer.len() <= DIRECT {
+            match write_directly(&self.buffer) {
                 Ok(n) if n == self.buffer.len() => {
                     self.buffer.clear();
                     return;
@@ -124,7 +132,6 @@ impl Output {
                 Ok(n) => {
                     self.buffer.drain(..n);
                 }
-                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => {
                     self.close(Closed::of(error));
                     return;
@@ -149,16 +156,25 @@ impl Output {
             else => std::future::pending().await,
         };
         match written {
-            Some(Ok(mut empty)) => {
+            Some(written) => {
+                self.finished(written);
+                self.flush();
+            }
+            None => self.close(Closed::GivenUp),
+        }
+    }
+
+    /// Takes back the memory of a batch that the writer thread has written.
+    fn finished(&mut self, written: Written) {
+        match written {
+            Ok(mut empty) => {
                 self.busy = false;
                 if empty.capacity() > 2 * FULL {
                     empty = Vec::new();
                 }
                 self.spare = empty;
-                self.flush();
             }
-            Some(Err(error)) => self.close(Closed::of(error)),
-            None => self.close(Closed::GivenUp),
+            Err(error) => self.close(Closed::of(error)),
         }
     }
 
@@ -231,6 +247,20 @@ pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
     } else {
         buffer.append(formed);
     }
+}
+
+/// Writes as much as surely does not block; returns how much that is.
+fn write_directly(bytes: &[u8]) -> Result<usize, Errno> {
+    let mut written = 0;
+    while written < bytes.len() && writable() {
+        let piece = &bytes[written..bytes.len().min(written + ATOMIC)];
+        match write(rustix::stdio::stdout(), piece) {
+            Ok(n) => written += n,
+            Err(Errno::INTR | Errno::AGAIN) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
 }
 
 fn writable() -> bool {

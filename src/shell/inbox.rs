@@ -1,0 +1,329 @@
+//! The events of agent processes and files on their way to the loop, and their order.
+//!
+//! A source (an agent process or a file) has at most one event in the queue, so a flooding agent cannot fill it. Large
+//! batches are handled in slices, round robin, and everything small that arrives meanwhile is handled between two slices.
+
+use crate::core::hub::{AgentId, AgentInput};
+use crate::proto::frame::Batch;
+use bytes::Bytes;
+use memchr::{memchr, memrchr};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::{mpsc, oneshot};
+
+/// How many events may be on their way to the loop; sources beyond this number wait for a place.
+const QUEUE: usize = 16;
+
+/// How many bytes of one agent are handled before other agents are: about 50 µs of work.
+const SLICE: usize = 16 * 1024;
+
+/// Creates the queue between agents and loop.
+pub fn channel() -> (EventSender, Inbox) {
+    let (events, receiver) = mpsc::channel(QUEUE);
+    let inbox = Inbox {
+        receiver,
+        small: VecDeque::new(),
+        round: VecDeque::new(),
+        next_round: VecDeque::new(),
+    };
+    let unhandled = None;
+    (EventSender { events, unhandled }, inbox)
+}
+
+/// An event of a source.
+#[derive(Debug)]
+pub struct Event {
+    pub id: AgentId,
+    pub input: AgentInput,
+    /// Dropped once the event is handled.
+    _handled: oneshot::Sender<Infallible>,
+}
+
+/// Sends the events of one source in order, each once the one before is handled.
+#[derive(Debug)]
+pub struct EventSender {
+    events: mpsc::Sender<Event>,
+    unhandled: Option<oneshot::Receiver<Infallible>>,
+}
+
+/// A clone is another source.
+impl Clone for EventSender {
+    fn clone(&self) -> Self {
+        Self {
+            events: self.events.clone(),
+            unhandled: None,
+        }
+    }
+}
+
+/// The loop does not receive events any more.
+#[derive(Debug)]
+pub struct Closed;
+
+impl EventSender {
+    /// Waits until the last event is handled and the queue has room. Cancel safe.
+    ///
+    /// # Errors
+    /// The loop has ended.
+    pub async fn ready(&mut self) -> Result<Place<'_>, Closed> {
+        if let Some(unhandled) = &mut self.unhandled {
+            let _ = unhandled.await;
+            self.unhandled = None;
+        }
+        let permit = self.events.reserve().await.map_err(|_| Closed)?;
+        let unhandled = &mut self.unhandled;
+        Ok(Place { permit, unhandled })
+    }
+
+    /// Sends an event.
+    ///
+    /// # Errors
+    /// The loop has ended.
+    pub async fn send(&mut self, id: AgentId, input: AgentInput) -> Result<(), Closed> {
+        self.ready().await?.send(id, input);
+        Ok(())
+    }
+
+    /// How many senders there are.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.events.strong_count()
+    }
+
+    /// Sends an event from a thread of its own.
+    ///
+    /// # Errors
+    /// The loop has ended.
+    pub fn blocking_send(&mut self, id: AgentId, input: AgentInput) -> Result<(), Closed> {
+        if let Some(unhandled) = self.unhandled.take() {
+            let _ = unhandled.blocking_recv();
+        }
+        let (handled, unhandled) = oneshot::channel();
+        self.unhandled = Some(unhandled);
+        let event = Event {
+            id,
+            input,
+            _handled: handled,
+        };
+        self.events
+            .blocking_send(event)
+            .map_err(|SendError(_)| Closed)
+    }
+}
+
+/// A place in the queue for one event.
+pub struct Place<'a> {
+    permit: mpsc::Permit<'a, Event>,
+    unhandled: &'a mut Option<oneshot::Receiver<Infallible>>,
+}
+
+impl Place<'_> {
+    /// Sends the event.
+    pub fn send(self, id: AgentId, input: AgentInput) {
+        let (handled, unhandled) = oneshot::channel();
+        *self.unhandled = Some(unhandled);
+        self.permit.send(Event {
+            id,
+            input,
+            _handled: handled,
+        });
+    }
+}
+
+/// What the loop has to handle.
+#[derive(Debug)]
+pub struct Inbox {
+    receiver: mpsc::Receiver<Event>,
+    small: VecDeque<Event>,
+    /// Batches that are handled in slices. A new one waits for the next round, so that each round ends.
+    round: VecDeque<Event>,
+    next_round: VecDeque<Event>,
+}
+
+impl Inbox {
+    /// Waits for an event. Cancel safe.
+    pub async fn arrival(&mut self) {
+        match self.receiver.recv().await {
+            Some(event) => self.add(event),
+            // The loop has a sender of its own.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the next event; `None` once all senders are gone.
+    #[cfg(test)]
+    pub fn blocking_next(&mut self) -> Option<(AgentId, AgentInput)> {
+        if self.is_empty() {
+            let event = self.receiver.blocking_recv()?;
+            self.add(event);
+        }
+        self.next_whole()
+    }
+
+    /// Takes over what has arrived.
+    pub fn receive(&mut self) {
+        while let Ok(event) = self.receiver.try_recv() {
+            self.add(event);
+        }
+    }
+
+    fn add(&mut self, event: Event) {
+        // The events of a source stay in order.
+        let mut large = self.round.iter().chain(&self.next_round);
+        if is_large(&event.input) || large.any(|other| other.id == event.id) {
+            self.next_round.push_back(event);
+        } else {
+            self.small.push_back(event);
+        }
+    }
+
+    /// Whether nothing has arrived that is not handled.
+    pub fn is_empty(&self) -> bool {
+        self.small.is_empty() && self.is_round_over() && self.next_round.is_empty()
+    }
+
+    /// Whether no batch is handled in part.
+    pub fn is_round_over(&self) -> bool {
+        self.round.is_empty()
+    }
+
+    /// The next small event.
+    pub fn next_small(&mut self) -> Option<(AgentId, AgentInput)> {
+        self.small.pop_front().map(|event| (event.id, event.input))
+    }
+
+    /// The next slice of a large batch; the batches take turns.
+    pub fn next_slice(&mut self) -> Option<(AgentId, AgentInput)> {
+        if self.round.is_empty() {
+            std::mem::swap(&mut self.round, &mut self.next_round);
+        }
+        let mut event = self.round.pop_front()?;
+        let id = event.id;
+        match cut(&mut event.input) {
+            Some(slice) => {
+                self.round.push_back(event);
+                Some((id, AgentInput::Batch(Batch::Lines(slice))))
+            }
+            None => Some((id, event.input)),
+        }
+    }
+
+    /// The next event as a whole.
+    pub fn next_whole(&mut self) -> Option<(AgentId, AgentInput)> {
+        let lists = [&mut self.round, &mut self.small, &mut self.next_round];
+        let event = lists.into_iter().find_map(VecDeque::pop_front)?;
+        Some((event.id, event.input))
+    }
+}
+
+fn is_large(input: &AgentInput) -> bool {
+    matches!(input, AgentInput::Batch(Batch::Lines(lines)) if lines.len() > SLICE)
+}
+
+/// Cuts whole lines off the front of a large batch, of [`SLICE`] bytes or a single longer line.
+fn cut(input: &mut AgentInput) -> Option<Bytes> {
+    let AgentInput::Batch(Batch::Lines(lines)) = input else {
+        return None;
+    };
+    let head = lines.get(..SLICE)?;
+    let end = memrchr(b'\n', head).or_else(|| Some(SLICE + memchr(b'\n', &lines[SLICE..])?))?;
+    (end + 1 < lines.len()).then(|| lines.split_to(end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::hub::Exit;
+
+    const FIRST: AgentId = AgentId(1);
+    const SECOND: AgentId = AgentId(2);
+
+    fn batch(lines: usize) -> AgentInput {
+        AgentInput::Batch(Batch::Lines(b"0123456\n".repeat(lines).into()))
+    }
+
+    /// The source and the length of an event; 0 for one that is no batch.
+    fn length((id, input): (AgentId, AgentInput)) -> (u64, usize) {
+        let AgentInput::Batch(Batch::Lines(lines)) = input else {
+            return (id.0, 0);
+        };
+        (id.0, lines.len())
+    }
+
+    fn next(inbox: &mut Inbox) -> Option<(u64, usize)> {
+        let next = inbox.next_small().or_else(|| inbox.next_slice());
+        next.map(length)
+    }
+
+    #[tokio::test]
+    async fn small_events_are_handled_between_the_slices_of_a_batch() {
+        let (first, mut inbox) = channel();
+        let mut second = first.clone();
+        first.clone().send(FIRST, batch(SLICE / 4)).await.unwrap();
+        inbox.receive();
+        assert_eq!(next(&mut inbox), Some((1, SLICE)));
+        assert!(!inbox.is_round_over());
+        second.send(SECOND, batch(1)).await.unwrap();
+        inbox.receive();
+        assert_eq!(next(&mut inbox), Some((2, 8)));
+        assert_eq!(next(&mut inbox), Some((1, SLICE)));
+        assert!(inbox.is_round_over() && inbox.is_empty());
+    }
+
+    #[tokio::test]
+    async fn large_batches_take_turns_and_a_new_one_waits_for_the_next_round() {
+        let (sender, mut inbox) = channel();
+        sender.clone().send(FIRST, batch(SLICE / 4)).await.unwrap();
+        sender.clone().send(SECOND, batch(SLICE / 4)).await.unwrap();
+        inbox.receive();
+        assert_eq!(next(&mut inbox), Some((1, SLICE)));
+        sender.clone().send(FIRST, batch(SLICE / 4)).await.unwrap();
+        inbox.receive();
+        for source in [2, 1, 2] {
+            assert!(!inbox.is_round_over());
+            assert_eq!(next(&mut inbox), Some((source, SLICE)));
+        }
+        assert!(inbox.is_round_over() && !inbox.is_empty());
+    }
+
+    #[tokio::test]
+    async fn events_of_a_source_keep_their_order() {
+        let (sender, mut inbox) = channel();
+        sender.clone().send(FIRST, batch(SLICE / 4)).await.unwrap();
+        let exited = AgentInput::Exited(Exit::default());
+        sender.clone().send(FIRST, exited).await.unwrap();
+        inbox.receive();
+        for length in [SLICE, SLICE, 0] {
+            assert_eq!(next(&mut inbox), Some((1, length)));
+        }
+        assert!(inbox.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_source_sends_its_next_event_once_the_last_is_handled() {
+        let (mut sender, mut inbox) = channel();
+        sender.send(FIRST, batch(1)).await.unwrap();
+        inbox.receive();
+        let ready = async { sender.ready().await.is_ok() };
+        tokio::pin!(ready);
+        tokio::select! {
+            biased;
+            _ = &mut ready => panic!("the event is not handled yet"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(next(&mut inbox), Some((1, 8)));
+        assert!(ready.await);
+    }
+
+    #[test]
+    fn a_line_longer_than_a_slice_is_not_cut() {
+        let mut long = vec![b'x'; 2 * SLICE];
+        long.extend(b"\nshort\n");
+        let mut input = AgentInput::Batch(Batch::Lines(long.into()));
+        assert_eq!(cut(&mut input).map(|line| line.len()), Some(2 * SLICE + 1));
+        assert_eq!(cut(&mut input), None);
+        let mut whole = AgentInput::Batch(Batch::Lines(vec![b'x'; 2 * SLICE].into()));
+        assert_eq!(cut(&mut whole), None);
+    }
+}
