@@ -22,6 +22,7 @@ mod output;
 mod path;
 mod regular;
 mod signals;
+mod starter;
 mod stderr;
 mod stdin_queue;
 mod store;

@@ -183,7 +183,7 @@ async fn live(
         spec.env.0.insert("PATH".to_owned(), Some(path));
     }
     let max_line = terms.max_line;
-    let (kept, pipes) = match Kept::start(found.file.as_os_str(), &spec, terms) {
+    let (kept, pipes) = match Kept::start(found.file.as_os_str(), &spec, terms).await {
         Ok(started) => started,
         Err(error) => {
             let error = explain(&found.file, &error);

@@ -16,6 +16,7 @@ use super::keeper::words::Order;
 use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
+use super::starter::Starter;
 use super::store::Events;
 use crate::core::client::ClientId;
 use crate::core::host::HostEvent;
@@ -202,6 +203,7 @@ impl Shell {
             grace: hub.limits().of(Wait::Terminate).unwrap_or_default(),
             descriptors: descriptors::raise(),
             launch,
+            starter: Starter::new()?,
         };
         Ok(Self {
             hub,

@@ -196,7 +196,7 @@ impl Inbox {
     /// The next slice of a large batch; the batches take turns.
     pub fn next_slice(&mut self) -> Option<(AgentId, AgentInput)> {
         if self.round.is_empty() {
-            std::mem::swap(&mut self.round, &mut self.next_round);
+            self.begin_round();
         }
         let mut event = self.round.pop_front()?;
         let id = event.id;
@@ -206,6 +206,19 @@ impl Inbox {
                 Some((id, AgentInput::Batch(Batch::Lines(slice))))
             }
             None => Some((id, event.input)),
+        }
+    }
+
+    /// Begins a round with one event of each process: a later one must not overtake the slices of the one before.
+    fn begin_round(&mut self) {
+        for event in std::mem::take(&mut self.next_round) {
+            let is_later = self.round.iter().any(|other| other.id == event.id);
+            let list = if is_later {
+                &mut self.next_round
+            } else {
+                &mut self.round
+            };
+            list.push_back(event);
         }
     }
 

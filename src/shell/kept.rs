@@ -11,7 +11,7 @@ use crate::core::hub::AgentSpec;
 use crate::proto::wire::Variables;
 use bytes::{Buf as _, BytesMut};
 use rustix::process::{Pid, Signal};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -45,12 +45,12 @@ pub struct Pipes {
 }
 
 /// The program that a supervisor starts.
-struct Spawn<'a> {
-    program: &'a OsStr,
-    args: &'a [String],
-    cwd: &'a str,
+struct Spawn {
+    program: OsString,
+    args: Vec<String>,
+    cwd: String,
     /// On top of acpipe's own environment.
-    env: &'a Variables,
+    env: Variables,
 }
 
 impl Kept {
@@ -58,24 +58,32 @@ impl Kept {
     ///
     /// # Errors
     /// The keeper could not be started; mostly because there is no such working directory.
-    pub fn start(program: &OsStr, spec: &AgentSpec, terms: Terms) -> io::Result<(Self, Pipes)> {
-        let (stdin, to_agent) = pipe()?;
-        let (from_agent, stdout) = pipe()?;
-        let (errors, stderr) = pipe()?;
+    pub async fn start(
+        program: &OsStr,
+        spec: &AgentSpec,
+        terms: Terms,
+    ) -> io::Result<(Self, Pipes)> {
         let spawn = Spawn {
-            program,
-            args: &spec.args,
-            cwd: &spec.cwd,
-            env: &spec.env,
+            program: program.to_owned(),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: spec.env.clone(),
         };
-        let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        let kept = Self::spawn(&spawn, streams, terms)?;
-        let pipes = Pipes {
-            stdin: Sender::from_owned_fd(to_agent.into())?,
-            stdout: Receiver::from_owned_fd(from_agent.into())?,
-            stderr: Receiver::from_owned_fd(errors.into())?,
+        let starter = terms.starter.clone();
+        let start = move || {
+            let (stdin, to_agent) = pipe()?;
+            let (from_agent, stdout) = pipe()?;
+            let (errors, stderr) = pipe()?;
+            let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+            let kept = Self::spawn(&spawn, streams, terms)?;
+            let pipes = Pipes {
+                stdin: Sender::from_owned_fd(to_agent.into())?,
+                stdout: Receiver::from_owned_fd(from_agent.into())?,
+                stderr: Receiver::from_owned_fd(errors.into())?,
+            };
+            Ok((kept, pipes))
         };
-        Ok((kept, pipes))
+        starter.run(start).await
     }
 
     /// The same with a terminal's command: stdin is at its end at once, stdout and stderr are one pipe, in which
@@ -83,21 +91,25 @@ impl Kept {
     ///
     /// # Errors
     /// As with [`Kept::start`].
-    pub fn start_terminal(spec: &TerminalSpec, terms: Terms) -> io::Result<(Self, Receiver)> {
-        let (nothing, _) = pipe()?;
-        let (output, said) = pipe()?;
+    pub async fn start_terminal(spec: &TerminalSpec, terms: Terms) -> io::Result<(Self, Receiver)> {
         let spawn = Spawn {
-            program: spec.command.as_ref(),
-            args: &spec.args,
-            cwd: &spec.cwd,
-            env: &spec.env,
+            program: OsString::from(&spec.command),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: spec.env.clone(),
         };
-        let streams = [nothing.as_fd(), said.as_fd(), said.as_fd()];
-        let kept = Self::spawn(&spawn, streams, terms)?;
-        Ok((kept, Receiver::from_owned_fd(output.into())?))
+        let starter = terms.starter.clone();
+        let start = move || {
+            let (nothing, _) = pipe()?;
+            let (output, said) = pipe()?;
+            let streams = [nothing.as_fd(), said.as_fd(), said.as_fd()];
+            let kept = Self::spawn(&spawn, streams, terms)?;
+            Ok((kept, Receiver::from_owned_fd(output.into())?))
+        };
+        starter.run(start).await
     }
 
-    fn spawn(spawn: &Spawn<'_>, streams: [BorrowedFd<'_>; 3], terms: Terms) -> io::Result<Self> {
+    fn spawn(spawn: &Spawn, streams: [BorrowedFd<'_>; 3], terms: Terms) -> io::Result<Self> {
         let (ours, theirs) = StdUnixStream::pair()?;
         #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
         let mut command = Command::new(itself()?);
@@ -105,9 +117,9 @@ impl Kept {
             .arg0(SUPERVISOR)
             .arg(terms.grace.as_millis().to_string())
             .arg(terms.descriptors.unwrap_or_default().to_string())
-            .arg(spawn.program)
-            .args(spawn.args)
-            .current_dir(spawn.cwd)
+            .arg(&spawn.program)
+            .args(&spawn.args)
+            .current_dir(&spawn.cwd)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -1,6 +1,7 @@
 //! Settings that every process that acpipe starts shares: agents, terminals and the login shell.
 
 use super::launches::Launch;
+use super::starter::Starter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,4 +16,6 @@ pub struct Terms {
     pub descriptors: Option<u64>,
     /// The launch of acpipe that the processes belong to.
     pub launch: Arc<Launch>,
+    /// The thread that starts processes.
+    pub starter: Starter,
 }

@@ -108,7 +108,7 @@ async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
         ..terms
     };
     // Dropped, the keeper knows that nobody needs the shell any more.
-    let (mut kept, pipes) = Kept::start(OsStr::new(shell), &spec, terms)?;
+    let (mut kept, pipes) = Kept::start(OsStr::new(shell), &spec, terms).await?;
     let Pipes {
         stdin,
         mut stdout,

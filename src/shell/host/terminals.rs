@@ -60,7 +60,10 @@ pub fn start(
     tokio::spawn(async move {
         let grace = terms.grace;
         let started = match is_within(&spec, roots).await {
-            Ok(()) => Kept::start_terminal(&spec, terms).map_err(|error| explain(&spec, &error)),
+            Ok(()) => {
+                let started = Kept::start_terminal(&spec, terms).await;
+                started.map_err(|error| explain(&spec, &error))
+            }
             Err(error) => Err(error),
         };
         match started {

@@ -1,0 +1,56 @@
+//! A thread that starts processes. A start lasts until the new process runs, milliseconds where the machine is busy, and
+//! the loop must not wait for it.
+
+use std::io;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+/// How many starts may wait for the thread; further ones wait for a place.
+const QUEUE: usize = 16;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Runs what starts a process on a thread of its own, one after another.
+///
+/// The thread lives until the last clone is dropped: when the thread that started a supervisor ends, Linux sends the
+/// supervisor the signal that it requested for the death of its parent.
+#[derive(Debug, Clone)]
+pub struct Starter(mpsc::Sender<Job>);
+
+impl Starter {
+    /// Starts the thread; what it runs may use the current runtime.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub fn new() -> io::Result<Self> {
+        let (jobs, mut waiting) = mpsc::channel::<Job>(QUEUE);
+        let runtime = Handle::current();
+        std::thread::Builder::new()
+            .name("starter".into())
+            .spawn(move || {
+                let _entered = runtime.enter();
+                while let Some(job) = waiting.blocking_recv() {
+                    job();
+                }
+            })?;
+        Ok(Self(jobs))
+    }
+
+    /// Runs `start` on the thread. If the caller stops waiting, the result is dropped there.
+    ///
+    /// # Errors
+    /// Those of `start`, or the thread has ended.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        start: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (sender, started) = oneshot::channel();
+        let job = Box::new(move || {
+            // A result that nobody waits for is dropped, which ends what was started.
+            let _ = sender.send(start());
+        });
+        let ended = || io::Error::other("the thread that starts processes has ended");
+        self.0.send(job).await.map_err(|_| ended())?;
+        started.await.map_err(|_| ended())?
+    }
+}
