@@ -136,6 +136,11 @@ pub trait Dialect {
         out: &mut Outgoing,
     );
 
+    /// Whether the process that asked a question can still take the answer.
+    fn takes_answer(&self, _question: &RawValue) -> bool {
+        true
+    }
+
     /// A process ended, or with an error could not be started or is of no use any more. True when the agent
     /// goes on without it.
     fn ended(

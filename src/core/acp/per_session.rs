@@ -374,6 +374,11 @@ impl Dialect for PerSession {
         }
     }
 
+    fn takes_answer(&self, question: &RawValue) -> bool {
+        let asked: Result<Question, _> = serde_json::from_str(question.get());
+        asked.is_ok_and(|asked| self.children.contains_key(&Child(asked.child)))
+    }
+
     fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
         if let Some((child, acp, question)) = self.asker(question) {
             acting(child, out, |out| acp.elicited(&question, decision, out));

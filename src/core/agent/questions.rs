@@ -149,6 +149,18 @@ impl AgentMachine {
         true
     }
 
+    /// Gives up the questions whose processes have ended.
+    pub(super) fn end_questions_of_ended<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+        let connection = self.connection();
+        let takes = |ask: &Ask| connection.is_some_and(|c| c.dialect.takes_answer(&ask.key));
+        let ended = self.questions.iter().filter(|ask| !takes(ask));
+        for id in ended.map(|ask| ask.id).collect::<Vec<_>>() {
+            if let Some(ask) = self.take_question(|ask| ask.id == id) {
+                self.give_up_question(&ask, By::End, cx);
+            }
+        }
+    }
+
     /// Gives up all questions: the connection is over.
     pub(super) fn end_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for ask in std::mem::take(&mut self.questions) {

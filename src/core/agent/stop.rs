@@ -71,6 +71,17 @@ impl AgentMachine {
         how: Result<&Exit, &Error>,
         cx: &mut AgentCx<'_, C>,
     ) -> Gone {
+        let gone = self.end_process(child, how, cx);
+        self.end_questions_of_ended(cx);
+        gone
+    }
+
+    fn end_process<C: ClientSinks>(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        cx: &mut AgentCx<'_, C>,
+    ) -> Gone {
         let Some(connection) = self.connection_mut() else {
             return Gone::Nothing;
         };

@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// All of it.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct World {
     pub dice: Dice,
     hub: Hub,
@@ -39,8 +38,6 @@ pub struct World {
     backlog: BTreeMap<u64, Backlog>,
     deaf_since: Option<Instant>,
     finished: bool,
-    /// Whether a process of an agent has ended: what it asked outside of sessions may still be open.
-    agent_ended: bool,
     /// Whether the disk may fail now.
     disk_fails: bool,
     /// What a client has answered.
@@ -133,7 +130,6 @@ impl World {
             backlog: BTreeMap::new(),
             deaf_since: None,
             finished: false,
-            agent_ended: false,
             disk_fails: false,
             answered: BTreeSet::new(),
             history: Vec::new(),
@@ -281,7 +277,7 @@ impl World {
         );
         let leaves = self.processes.values().any(|process| process.leaves);
         assert!(
-            asks <= unanswered || leaves || self.agent_ended,
+            asks <= unanswered || leaves,
             "{asks} requests are open, and agents wait for {unanswered}"
         );
         for client in self.clients.iter() {

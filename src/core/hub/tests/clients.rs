@@ -4,7 +4,7 @@ use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Command, History, Notice, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::ErrorKind;
-use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::permit::By;
 use crate::core::policy::Mode;
 use crate::core::store::Volatile;
@@ -46,8 +46,12 @@ struct Fixture {
 impl Fixture {
     /// Clients that can all be asked, and a session `s` that all of them ensured, at an agent that asks before it acts.
     fn with(clients: &[ClientId]) -> Self {
-        let now = Instant::now();
-        let settings = SettingsBuilder::new(now).policy(Mode::Ask).build();
+        Self::of(SettingsBuilder::new(Instant::now()), clients)
+    }
+
+    fn of(settings: SettingsBuilder, clients: &[ClientId]) -> Self {
+        let settings = settings.policy(Mode::Ask).build();
+        let (now, _) = settings.clock;
         let mut t = Self {
             hub: Hub::new(settings, Box::new(Volatile)),
             sinks: Sinks::default(),
@@ -361,6 +365,23 @@ fn policy_decides_what_no_client_is_left_to_answer() {
     assert_eq!(t.asked(B).len(), 1);
     t.leave(B);
     assert_eq!(t.decided(), Some("n"));
+}
+
+#[test]
+fn question_of_a_process_that_has_ended_is_withdrawn() {
+    let settings = SettingsBuilder::new(Instant::now()).child_per_session(true);
+    let mut t = Fixture::of(settings, &[A]);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let asked = json!({"mode": "form", "message": "Which?", "requestedSchema": schema});
+    t.say(&[json!({"id": "e", "method": "elicitation/create", "params": asked})]);
+    assert_eq!(t.asked(A).len(), 1);
+    let close = History::CloseSession(params(json!({"sessionId": "s"})));
+    t.call(A, Command::History(close));
+    let process = *t.agents.last().unwrap();
+    let exited = AgentInput::Exited(Exit::default());
+    let rest = t.hub.agent(process, exited, t.now, &mut t.sinks);
+    assert!(rest.is_none());
+    assert!(t.asked(A).is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::agent::Mark;
 use super::super::client::Client;
-use super::process::{Agent, Backlog, Process, Said};
+use super::process::{Agent, Backlog, Said};
 use super::{ENOUGH, World};
 use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
@@ -115,9 +115,7 @@ impl World {
             .agent(AgentId(from), input, self.now, &mut self.clients);
         if over {
             assert!(rest.is_none(), "an end was not taken");
-            let ended = self.processes.remove(&from);
-            let is_plain = |process: &Process| matches!(process.agent, Agent::Plain);
-            self.agent_ended |= !ended.is_none_or(|process| is_plain(&process));
+            self.processes.remove(&from);
         }
         let left = match &rest {
             Some(AgentInput::Batch(Batch::Lines(left))) => lines(left).count(),
