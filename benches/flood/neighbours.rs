@@ -167,7 +167,7 @@ struct Done {
     work: Work,
 }
 
-/// What the agents beside the paced one did while its turn ran.
+/// Work of the agents beside the paced one during its turn.
 #[derive(Default)]
 struct Work {
     seconds: f64,

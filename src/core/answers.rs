@@ -1,4 +1,4 @@
-//! What clients' answers to permission requests and questions mean, and who answers where no client does.
+//! Decisions that follow from clients' answers to permission requests and questions, and from no answer.
 
 use super::ask::ClientAnswer;
 use super::error::clip;
@@ -21,7 +21,7 @@ pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: By) -> Deci
     Decision::of(allow, policy.prefers_always(), options, by)
 }
 
-/// What a client's answer to a permission request means.
+/// Turns a client's answer to a permission request into a decision.
 ///
 /// # Errors
 /// The answer is not valid: the decision where nobody else can answer.
@@ -83,7 +83,7 @@ pub fn permission(
     }
 }
 
-/// What a client's answer to a question means.
+/// Turns a client's answer to a question into a decision.
 ///
 /// # Errors
 /// The answer is not valid: where nobody else can answer the question is declined, since nobody answers in the user's place.

@@ -31,7 +31,7 @@ impl ClientRequest {
         }
     }
 
-    /// Whether a client with these capabilities answers permission requests or questions like this one.
+    /// Whether a client with these capabilities can answer this permission request or question.
     #[must_use]
     pub fn is_answered_with(&self, can: &wire::ClientCapabilities) -> bool {
         match self {

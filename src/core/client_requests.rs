@@ -20,6 +20,9 @@ const MOST_ASK_BYTES: usize = 64 << 20;
 /// Why no question is asked.
 pub const NOBODY: &str = "the client cannot be asked";
 
+/// Why a question to the user is declined.
+pub const NO_ANSWERS: &str = "no client answers questions";
+
 /// Why one question more is not asked.
 pub const FULL: &str = "too many questions are open already";
 

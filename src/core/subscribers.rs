@@ -34,9 +34,9 @@ pub struct Subscriber {
 
 /// What a lagging client has not received.
 #[derive(Debug)]
-pub struct Lag {
+struct Lag {
     /// The number of the last chunk that it received.
-    pub sent: u64,
+    sent: u64,
     /// Messages that come after the chunks up to a number.
     deferred: VecDeque<(u64, Deferred)>,
 }

@@ -5,7 +5,7 @@ use super::{AgentMachine, Connection};
 use crate::core::answers;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::ClientId;
-use crate::core::client_requests::{Answered, Ask, AskKind, FULL, are_full};
+use crate::core::client_requests::{Answered, Ask, AskKind, FULL, NO_ANSWERS, are_full};
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::error::Error;
 use crate::core::event::Elicitation;
@@ -108,7 +108,7 @@ impl AgentMachine {
 
     fn decline_unanswerable<C: ClientSinks>(&mut self, id: AskId, cx: &mut AgentCx<'_, C>) {
         if let Some(ask) = self.take_question(|ask| ask.id == id) {
-            let by = By::Policy("no client answers questions".to_owned());
+            let by = By::Policy(NO_ANSWERS.to_owned());
             let decision = Decision::of(false, false, ask.about.options(), by);
             self.decide(&ask, &decision, cx);
         }

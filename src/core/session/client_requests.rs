@@ -4,7 +4,7 @@ use super::{SessionMachine, Undelivered};
 use crate::core::answers;
 use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::ClientId;
-use crate::core::client_requests::{Answered, Ask, AskKind, NOBODY};
+use crate::core::client_requests::{Answered, Ask, AskKind, NO_ANSWERS, NOBODY};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::host::Ticket;
@@ -117,7 +117,7 @@ impl SessionMachine {
                 answers::unanswered(policy, options, by)
             }
             AskKind::Question { options, .. } => {
-                let by = By::Policy("no client answers questions".to_owned());
+                let by = By::Policy(NO_ANSWERS.to_owned());
                 Decision::of(false, false, options, by)
             }
         };
