@@ -21,6 +21,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod timeouts;
+pub(in crate::core) mod timers;
 
 use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};

@@ -320,6 +320,10 @@ impl Host {
                 let spec = spec(command, args, env, cwd, place);
                 spec.and_then(|mut spec| {
                     session.clone_into(&mut spec.session);
+                    if self.terminals.is_empty() {
+                        // Output of terminals that are gone is shown no more.
+                        self.show_at = None;
+                    }
                     let owned = Owned { session, ticket };
                     let id = self.terminals.create(owned, &spec, output_limit)?;
                     self.effects.push(HostEffect::Start(id, Box::new(spec)));

@@ -179,12 +179,11 @@ impl Attempts {
         self.text_at = turn.text().len();
     }
 
-    /// When the pause is over, and what it is for.
+    /// When the pause is over.
     #[must_use]
-    pub fn paused_until(&self) -> Option<(Instant, &'static str)> {
+    pub fn paused_until(&self) -> Option<Instant> {
         match self.pause.as_ref()? {
-            Pause::Transient { until } => Some((*until, "retry")),
-            Pause::Doubt { until, .. } => Some((*until, "session/list")),
+            Pause::Transient { until } | Pause::Doubt { until, .. } => Some(*until),
             Pause::Stale(_) => None,
         }
     }

@@ -9,7 +9,6 @@ mod client_requests;
 mod clients;
 mod closing;
 mod doubts;
-mod due;
 mod failures;
 mod granted;
 mod handover;
@@ -46,6 +45,7 @@ mod terminals;
 #[cfg(test)]
 mod tests;
 mod timeouts;
+mod timers;
 mod turns;
 mod undelivered;
 mod unprompted;

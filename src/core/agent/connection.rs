@@ -9,12 +9,11 @@ use crate::core::dialect::{Child, Dialect, Order, Outgoing};
 use crate::core::effect::{AgentId, Effect};
 use crate::core::event::{AgentInfo, CallId};
 use crate::core::ids::Ids;
-use crate::core::limits::Limits;
 use crate::core::setting::SetCall;
 use crate::core::silence::Silence;
 use crate::proto::wire::{ProcessStatus, Program};
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// An agent that was started and has not ended.
 pub struct Connection {
@@ -86,6 +85,23 @@ impl Connection {
         match &self.phase {
             Phase::Ready(info) => Some(info),
             Phase::Starting { .. } | Phase::Stopping { .. } => None,
+        }
+    }
+
+    /// How long the handshake takes; `None` unless the agent is starting.
+    #[must_use]
+    pub fn start_silence(&self) -> Option<&Silence> {
+        match &self.phase {
+            Phase::Starting { idle, .. } => Some(idle),
+            Phase::Ready(_) | Phase::Stopping { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn start_silence_mut(&mut self) -> Option<&mut Silence> {
+        match &mut self.phase {
+            Phase::Starting { idle, .. } => Some(idle),
+            Phase::Ready(_) | Phase::Stopping { .. } => None,
         }
     }
 
@@ -202,26 +218,6 @@ impl Connection {
             .iter()
             .filter_map(|p| p.status(now))
             .collect()
-    }
-
-    /// When a process must have started, or the next step of its end is due.
-    #[must_use]
-    pub fn process_due(&self, limits: &Limits) -> Option<(Instant, &'static str)> {
-        let starts = self.processes.iter().filter_map(|p| p.start_due(limits));
-        let stops = self.processes.iter().filter_map(|process| process.stop);
-        let stops = stops.filter_map(|stop| stop.deadline());
-        let starts = starts.map(|at| (at, "spawn"));
-        starts.chain(stops.map(|at| (at, "stop"))).min()
-    }
-
-    /// Extends the waits for the start: nobody listened for this long.
-    pub fn postpone(&mut self, by: Duration) {
-        if let Phase::Starting { idle, .. } = &mut self.phase {
-            idle.postpone(by);
-        }
-        for process in &mut self.processes {
-            process.since += by;
-        }
     }
 
     /// Turns the dialect's orders into effects.

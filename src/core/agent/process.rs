@@ -87,7 +87,7 @@ impl Process {
 
     /// When it must have started; `None` once that is known.
     #[must_use]
-    pub fn start_due(&self, limits: &Limits) -> Option<Instant> {
+    pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
         if self.pid.is_some() || self.heard.is_some() || self.is_file || self.stop.is_some() {
             return None;
         }

@@ -18,7 +18,6 @@ use crate::core::turn::Question;
 use crate::proto::wire::{LedgerEntry, QuestionParams};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 impl AgentMachine {
     /// Asks the client a question that belongs to no session; true where it was asked.
@@ -169,23 +168,13 @@ impl AgentMachine {
     }
 
     /// Declines the questions that the client has not answered in time.
-    pub(super) fn tick_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn time_out_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_question(|ask| ask.until.is_some_and(|at| at <= now)) {
             let options = ask.about.options();
             let decision = Decision::of(false, false, options, By::Timeout(None));
             withdraw(&ask, &decision.by, cx);
             self.decide(&ask, &decision, cx);
-        }
-    }
-
-    pub(super) fn question_due(&self) -> Option<Instant> {
-        self.questions.iter().filter_map(|ask| ask.until).min()
-    }
-
-    pub(super) fn postpone_questions(&mut self, by: Duration) {
-        for until in self.questions.iter_mut().filter_map(|a| a.until.as_mut()) {
-            *until += by;
         }
     }
 

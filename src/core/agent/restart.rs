@@ -70,29 +70,13 @@ impl AgentMachine {
         Err(out_of_order(&format!("{why}: call agent/connect first")))
     }
 
-    /// When the pause after a crash is over.
-    #[must_use]
-    pub(super) fn restart_due(&self) -> Option<Instant> {
-        match self.state {
-            State::Backoff { until, .. } => Some(until),
-            State::Absent { .. } | State::Connected(_) => None,
-        }
-    }
-
-    /// Starts the agent again once the pause after a crash is over.
-    pub(super) fn tick_restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
-        if self.restart_due().is_some_and(|at| at <= cx.now) {
-            self.restart(cx);
-        }
-    }
-
     /// Notifies the client that the agent is not started again.
     pub fn notify_disconnected<C: ClientSinks>(&self, cx: &mut AgentCx<'_, C>) {
         cx.notify_state(&self.name, AgentState::Disconnected, None);
     }
 
     /// Starts the agent again, and counts that after a crash.
-    fn restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         if self.crash.as_ref().is_some_and(|crash| crash.is_unexpected) {
             self.restarts = self.restarts.saturating_add(1);
         }

@@ -251,8 +251,13 @@ impl AgentMachine {
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
+    /// Extends the waits for a sign-in: the user is asked something meanwhile.
+    pub fn wait_for_user(&mut self, by: Duration) {
+        self.sign_in.postpone(by);
+    }
+
     /// Gives up calls that the agent has not answered in time.
-    pub(super) fn tick_sign_in<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn time_out_sign_ins<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let due = |signing: &Signing| signing.until.is_some_and(|at| at <= now);
         for signing in self.sign_in.take(due) {

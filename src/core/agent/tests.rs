@@ -15,3 +15,4 @@ mod states;
 mod status;
 mod stop;
 mod timeouts;
+mod timers;

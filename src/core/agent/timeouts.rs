@@ -1,4 +1,4 @@
-//! Times of an agent: its start, its end, sign-in, questions, and how long it may be idle.
+//! What an agent does at the end of a wait: errors of starts and sign-ins, notices of a slow start, the end of an idle agent.
 
 use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
@@ -11,14 +11,14 @@ use crate::core::dialects::traits;
 use crate::core::error::Error;
 use crate::core::known::acp_command;
 use crate::core::launcher::launcher;
-use crate::core::limits::{Limits, Wait};
-use crate::core::silence::{Silence, in_words};
+use crate::core::limits::Wait;
+use crate::core::silence::in_words;
 use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
 use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
 use std::time::{Duration, Instant};
 
 /// When a start is reported as slow for the first time.
-const SLOW_START: Duration = Duration::from_secs(2);
+pub(super) const SLOW_START: Duration = Duration::from_secs(2);
 
 /// A process or agent whose time is over: the error, and the process where the agent may go on without it.
 pub struct Overdue {
@@ -27,65 +27,27 @@ pub struct Overdue {
 }
 
 impl AgentMachine {
-    /// When [`AgentMachine::tick`] is due next, and why.
-    #[must_use]
-    pub fn deadline(&self, limits: &Limits) -> Option<(Instant, &'static str)> {
-        let start = match self.connection().map(|connection| &connection.phase) {
-            Some(Phase::Starting { idle, .. }) => start_due(idle),
-            _ => None,
-        };
-        let process = self.connection().and_then(|c| c.process_due(limits));
-        let restart = self.restart_due().map(|at| (at, "restart"));
-        let sign_in = self.sign_in.deadline().map(|at| (at, "authenticate"));
-        let question = self.question_due().map(|at| (at, "answer"));
-        let all = [start, process, restart, sign_in, question];
-        all.into_iter().flatten().min_by_key(|(at, _)| *at)
-    }
-
-    /// Extends all waits: nobody listened to the agent for this long.
-    pub fn postpone(&mut self, by: Duration) {
-        if let Some(connection) = self.connection_mut() {
-            connection.postpone(by);
-        }
-        self.sign_in.postpone(by);
-        self.postpone_questions(by);
-    }
-
-    /// Extends the waits for a sign-in: the user is asked something meanwhile.
-    pub fn wait_for_user(&mut self, by: Duration) {
-        self.sign_in.postpone(by);
-    }
-
-    /// Does what is due; returns the processes that did not start, and the agent that did not answer the handshake.
-    pub fn tick<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> Vec<Overdue> {
-        let mut overdue = self.tick_processes(cx);
-        overdue.extend(self.tick_handshake(cx));
-        if overdue.is_empty() {
-            self.tick_slow_start(cx);
-        }
-        overdue
-    }
-
-    /// Does what is due after the processes: restart, sign-in, questions.
-    pub fn tick_waits<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
-        self.tick_restart(cx);
-        self.tick_questions(cx);
-        self.tick_sign_in(cx);
-    }
-
-    fn tick_processes<C>(&mut self, cx: &mut AgentCx<'_, C>) -> Vec<Overdue> {
-        let limits = cx.shared.settings.limits;
-        let command = self.spec.command.clone();
+    /// Takes the next step of the end of each process that did not exit in time.
+    pub(super) fn continue_stops<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         let Some(connection) = self.connection_mut() else {
-            return Vec::new();
+            return;
         };
         for process in &mut connection.processes {
             if let Some(step) = process.stop.as_mut().and_then(|stop| stop.tick(cx.now)) {
                 cx.effects.push(process.effect(step));
             }
         }
-        let due = |process: &&Process| process.start_due(&limits).is_some_and(|at| at <= cx.now);
-        let late = connection.processes.iter().filter(due);
+    }
+
+    /// The processes that did not start in time.
+    pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<Overdue> {
+        let limits = &cx.shared.settings.limits;
+        let command = &self.spec.command;
+        let Some(connection) = self.connection() else {
+            return Vec::new();
+        };
+        let is_late = |p: &&Process| p.start_limit(limits).is_some_and(|at| at <= cx.now);
+        let late = connection.processes.iter().filter(is_late);
         let overdue = |process: &Process| Overdue {
             error: TimedOut {
                 wait: Wait::Spawn,
@@ -101,14 +63,9 @@ impl AgentMachine {
         late.map(overdue).collect()
     }
 
-    fn tick_handshake<C>(&mut self, cx: &AgentCx<'_, C>) -> Option<Overdue> {
+    /// The agent that did not answer the handshake in time.
+    pub(super) fn overdue_handshake<C>(&self, cx: &AgentCx<'_, C>) -> Option<Overdue> {
         let connection = self.connection()?;
-        let Phase::Starting { idle, .. } = &connection.phase else {
-            return None;
-        };
-        if idle.until().is_none_or(|at| at > cx.now) {
-            return None;
-        }
         let process = connection.first_process();
         let error = TimedOut {
             wait: Wait::Initialize,
@@ -129,19 +86,13 @@ impl AgentMachine {
         })
     }
 
-    /// Reports that the start is slow, when that is due.
-    fn tick_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    /// Notifies the clients that the start is slow, and of what it waits for.
+    pub(super) fn notify_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
-        let phase = self
-            .connection_mut()
-            .map(|connection| &mut connection.phase);
-        let Some(Phase::Starting { idle, .. }) = phase else {
-            return;
-        };
-        if idle.tell_at(SLOW_START).is_none_or(|at| at > now) {
-            return;
+        let connection = self.connection_mut();
+        if let Some(silence) = connection.and_then(Connection::start_silence_mut) {
+            silence.note_told(SLOW_START, now);
         }
-        idle.note_told(SLOW_START, now);
         let notice = Notice::AgentState(AgentStateParams {
             agent: self.name.clone(),
             state: AgentState::Starting,
@@ -155,9 +106,7 @@ impl AgentMachine {
     #[must_use]
     pub fn start_wait(&self, now: Instant) -> Option<Waiting> {
         let connection = self.connection()?;
-        let Phase::Starting { idle, .. } = &connection.phase else {
-            return None;
-        };
+        let lasted = connection.start_silence()?.lasted(now);
         let process = connection.first_process();
         let (stage, what) = match process {
             Some(process) if process.pid.is_some() => {
@@ -165,7 +114,6 @@ impl AgentMachine {
             }
             _ => (Wait::Spawn, "the agent's process to start"),
         };
-        let lasted = idle.lasted(now);
         let launcher = launcher(&self.spec.command, &self.spec.args);
         let note = format!(
             "waiting for {what}, {}{}{}{}",
@@ -248,13 +196,6 @@ impl AgentMachine {
             }
         }
     }
-}
-
-/// When a start is given up or reported as slow, and which of these.
-fn start_due(idle: &Silence) -> Option<(Instant, &'static str)> {
-    let given_up = idle.until().map(|at| (at, "initialize"));
-    let reported = idle.tell_at(SLOW_START).map(|at| (at, "slow start"));
-    given_up.into_iter().chain(reported).min()
 }
 
 fn stderr(process: Option<&Process>) -> String {

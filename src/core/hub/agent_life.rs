@@ -1,7 +1,7 @@
 //! The end of an agent, ordered or not, and what it means for the agent's sessions.
 
 use super::Hub;
-use crate::core::agent::Gone;
+use crate::core::agent::{AgentMachine, Gone};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
@@ -36,6 +36,13 @@ impl Hub {
             self.with_agent(agent, now, clients, |agent, cx| {
                 agent.notify_disconnected(cx);
             });
+        }
+    }
+
+    /// Shortens the time that ending processes get: the user interrupted a second time.
+    pub fn expedite(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        for agent in self.agents.all() {
+            self.with_agent(agent, now, clients, AgentMachine::expedite);
         }
     }
 

@@ -1,14 +1,17 @@
 //! Clients: which sessions they are subscribed to, which of them agents wait for, and what happens when one leaves.
 
 use super::Hub;
+use crate::core::ask::{AskId, ClientAnswer};
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
+use crate::core::shared::RequestOwner;
 use crate::proto::wire::SubscribeParams;
 use std::collections::BTreeSet;
 use std::time::Instant;
+use tracing::debug;
 
 impl Hub {
     /// Sets whether a client receives chunks: of one session, or of all that it is subscribed to and will open.
@@ -35,6 +38,34 @@ impl Hub {
         }
         self.idle.set_chunks(client, p.chunks);
         Ok(())
+    }
+
+    /// A client answered a request of ours; an answer that is not awaited any more changes nothing.
+    pub fn client_answered(
+        &mut self,
+        client: ClientId,
+        id: AskId,
+        answer: &ClientAnswer,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        self.mending(now, clients, |hub, clients| {
+            hub.number_unsent(clients);
+            match hub.shared.client_requests.get(&id).cloned() {
+                Some(RequestOwner::Session(session)) => {
+                    hub.with(&session, now, clients, |session, cx| {
+                        session.client_answered(client, id, answer, cx);
+                    });
+                }
+                Some(RequestOwner::Agent(agent)) => {
+                    hub.with_agent(agent, now, clients, |agent, cx| {
+                        agent.client_answered(client, id, answer, cx);
+                    });
+                }
+                None => debug!(id = id.0, "an answer to a request that is decided"),
+            }
+            hub.go_on(now, clients);
+        });
     }
 
     /// A client has left: it takes only its own requests with it. Its calls are not answered any more, its turns are

@@ -58,8 +58,8 @@ impl Hub {
         }
     }
 
-    /// Shows new output of terminals, if it is time for that.
-    pub(super) fn tick_terminals(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    /// Shows new output of terminals.
+    pub(super) fn show_terminals(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for (id, terminal) in self.hosting.host.news(now) {
             self.with(&id, now, clients, |session, cx| {
                 session.show_terminal(terminal, &mut cx.hosting.host, cx.clients);

@@ -99,21 +99,18 @@ impl Hub {
         }
     }
 
-    /// Releases what was idle for long enough.
-    pub(super) fn tick_idle(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    /// Releases what was idle for long enough, and sets when the next check is due.
+    pub(super) fn check_idle(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let Some(limit) = self.shared.settings.idle_after else {
             return;
         };
-        if self.idle.check.is_none_or(|at| at > now) {
-            return;
-        }
         self.idle.check = Some(now + limit);
         for agent in self.agents.all() {
             if self.agents.get(agent).renewal().is_some() {
                 continue;
             }
             for id in self.sessions_of(agent) {
-                self.tick_idle_session(&id, limit, now, clients);
+                self.check_idle_session(&id, limit, now, clients);
             }
             self.stop_idle_agent(agent, limit, now, clients);
         }
@@ -133,7 +130,7 @@ impl Hub {
         self.idle.check = Some(next.unwrap_or(now + limit)).filter(|_| !nothing);
     }
 
-    fn tick_idle_session(
+    fn check_idle_session(
         &mut self,
         id: &str,
         limit: Duration,

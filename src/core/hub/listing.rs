@@ -168,7 +168,7 @@ impl Hub {
     }
 
     /// Answers the lists whose wait for the agent is over.
-    pub(super) fn tick_listings(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn time_out_listings(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
             .partition(|listing| listing.until.is_some_and(|at| at <= now));

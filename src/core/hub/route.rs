@@ -136,6 +136,20 @@ impl Hub {
         }
     }
 
+    /// Turns what dialects want done into effects.
+    pub(super) fn deliver(&mut self, now: Instant) {
+        let mut nothing = ();
+        for agent in self.agents.iter_mut() {
+            let mut cx = AgentCx {
+                now,
+                shared: &mut self.shared,
+                clients: &mut nothing,
+                effects: &mut self.effects,
+            };
+            agent.deliver(&mut cx);
+        }
+    }
+
     /// Whether a session of the same agent runs a turn.
     pub(super) fn others_run(&self, id: &str) -> bool {
         let agent = self.sessions.get(id).map(|session| session.agent);

@@ -65,11 +65,14 @@ impl SessionMachine {
         }
     }
 
-    /// The answer did not come for too long. `others_run` says whether another session of the agent runs a turn.
-    pub(super) fn tick_abandoned<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
-        let now = cx.now;
-        let due = |a: &&mut Abandoned| a.until.is_some_and(|at| at <= now);
-        if let Some(abandoned) = self.abandoned.as_mut().filter(due) {
+    /// Stops the wait for the answer to a turn that was given up: the session is restored without it, now or when the
+    /// turns of others have ended.
+    pub(super) fn give_up_abandoned<C: ClientSinks>(
+        &mut self,
+        others_run: bool,
+        cx: &mut Cx<'_, C>,
+    ) {
+        if let Some(abandoned) = &mut self.abandoned {
             abandoned.until = None;
             self.recover_abandoned(others_run, cx);
         }

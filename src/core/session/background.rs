@@ -15,7 +15,7 @@ use crate::core::turn::Turn;
 use crate::core::view::chunks::{ChunkState, ChunkView, notice, other, passing, user_message};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracing::debug;
 
 /// After how long without news an unprompted turn is over.
@@ -148,25 +148,16 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the unprompted turn if its time came; one whose tool runs waits for the tool.
-    pub(super) fn tick_quiet(&mut self, now: Instant, client: &mut impl ClientSinks) {
+    /// Ends the unprompted turn in which nothing was reported; one whose tool runs waits for the tool.
+    pub(super) fn end_quiet_turn(&mut self, client: &mut impl ClientSinks) {
         let Some(unprompted) = &mut self.unprompted else {
             return;
         };
-        if unprompted.quiet_at.is_none_or(|at| at > now) {
-            return;
-        }
         if unprompted.turn.is_working() || !self.asks.is_empty() {
             unprompted.quiet_at = None;
         } else {
             self.end_unprompted(None, client);
         }
-    }
-
-    /// When the unprompted turn is over.
-    pub(super) fn quiet(&self) -> Option<(Instant, &'static str)> {
-        let at = self.unprompted.as_ref()?.quiet_at?;
-        Some((at, "quiet"))
     }
 
     /// Does `act` to the unprompted turn, which may be open beside a prompt's turn.

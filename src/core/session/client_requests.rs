@@ -255,7 +255,7 @@ impl SessionMachine {
     }
 
     /// Decides the questions that the client has not answered in time.
-    pub fn tick_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_ask(|ask| ask.until.is_some_and(|at| at <= now)) {
             let decision = match &ask.about {

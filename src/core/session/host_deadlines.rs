@@ -13,7 +13,7 @@ use crate::core::host::{Forwarded, HostAnswer, Ticket};
 use crate::core::limits::Wait;
 use crate::core::permit::By;
 use crate::core::silence::in_words;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::warn;
 
 /// The method whose answer comes when a command ends.
@@ -25,31 +25,26 @@ pub(super) fn has_deadline(request: &Forwarded) -> bool {
 }
 
 impl SessionMachine {
-    /// When the first request is given up that the client did not answer.
-    pub(super) fn client_due(&self) -> Option<(Instant, &'static str)> {
-        let until = self
-            .host_calls
-            .values()
-            .filter_map(|call| match &call.stage {
-                HostStage::Client(forwarded) => forwarded.until,
-                HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
-            });
-        Some((until.min()?, "client"))
+    /// The deadlines of open requests that a client serves.
+    pub(super) fn client_request_limits(&self) -> impl Iterator<Item = Instant> {
+        let calls = self.host_calls.values();
+        calls.filter_map(|call| match &call.stage {
+            HostStage::Client(forwarded) => forwarded.until,
+            HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
+        })
     }
 
-    /// Extends the deadlines of what the client was asked for.
-    pub(super) fn postpone_client(&mut self, by: Duration) {
-        for call in self.host_calls.values_mut() {
-            if let HostStage::Client(forwarded) = &mut call.stage
-                && let Some(until) = &mut forwarded.until
-            {
-                *until += by;
-            }
-        }
+    /// The same deadlines, to be changed.
+    pub(super) fn client_request_limits_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
+        let calls = self.host_calls.values_mut();
+        calls.filter_map(|call| match &mut call.stage {
+            HostStage::Client(forwarded) => forwarded.until.as_mut(),
+            HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
+        })
     }
 
     /// Gives up the requests that the client did not answer in time: the agent gets an error.
-    pub(super) fn tick_client<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_client_requests<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         let overdue = self.host_calls.iter().filter_map(|(ticket, call)| {
             let HostStage::Client(forwarded) = &call.stage else {

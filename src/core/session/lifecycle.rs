@@ -119,6 +119,21 @@ impl SessionMachine {
         }
     }
 
+    /// Whether the session is being opened.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        matches!(self.stage, Stage::Opening { .. })
+    }
+
+    /// Whether something is to be done without another event of the session.
+    #[must_use]
+    pub fn has_more_to_do(&self) -> bool {
+        self.deadline().is_some()
+            || self.log.is_dirty()
+            || self.has_unsent()
+            || self.subscribers.are_lagging()
+    }
+
     /// Whether nothing goes on in the session, and nothing waits for anything in it.
     #[must_use]
     pub fn is_idle(&self) -> bool {

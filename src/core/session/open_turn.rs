@@ -4,15 +4,8 @@ use super::{Numbered, SessionMachine};
 use crate::core::client_sink::ClientSinks;
 use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkView;
-use std::time::Instant;
 
 impl SessionMachine {
-    /// When the first question is answered by the policy.
-    pub(super) fn answers_due(&self) -> Option<(Instant, &'static str)> {
-        let first = self.asks.iter().filter_map(|ask| ask.until).min()?;
-        Some((first, "answer"))
-    }
-
     /// Whether a turn that is under way has a tool call of this id.
     #[must_use]
     pub fn knows_call(&self, id: &str) -> bool {

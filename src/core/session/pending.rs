@@ -28,9 +28,8 @@ pub struct PendingSettings {
 impl PendingSettings {
     /// When the first wait is given up.
     #[must_use]
-    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
-        let first = self.waiting.iter().filter_map(|w| w.deadline).min();
-        first.map(|at| (at, "setting"))
+    pub fn deadline(&self) -> Option<Instant> {
+        self.waiting.iter().filter_map(|w| w.deadline).min()
     }
 
     /// Whether nobody waits for anything.
@@ -78,7 +77,7 @@ impl PendingSettings {
     }
 
     /// Those who waited for long enough: an answer that comes after all still counts.
-    pub fn take_due(&mut self, now: Instant) -> Vec<Token> {
+    pub fn take_overdue(&mut self, now: Instant) -> Vec<Token> {
         let is_due = |w: &mut Waiting| w.deadline.is_some_and(|at| at <= now);
         let due = self.waiting.extract_if(.., is_due);
         due.map(|w| w.token).collect()

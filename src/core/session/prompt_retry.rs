@@ -119,20 +119,14 @@ impl SessionMachine {
         connection.calls.insert(call, Call::Prompt { session });
     }
 
-    /// Ends the pause of a turn whose time came; true when there was one.
-    pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
-        let Some(running) = &mut self.running else {
-            return false;
-        };
-        let attempts = &mut running.attempts;
-        if attempts.paused_until().is_none_or(|(at, _)| at > cx.now) {
-            return false;
-        }
-        match attempts.pause.take() {
+    /// Ends the pause of the turn: its prompt is sent again, or what the agent refused is refused.
+    pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+        let running = self.running.as_mut();
+        match running.and_then(|running| running.attempts.pause.take()) {
             Some(Pause::Doubt { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
-            _ => self.send_again(cx),
+            Some(Pause::Transient { .. } | Pause::Stale(_)) => self.send_again(cx),
+            None => {}
         }
-        true
     }
 
     /// Ends a turn whose prompt is not with the agent, on the client's cancel; true when there was one.

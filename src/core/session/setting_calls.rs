@@ -165,8 +165,8 @@ impl SessionMachine {
     }
 
     /// Fails the calls to set something that the agent has not answered in time.
-    pub(super) fn tick_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        for token in self.settings.take_due(cx.now) {
+    pub(super) fn time_out_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+        for token in self.settings.take_overdue(cx.now) {
             let error = self.set_timeout(cx);
             cx.clients.reply(token, Err(error));
         }

@@ -15,6 +15,7 @@ mod retries;
 mod settings;
 mod stages;
 mod storage;
+mod timers;
 mod turns;
 mod unprompted;
 

@@ -11,24 +11,9 @@ use crate::core::turn_ending::Ending;
 use std::time::{Duration, Instant};
 
 impl SessionMachine {
-    /// Does what is due. `others_run` says whether another session of the agent runs a turn.
-    pub fn tick<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
-        self.tick_client(cx);
-        self.note_process_output(cx);
-        self.tick_quiet(cx.now, cx.clients);
-        if self.end_pause(cx) {
-            return;
-        }
-        self.tick_settings(cx);
-        self.tick_abandoned(others_run, cx);
-        self.tick_opening(cx);
-        self.tick_turn(cx);
-        self.tick_wait_notice(cx);
-    }
-
     /// Not all that an agent says becomes an update of a session, but all of it is a sign of life: output of the
     /// session's own process, or, while the session has no id yet, updates of unknown sessions.
-    fn note_process_output<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn note_process_output<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(connection) = &cx.agent.connection else {
             return;
         };
@@ -41,24 +26,39 @@ impl SessionMachine {
             && self.silence.is_some_and(|s| s.is_news(at))
         {
             self.hear(at, "update", cx.clients);
-            self.put_off_opening(at, limit);
+            self.restart_opening_step(at, limit);
         }
     }
 
-    fn tick_opening<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        let now = cx.now;
-        if self.opening_out().is_some_and(|(at, _)| at <= now) {
-            let error = self.restore_timeout(cx);
-            self.opening_failed(&error, cx);
+    /// Gives the agent the whole time again for the session that it is to open: its process sent something.
+    fn restart_opening_step(&mut self, heard: Instant, limit: Option<Duration>) {
+        if let Stage::Opening {
+            call: Some(_),
+            deadline,
+            restore,
+            ..
+        } = &mut self.stage
+            && restore.restoring.is_none()
+        {
+            *deadline = limit.and_then(|limit| heard.checked_add(limit));
+        }
+    }
+
+    /// Fails the opening that did not end in time, however much the agent sent.
+    pub(super) fn time_out_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+        let error = self.restore_timeout(cx);
+        self.opening_failed(&error, cx);
+    }
+
+    /// Ends the step of the opening whose time is over: goes on after a close or a load, fails for want of an answer.
+    pub(super) fn end_opening_step<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+        if self.close_overdue(cx) {
             return;
         }
         let restores = self.restoring().is_some();
-        let Stage::Opening { call, deadline, .. } = self.stage else {
+        let Stage::Opening { call, .. } = self.stage else {
             return;
         };
-        if deadline.is_none_or(|at| at > now) || self.close_overdue(cx) {
-            return;
-        }
         if call.is_none() {
             self.loaded(cx);
         } else if restores {
@@ -94,28 +94,21 @@ impl SessionMachine {
         self.timeout(Wait::Restore, what, &advice, cx)
     }
 
-    /// Gives up a turn whose agent is silent, and one whose cancel it does not answer.
-    fn tick_turn<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        let now = cx.now;
-        let due = |at: Option<(Instant, &str)>| at.is_some_and(|(at, _)| at <= now);
-        if due(self.cancel_given_up()) {
-            let advice = "the next prompt waits until it has, or until the session is brought back without it";
-            let what = "the agent did not answer session/cancel";
-            let error = self.timeout(Wait::Cancel, what, advice, cx);
-            let running = self.running.as_mut();
-            if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
-                silent.message = format!("{}; {}", silent.message, error.message);
-            }
-            self.abandon_turn(error, cx);
-        } else if due(self.turn_out()) {
-            self.cancel_overlong(cx);
-        } else if due(self.silent_out()) {
-            self.cancel_silent(cx);
+    /// Gives up a turn whose cancel the agent does not answer.
+    pub(super) fn time_out_cancel<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+        let advice =
+            "the next prompt waits until it has, or until the session is brought back without it";
+        let what = "the agent did not answer session/cancel";
+        let error = self.timeout(Wait::Cancel, what, advice, cx);
+        let running = self.running.as_mut();
+        if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
+            silent.message = format!("{}; {}", silent.message, error.message);
         }
+        self.abandon_turn(error, cx);
     }
 
     /// Cancels a turn in which the agent is silent, as a client would; it ends with the reason.
-    fn cancel_silent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn cancel_silent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(running) = &self.running else {
             return;
         };

@@ -11,19 +11,34 @@ use crate::core::timeout_error::{last_of_stderr, waiting};
 use crate::proto::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
 
+/// When the first notice of a session that is being opened is due.
+const SLOW_OPENING: Duration = Duration::from_secs(2);
+
+/// When the first notice of a silent turn is due: tools and models take their time.
+const SILENT_TURN: Duration = Duration::from_secs(10);
+
 /// After how long an agent that does not read its stdin is said to be stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
 impl SessionMachine {
-    /// Notifies the client that nothing goes on, when that is due.
-    pub(super) fn tick_wait_notice<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        if self.tells_silence().is_none_or(|(at, _)| at > cx.now) {
-            return;
-        }
+    /// Notifies the clients of what the session waits for.
+    pub(super) fn notify_wait<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let connection = cx.agent.connection.as_deref();
         let waiting = self.waiting_for(connection, cx.now);
-        self.note_told(cx.now);
+        if let (Some(first), Some(silence)) = (self.first_notice(), &mut self.silence) {
+            silence.note_told(first, cx.now);
+        }
         self.tell_activity(waiting, cx.clients);
+    }
+
+    /// After how much silence the first notice is due; `None` where the session waits for nothing that is reported.
+    pub(super) fn first_notice(&self) -> Option<Duration> {
+        match (&self.stage, &self.running) {
+            (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
+            (Stage::Opening { restore, .. }, _) if restore.held.is_some() => Some(SLOW_OPENING),
+            (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
+            _ => None,
+        }
     }
 
     /// What the session waits for, in its turn or while it is being opened; `None` where it waits for the start of the

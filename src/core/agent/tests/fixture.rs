@@ -1,5 +1,6 @@
 //! An agent machine with its surroundings, and what happens to it in these tests.
 
+use super::super::timers::AgentTimer;
 use super::super::{AgentCx, AgentMachine, Gone, Overdue};
 use super::output;
 use crate::core::ask::AskId;
@@ -342,13 +343,14 @@ impl Fixture {
 
     fn wait(&mut self, time: Duration) {
         self.now += time;
-        for Overdue { error, process } in self.act(AgentMachine::tick) {
-            match process {
-                Some(child) => self.failed(child, &error),
-                None => self.agent_failed(&error),
+        for timer in AgentTimer::ALL {
+            for Overdue { error, process } in self.act(|agent, cx| agent.tick(timer, cx)) {
+                match process {
+                    Some(child) => self.failed(child, &error),
+                    None => self.agent_failed(&error),
+                }
             }
         }
-        self.act(AgentMachine::tick_waits);
     }
 
     fn exited(&mut self) {

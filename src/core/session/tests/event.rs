@@ -147,10 +147,7 @@ impl Fixture {
             On::Wait(time) => {
                 self.now += *time;
                 let others_run = self.others_run;
-                self.act(|s, cx| {
-                    s.tick_asks(cx);
-                    s.tick(others_run, cx);
-                });
+                self.act(|s, cx| s.tick(others_run, cx));
             }
             On::Host => {
                 for _ in self.hosting.take_decided() {

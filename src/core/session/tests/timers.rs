@@ -1,0 +1,119 @@
+//! The table of timers: each comes due, is handled once, and is postponed once.
+
+use super::super::timers::SessionTimer;
+use super::event::On;
+use super::fixture::{Fixture, all};
+use crate::core::limits::Wait;
+use crate::core::setting::Setting;
+use crate::proto::wire::Strategy;
+use On::{
+    AgentLost, Answer, Cancel, Ensure, Permission, Prompt, PromptRetry, Read, Refuse, Request, Set,
+    Text,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+fn plan_and_code() -> Value {
+    json!({
+        "currentModeId": "plan",
+        "availableModes": [{ "id": "plan", "name": "Plan" }, { "id": "code", "name": "Code" }],
+    })
+}
+
+/// A session that waits for a timer, and perhaps for others.
+fn waiting_for(timer: SessionTimer) -> Fixture {
+    let mut t = match timer {
+        SessionTimer::Answer => Fixture::asking(),
+        SessionTimer::RestoreLimit => Fixture::stored(all()),
+        SessionTimer::OpeningStep | SessionTimer::Setting => Fixture::new(all()),
+        _ => Fixture::live(all()),
+    };
+    t.capabilities().fs.read_text_file = true;
+    let read = json!({ "sessionId": "a1", "path": "/w/a" });
+    let opened = json!({ "sessionId": "a1", "modes": plan_and_code() });
+    let events = match timer {
+        SessionTimer::Answer => vec![Prompt("hi"), Permission("p1")],
+        SessionTimer::ClientRequest => {
+            vec![Prompt("hi"), Request("h1", "fs/read_text_file", read)]
+        }
+        SessionTimer::Quiet => vec![Text("by the way")],
+        SessionTimer::RetryPause => {
+            vec![
+                PromptRetry("hi"),
+                Refuse(-32603, "status 529: overloaded"),
+                Read,
+            ]
+        }
+        SessionTimer::Setting => vec![
+            Ensure(Strategy::Auto),
+            Answer(opened),
+            Set(Setting::Mode("code".to_owned())),
+        ],
+        SessionTimer::AbandonedTurn => vec![Prompt("hi"), Cancel, On::Wait(S(5))],
+        SessionTimer::RestoreLimit | SessionTimer::OpeningStep => vec![Ensure(Strategy::Auto)],
+        SessionTimer::CancelLimit => vec![Prompt("hi"), Cancel],
+        SessionTimer::TurnLimit => {
+            t.limit(Wait::Turn, Some(S(4)));
+            vec![Prompt("hi")]
+        }
+        SessionTimer::TurnSilence => {
+            t.limit(Wait::Prompt, Some(S(4)));
+            vec![Prompt("hi")]
+        }
+        SessionTimer::WaitNotice => vec![Prompt("hi")],
+    };
+    for event in events {
+        t.on(&event);
+    }
+    t
+}
+
+#[test]
+fn every_timer_comes_due_and_leaves_nothing_due() {
+    for timer in SessionTimer::ALL {
+        let mut t = waiting_for(timer);
+        let at = t.session.due(timer);
+        let at = at.unwrap_or_else(|| panic!("{timer:?} does not run"));
+        assert!(at > t.now, "{timer:?} is due at once");
+        t.on(&On::Wait(at - t.now));
+        let left = t.session.deadline().filter(|(at, _)| *at <= t.now);
+        assert_eq!(left, None, "after {timer:?}");
+        assert!(
+            t.session.due(timer).is_none_or(|next| next > at),
+            "{timer:?}"
+        );
+    }
+}
+
+#[test]
+fn every_timer_is_postponed_once_but_the_limit_of_a_turn() {
+    for timer in SessionTimer::ALL {
+        let mut t = waiting_for(timer);
+        let before = SessionTimer::ALL.map(|timer| t.session.due(timer));
+        t.session.postpone(S(60));
+        for (other, before) in SessionTimer::ALL.into_iter().zip(before) {
+            let by = match other {
+                SessionTimer::TurnLimit => S(0),
+                _ => S(60),
+            };
+            let want = before.map(|at| at + by);
+            assert_eq!(
+                t.session.due(other),
+                want,
+                "{other:?}, waiting for {timer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn session_without_an_agent_has_no_timer() {
+    let mut t = Fixture::live(all());
+    t.on(&Prompt("hi"));
+    t.on(&AgentLost);
+    for timer in SessionTimer::ALL {
+        assert_eq!(t.session.due(timer), None, "{timer:?}");
+    }
+}

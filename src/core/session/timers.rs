@@ -1,0 +1,224 @@
+//! The timers of a session: the one table of what it waits for.
+//!
+//! A timer is a variant of [`SessionTimer`], with its arms in `due`, `postpone` and `expire`. The time itself stands where the
+//! wait is kept. What is done when a timer expires is in the file of its topic.
+
+use super::{SessionMachine, Stage};
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use std::time::{Duration, Instant};
+
+/// Something that a session waits for until a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionTimer {
+    /// A client answers a question of the agent; after that the policy decides it.
+    Answer,
+    /// A client serves a request for a file or a terminal.
+    ClientRequest,
+    /// A background turn reports something; after that it is over.
+    Quiet,
+    /// The pause of a turn whose prompt is not with the agent.
+    RetryPause,
+    /// The agent sets what a client asked to set.
+    Setting,
+    /// The agent ends a turn that was given up; after that the session is restored without it.
+    AbandonedTurn,
+    /// The agent opens the session, from the first call to the end, however much it sends.
+    RestoreLimit,
+    /// The step of an opening: the agent's answer, the quiet after a load, a setting, the close that comes first.
+    OpeningStep,
+    /// The agent ends a turn that was cancelled.
+    CancelLimit,
+    /// The turn ends, however much the agent sends.
+    TurnLimit,
+    /// The agent sends something in a turn.
+    TurnSilence,
+    /// The next notice to the clients that the session waits.
+    WaitNotice,
+}
+
+impl SessionTimer {
+    /// Every timer, in the order in which those that are due expire.
+    pub(super) const ALL: [Self; 12] = [
+        Self::Answer,
+        Self::ClientRequest,
+        Self::Quiet,
+        Self::RetryPause,
+        Self::Setting,
+        Self::AbandonedTurn,
+        Self::RestoreLimit,
+        Self::OpeningStep,
+        // A turn is cancelled for one reason: a cancelled turn has no other limit.
+        Self::CancelLimit,
+        Self::TurnLimit,
+        Self::TurnSilence,
+        // Only what goes on waiting is reported.
+        Self::WaitNotice,
+    ];
+
+    /// Name of the timer, for logs.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::ClientRequest => "client",
+            Self::Quiet => "quiet",
+            Self::RetryPause => "retry",
+            Self::Setting => "setting",
+            Self::AbandonedTurn => "abandoned turn",
+            Self::RestoreLimit => "restore",
+            Self::OpeningStep => "open",
+            Self::CancelLimit => "cancel",
+            Self::TurnLimit => "turn",
+            Self::TurnSilence => "prompt",
+            Self::WaitNotice => "silence",
+        }
+    }
+}
+
+impl SessionMachine {
+    /// When [`SessionMachine::tick`] is due next, and for which timer.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
+        let all = SessionTimer::ALL.into_iter();
+        all.filter_map(|timer| Some((self.due(timer)?, timer.name())))
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// Expires the timers that are due. `others_run` says whether a session of the same agent runs a turn.
+    pub fn tick<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
+        // A sign of life comes before what ends for want of one.
+        self.note_process_output(cx);
+        for timer in SessionTimer::ALL {
+            // An earlier timer may have changed what is due.
+            if self.due(timer).is_some_and(|at| at <= cx.now) {
+                self.expire(timer, others_run, cx);
+            }
+        }
+    }
+
+    /// When the turn reaches its limit: the one timer that runs while no client reads.
+    #[must_use]
+    pub fn turn_deadline(&self) -> Option<(Instant, &'static str)> {
+        let timer = SessionTimer::TurnLimit;
+        Some((self.due(timer)?, timer.name()))
+    }
+
+    /// When a timer is due; `None` where the session does not wait for it.
+    pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
+        let turn = self.running.as_ref().filter(|turn| turn.ended.is_none());
+        match timer {
+            SessionTimer::Answer => self.asks.iter().filter_map(|ask| ask.until).min(),
+            SessionTimer::ClientRequest => self.client_request_limits().min(),
+            SessionTimer::Quiet => self.unprompted.as_ref()?.quiet_at,
+            SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
+            SessionTimer::Setting => self.settings.deadline(),
+            SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
+            SessionTimer::RestoreLimit => match &self.stage {
+                // Setting again what the client had set has limits of its own.
+                Stage::Opening { restore, .. } if restore.restoring.is_none() => restore.until,
+                Stage::Opening { .. } | Stage::Live { .. } | Stage::Resting => None,
+            },
+            SessionTimer::OpeningStep => match self.stage {
+                Stage::Opening { deadline, .. } => deadline,
+                Stage::Live { .. } | Stage::Resting => None,
+            },
+            SessionTimer::CancelLimit => turn?.cancel_deadline,
+            SessionTimer::TurnLimit => {
+                let (until, _) = turn.filter(|turn| !turn.is_cancelled())?.limit?;
+                Some(until)
+            }
+            SessionTimer::TurnSilence => {
+                let turn = turn.filter(|turn| !turn.is_cancelled())?;
+                // An agent that waits for an answer is not silent.
+                let waits_for_agent = turn.attempts.pause.is_none()
+                    && self.asks.is_empty()
+                    && self.host_calls.is_empty();
+                self.silence.filter(|_| waits_for_agent)?.until()
+            }
+            SessionTimer::WaitNotice => self.silence?.tell_at(self.first_notice()?),
+        }
+    }
+
+    /// Extends all waits: for this long nobody listened to the agent. Each stored time is extended once.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a timer that is not postponed says why"
+    )]
+    pub fn postpone(&mut self, by: Duration) {
+        for timer in SessionTimer::ALL {
+            match timer {
+                SessionTimer::Answer => {
+                    let limits = self.asks.iter_mut();
+                    extend(limits.filter_map(|ask| ask.until.as_mut()), by);
+                }
+                SessionTimer::ClientRequest => extend(self.client_request_limits_mut(), by),
+                SessionTimer::Quiet => {
+                    let turn = self.unprompted.as_mut();
+                    extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
+                }
+                SessionTimer::RetryPause => {
+                    if let Some(turn) = &mut self.running {
+                        turn.attempts.postpone(by);
+                    }
+                }
+                SessionTimer::Setting => self.settings.postpone(by),
+                SessionTimer::AbandonedTurn => {
+                    let abandoned = self.abandoned.as_mut();
+                    extend(abandoned.and_then(|turn| turn.until.as_mut()), by);
+                }
+                SessionTimer::RestoreLimit => {
+                    if let Stage::Opening { restore, .. } = &mut self.stage {
+                        extend(restore.until.as_mut(), by);
+                    }
+                }
+                SessionTimer::OpeningStep => {
+                    if let Stage::Opening { deadline, .. } = &mut self.stage {
+                        extend(deadline.as_mut(), by);
+                    }
+                }
+                SessionTimer::CancelLimit => {
+                    let turn = self.running.as_mut();
+                    extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
+                }
+                // The limit of a turn is the client's own, and counts also while the client does not read.
+                SessionTimer::TurnLimit => {}
+                SessionTimer::TurnSilence => {
+                    if let Some(silence) = &mut self.silence {
+                        silence.postpone(by);
+                    }
+                }
+                // It follows from the silence, which is extended with `TurnSilence`.
+                SessionTimer::WaitNotice => {}
+            }
+        }
+    }
+
+    /// Does what follows from a timer that is due.
+    fn expire<C: ClientSinks>(
+        &mut self,
+        timer: SessionTimer,
+        others_run: bool,
+        cx: &mut Cx<'_, C>,
+    ) {
+        match timer {
+            SessionTimer::Answer => self.time_out_asks(cx),
+            SessionTimer::ClientRequest => self.time_out_client_requests(cx),
+            SessionTimer::Quiet => self.end_quiet_turn(cx.clients),
+            SessionTimer::RetryPause => self.end_pause(cx),
+            SessionTimer::Setting => self.time_out_settings(cx),
+            SessionTimer::AbandonedTurn => self.give_up_abandoned(others_run, cx),
+            SessionTimer::RestoreLimit => self.time_out_restore(cx),
+            SessionTimer::OpeningStep => self.end_opening_step(cx),
+            SessionTimer::CancelLimit => self.time_out_cancel(cx),
+            SessionTimer::TurnLimit => self.cancel_overlong(cx),
+            SessionTimer::TurnSilence => self.cancel_silent(cx),
+            SessionTimer::WaitNotice => self.notify_wait(cx),
+        }
+    }
+}
+
+fn extend<'a>(limits: impl IntoIterator<Item = &'a mut Instant>, by: Duration) {
+    for limit in limits {
+        *limit += by;
+    }
+}
