@@ -430,6 +430,13 @@ fn news_are_shown_now_and_then() {
     assert_eq!(w.host.deadline(), Some(w.now));
     assert_eq!(w.host.news(w.now), [("s".to_owned(), id)]);
     assert_eq!(w.host.show(id).unwrap().exit, Some(&exit(0)));
+    // Output that was not shown before its terminal was released does not make that of the next one due.
+    w.hear(HostEvent::Gone(id));
+    w.host.show_soon(w.now);
     w.ask("s", ReleaseTerminal { terminal: name });
     assert!(w.host.sessions().is_empty());
+    assert_eq!(w.host.deadline(), None);
+    let (id, _) = w.running("s");
+    w.hear(HostEvent::Output(id, "x".into()));
+    assert_eq!(w.host.deadline(), Some(w.now + SHOWN_EVERY));
 }

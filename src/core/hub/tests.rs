@@ -13,6 +13,7 @@ mod play;
 mod reads;
 mod restart;
 mod set;
+mod timers;
 mod unprompted;
 mod waits;
 

@@ -1,0 +1,77 @@
+//! The hub's own timers: each comes due, is handled once, and only waits for agents are postponed.
+
+use super::super::timers::HubTimer;
+use super::play::{Play, params};
+use crate::core::client::{Command, History};
+use crate::core::host::{HostEffect, HostEvent, HostRequest, Place, Ticket};
+use crate::core::store::Volatile;
+use crate::testing::SettingsBuilder;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A hub that waits for a timer, and perhaps for others.
+fn waiting_for(timer: HubTimer) -> Play {
+    let settings = SettingsBuilder::new(Instant::now()).idle_after(Some(MINUTE));
+    let mut play = Play::of(settings.build(), Box::new(Volatile));
+    play.ask(Command::Connect(params(json!({}))));
+    play.ready();
+    match timer {
+        HubTimer::SessionLists => {
+            let agents = params(json!({ "agent": true }));
+            play.history(History::ListSessions(agents));
+            assert_eq!(play.sent()["method"], "session/list");
+        }
+        HubTimer::IdleCheck => {}
+        HubTimer::Terminals => {
+            let place = Place {
+                roots: vec!["/w".to_owned()],
+                ..Place::default()
+            };
+            let request = HostRequest::CreateTerminal {
+                command: "cat".to_owned(),
+                args: Vec::new(),
+                env: Vec::new(),
+                cwd: None,
+                output_limit: None,
+            };
+            let host = &mut play.hub.hosting.host;
+            host.ask(Ticket(1), "s", &place, request);
+            let Some(HostEffect::Start(id, _)) = host.take_effects().pop() else {
+                panic!("no terminal is started");
+            };
+            host.heard(HostEvent::Output(id, "x".into()), play.now);
+        }
+    }
+    play
+}
+
+#[test]
+fn every_timer_comes_due_and_leaves_nothing_due() {
+    for timer in HubTimer::ALL {
+        let mut play = waiting_for(timer);
+        let at = play.hub.due(timer);
+        let at = at.unwrap_or_else(|| panic!("{timer:?} does not run"));
+        assert!(at > play.now, "{timer:?} is due at once");
+        play.now = at;
+        play.hub.tick(at, &mut play.heard);
+        let left = play.hub.deadline().filter(|(next, _)| *next <= at);
+        assert_eq!(left, None, "after {timer:?}");
+    }
+}
+
+#[test]
+fn lists_of_agents_are_postponed_and_nothing_else_is() {
+    for timer in HubTimer::ALL {
+        let mut play = waiting_for(timer);
+        let before = play.hub.due(timer);
+        play.hub.postpone(MINUTE);
+        let by = match timer {
+            HubTimer::SessionLists => MINUTE,
+            HubTimer::IdleCheck | HubTimer::Terminals => Duration::ZERO,
+        };
+        let want = before.map(|at| at + by);
+        assert_eq!(play.hub.due(timer), want, "{timer:?}");
+    }
+}
