@@ -1,6 +1,7 @@
 //! Rules of the house, held over the sources.
 
 mod imports;
+mod timers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
