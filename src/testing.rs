@@ -128,12 +128,17 @@ pub struct RecordedChunk {
 ///
 /// It fails the test when a command is answered twice, when a chunk and its JSON differ, and when a request is
 /// withdrawn that is not open.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub struct RecordingClient {
     /// Whether agents have to wait until the client reads.
     pub full: bool,
     /// Whether the client is behind with reading.
     pub behind: bool,
+    /// Whether the client cannot be sent chunks from the log.
+    pub must_be_live: bool,
+    /// Whether what was said is held back.
+    pub held: bool,
     pub replies: Vec<(Token, Result<Reply, Error>)>,
     /// Chunks that were neither taken nor retracted.
     pub chunks: Vec<RecordedChunk>,
@@ -215,6 +220,14 @@ impl ClientSink for RecordingClient {
         self.chunks
             .retain(|c| c.stored || c.session != session || c.seq <= after);
         self.retracted.push((session.to_owned(), after));
+    }
+
+    fn can_lag(&self) -> bool {
+        !self.must_be_live
+    }
+
+    fn hold(&mut self, held: bool) {
+        self.held = held;
     }
 
     fn ask(&mut self, ask: AskId, request: &ClientRequest) {

@@ -118,6 +118,8 @@ struct RunClient {
     options: Box<wire::SessionOptions>,
     /// The number of its last chunk.
     shown: u64,
+    /// Whether what was said is not in the session's log yet.
+    unwritten: bool,
     asks: Asks,
     view: View,
     step: Step,
@@ -145,6 +147,7 @@ impl RunClient {
             began: Instant::now(),
             options: Box::default(),
             shown: 0,
+            unwritten: false,
             asks,
             view,
             step: Step::Initialize,
@@ -300,6 +303,14 @@ impl ClientSink for RunClient {
         }
     }
 
+    fn can_lag(&self) -> bool {
+        false
+    }
+
+    fn hold(&mut self, held: bool) {
+        self.unwritten = held;
+    }
+
     fn is_full(&self) -> bool {
         self.view.is_full()
     }
@@ -390,7 +401,9 @@ impl ClientConnection for RunClient {
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
-        self.view.take_output(buffer);
+        if !self.unwritten {
+            self.view.take_output(buffer);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub use super::effect::{AgentId, AgentInput, Effect, Measure};
 pub use super::event::Exit;
 use super::host::Offer;
 use super::hosting::Hosting;
-use super::limits::Limits;
+use super::limits::{Limits, Wait};
 pub use super::session::RAN_UNASKED;
 use super::session::SessionMachine;
 use super::sessions::Sessions;
@@ -153,6 +153,10 @@ impl Hub {
         self.number_unsent(clients);
         self.stop_reads(clients);
         self.ending.get_or_insert_default().extend(token);
+        let until = self.limits().until(Wait::Store, now);
+        for wait in self.shared.store_waits.values_mut() {
+            wait.until = wait.until.or(until);
+        }
         for agent in self.agents.all() {
             self.stop_agent(agent, now, clients);
         }
@@ -165,7 +169,14 @@ impl Hub {
             .agents
             .iter()
             .any(super::agent::AgentMachine::is_connected);
-        if is_connected || !self.shared.store_waits.is_empty() {
+        let is_written = |session: &SessionMachine| {
+            let log = &session.log;
+            !log.is_waiting() || log.is_given_up()
+        };
+        if is_connected
+            || !self.shared.store_waits.is_empty()
+            || !self.sessions.awake().all(is_written)
+        {
             return;
         }
         if let Some(waiters) = &mut self.ending {

@@ -35,11 +35,13 @@ pub enum Wait {
     Close,
     /// A process ends after SIGTERM.
     Terminate,
+    /// The disk takes what is written to a session's log.
+    Store,
 }
 
 impl Wait {
     /// Every wait, in the order of the table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
@@ -55,6 +57,7 @@ impl Wait {
         Self::Cancel,
         Self::Close,
         Self::Terminate,
+        Self::Store,
     ];
 
     /// Its name, in errors' `stage` and on the command line.
@@ -76,6 +79,7 @@ impl Wait {
             Self::Cancel => "cancel",
             Self::Close => "close",
             Self::Terminate => "terminate",
+            Self::Store => "store",
         }
     }
 
@@ -91,7 +95,8 @@ impl Wait {
             | Self::Prompt
             | Self::Turn
             | Self::Answer
-            | Self::Client => true,
+            | Self::Client
+            | Self::Store => true,
             Self::Spawn
             | Self::List
             | Self::CloseSession
@@ -109,7 +114,7 @@ impl Wait {
             Self::Open | Self::Client => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,
-            Self::List | Self::CloseSession => 10,
+            Self::List | Self::CloseSession | Self::Store => 10,
             Self::Cancel => 5,
             Self::Terminate => 3,
             Self::Close => 2,

@@ -3,6 +3,7 @@
 //! A chunk gets its number here, and its line with it: what a client saw with a number is in the log, and the
 //! log has no gap. Lines are collected until [`Log::commit`], which comes before the client gets anything.
 
+mod commit;
 mod identity;
 mod index;
 mod ledger;
@@ -10,8 +11,10 @@ mod read;
 mod record;
 
 use super::error::{Error, ErrorKind};
-use super::store::{Card, Count, LogFile, Write};
+use super::store::{Card, Count, LogFile};
 use crate::proto::chunk::Chunk;
+use commit::Waiting;
+pub use commit::no_answer;
 use index::{Index, Part};
 pub use ledger::Decided;
 pub use read::{MessagePart, Page, Reader, Stored};
@@ -31,7 +34,13 @@ pub struct Log {
     index: Index,
     /// Lines that are not in the file yet.
     pending: Vec<u8>,
-    /// How many bytes of these the client knows of, though the disk did not take them.
+    /// What the disk has not answered yet.
+    waiting: Option<Waiting>,
+    /// The number of the last chunk that clients may receive: the file has it, or it is owed.
+    released: u64,
+    /// Why chunks were forgotten, until their session knows.
+    lost: Option<Error>,
+    /// How many bytes of `pending` the client knows of, though the disk did not take them.
     owed: usize,
     /// Why the file did not take something large.
     failed: Option<std::io::Error>,
@@ -60,12 +69,16 @@ impl Log {
             file,
             index: Index::default(),
             pending: Vec::new(),
+            waiting: None,
+            released: 0,
+            lost: None,
             owed: 0,
             failed: None,
             prefix: (None, record::chunk_prefix(None)),
         };
         log.scan().map_err(|e| cannot("read", &e))?;
         log.restore_identity();
+        log.released = log.index.seq;
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
             let message = format!(
@@ -140,6 +153,9 @@ impl Log {
     /// The same with a large one, which is written at once; where that fails, [`Log::commit`] says so. Gives the
     /// number.
     pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
+        if self.must_gather() {
+            return self.line(turn, Part::Middle, |out| chunk.write(out)).0;
+        }
         let seq = self.index.seq + 1;
         let prefix = record::chunk_prefix(turn);
         let at = self.write_through(&|mut out| {
@@ -155,19 +171,6 @@ impl Log {
             self.index.chunk(seq, turn, Part::Middle, &at);
         }
         seq
-    }
-
-    /// Writes all that was taken down, and a large line after it; gives where it is.
-    fn write_through(&mut self, write: &Write<'_>) -> Option<Range<u64>> {
-        if self.failed.is_some() {
-            return None;
-        }
-        let written = self.write_out().and_then(|()| {
-            let begin = self.file.end();
-            self.file.append_from(write)?;
-            Ok(begin..self.file.end())
-        });
-        written.map_err(|e| self.failed = Some(e)).ok()
     }
 
     /// The same with a chunk in the middle of a message of which there is only the JSON; gives the number.
@@ -206,7 +209,7 @@ impl Log {
         if serde_json::to_writer(&mut size, record).is_err() {
             return;
         }
-        let at = if size.0 > LARGE as u64 {
+        let at = if size.0 > LARGE as u64 && !self.must_gather() {
             self.write_through(&|mut out| {
                 let mut gathered = std::io::BufWriter::new(&mut out);
                 serde_json::to_writer(&mut gathered, record)?;
@@ -247,48 +250,16 @@ impl Log {
     /// Whether there is something that the file has to take before the client may see it.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        self.pending.len() > self.owed || self.failed.is_some()
+        self.pending.len() > self.owed
+            || self.failed.is_some()
+            || self.waiting.is_some()
+            || self.lost.is_some()
     }
 
     /// Whether the file has all that was taken down, what is owed too.
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.pending.is_empty() && self.failed.is_none()
-    }
-
-    /// Writes what was taken down since the last time: all of it or nothing. What is owed may wait.
-    ///
-    /// # Errors
-    /// The disk is full or fails: what was taken down is forgotten, with its numbers.
-    pub fn commit(&mut self) -> Result<(), Error> {
-        let dirty = self.is_dirty();
-        let written = match self.failed.take() {
-            Some(e) => Err(e),
-            None => self.write_out(),
-        };
-        match written {
-            Err(e) if dirty => {
-                self.pending.truncate(self.owed);
-                // Where it cannot be read either, that is told when it is to be read.
-                let _ = self.scan();
-                Err(cannot("written", &e))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn write_out(&mut self) -> std::io::Result<()> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        self.file.append(&self.pending)?;
-        self.pending.clear();
-        self.pending.shrink_to(LARGE);
-        self.owed = 0;
-        if self.file.begin() > 0 {
-            self.index.forget_before(self.file.begin());
-        }
-        Ok(())
     }
 
     /// A panic may have left half a line at the end: it is cut off, and the rest read again.
@@ -305,6 +276,9 @@ impl Log {
     /// that it does not. It is written with what comes next.
     pub fn owe(&mut self) {
         self.owed = self.pending.len();
+        if self.waiting.is_none() {
+            self.released = self.index.seq;
+        }
     }
 
     /// See [`LogFile::sync`].
@@ -349,6 +323,7 @@ impl Log {
     /// # Errors
     /// The disk is full or fails: the log is as it was.
     pub fn clear(&mut self, at: &str, archive: bool) -> Result<(), Error> {
+        self.must_be_answered()?;
         let identity = Identity {
             seq: self.index.seq,
             ..self.index.identity.clone().unwrap_or_default()
@@ -363,6 +338,7 @@ impl Log {
         replaced.map_err(|e| cannot("replaced", &e))?;
         self.pending.clear();
         self.owed = 0;
+        self.released = self.index.seq;
         self.scan().map_err(|e| cannot("read", &e))
     }
 
@@ -371,6 +347,7 @@ impl Log {
     /// # Errors
     /// The disk fails.
     pub fn remove(&mut self, archive: bool) -> Result<(), Error> {
+        self.must_be_answered()?;
         self.file
             .remove(archive)
             .map_err(|e| cannot("removed", &e))?;
@@ -389,6 +366,9 @@ fn id_of(message: &Value) -> &str {
 fn cannot(what: &str, why: &std::io::Error) -> Error {
     use std::io::ErrorKind as Io;
     let advice = match why.kind() {
+        Io::TimedOut => {
+            "what waits is written once the disk answers; see --state-dir and --persist never"
+        }
         Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
             "make room, or use --state-dir or --persist never"
         }

@@ -8,6 +8,7 @@ mod background;
 mod client_requests;
 mod clients;
 mod closing;
+mod disk_wait;
 mod doubts;
 mod failures;
 mod granted;
@@ -75,6 +76,7 @@ use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::Abandoned;
 pub use background::QUIET_LIMIT;
+use disk_wait::DiskWait;
 pub use granted::Granted;
 use handover::Handover;
 use host_call::HostCall;
@@ -112,6 +114,8 @@ pub struct SessionMachine {
     unsent: Unsent,
     /// The clients that are subscribed to it.
     pub subscribers: Subscribers,
+    /// The disk has not answered; `None` where it has.
+    disk_wait: Option<DiskWait>,
     /// The agents that had the session, and their ids of it.
     pub known: Known,
     /// Whether it begins from what the agent knows by that id, and is another one.
@@ -238,6 +242,7 @@ impl SessionMachine {
             log,
             unsent: Unsent::default(),
             subscribers: Subscribers::default(),
+            disk_wait: None,
             known: Known::default(),
             forks: false,
             receipt: None,

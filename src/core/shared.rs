@@ -9,7 +9,7 @@ use super::host::Offer;
 use super::ids::{AgentRef, Ids};
 use super::profile::Profile;
 use crate::proto::wire::{ListSessionsParams, TurnSummary};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// State that every machine uses.
@@ -21,7 +21,7 @@ pub struct Shared {
     /// The files and terminals that acpipe serves where no client does.
     pub served: Offer,
     /// Replies that wait for the store, by the ticket that the store was given.
-    pub store_waits: HashMap<u64, StoreWait>,
+    pub store_waits: BTreeMap<u64, StoreWait>,
     /// Open requests to clients, and which machine sent each.
     pub client_requests: BTreeMap<AskId, RequestOwner>,
     pub waited: WaitClock,
@@ -36,7 +36,15 @@ pub enum RequestOwner {
 
 /// A reply that waits for the store.
 #[derive(Debug)]
-pub enum StoreWait {
+pub struct StoreWait {
+    /// When the call is answered without the store.
+    pub until: Option<Instant>,
+    pub call: StoreCall,
+}
+
+/// A call that waits for an answer of the store.
+#[derive(Debug)]
+pub enum StoreCall {
     /// The summary of a turn of a session, until it is on the disk.
     Turn(String, Token, Box<TurnSummary>),
     /// A list of sessions.
@@ -51,7 +59,7 @@ impl Shared {
             settings,
             ids: Ids::default(),
             served: Offer::default(),
-            store_waits: HashMap::new(),
+            store_waits: BTreeMap::new(),
             client_requests: BTreeMap::new(),
             waited: WaitClock::default(),
         }

@@ -1,7 +1,8 @@
 //! The seam to the disk: what the bridge asks of whatever keeps sessions.
 //!
 //! The calls answer at once, as a local disk does; only what takes long (reaching the disk for sure, looking
-//! through all sessions) is answered later, as a [`StoreEvent`]. [`Volatile`] keeps sessions in memory.
+//! through all sessions, an append to a disk that does not answer) is answered later, as a [`StoreEvent`]. [`Volatile`]
+//! keeps sessions in memory.
 
 mod volatile;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
+use std::time::Duration;
 pub use volatile::Volatile;
 
 /// Keeps the logs of sessions.
@@ -52,6 +54,15 @@ pub trait Store: Debug {
     fn list(&mut self, ticket: u64) -> bool;
 }
 
+/// How far an append got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All lines are in the file.
+    Written,
+    /// The disk has not answered yet. [`StoreEvent::Appended`] follows when it has.
+    Waiting,
+}
+
 /// Writes something large; may be asked to more than once.
 pub type Write<'a> = dyn Fn(&mut dyn io::Write) -> io::Result<()> + 'a;
 
@@ -86,7 +97,32 @@ pub trait LogFile: Debug {
     /// The disk is full or fails; what was there before is as it was.
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 
-    /// The same with what `write` writes, which is too large to be in memory once more.
+    /// Appends all of it or nothing, and waits no longer than `patience` for a disk that does not answer. After
+    /// [`Progress::Waiting`] the lines are still being written: nothing may be appended until [`LogFile::appended`] returns
+    /// something else.
+    ///
+    /// # Errors
+    /// As [`LogFile::append`].
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+        let _ = patience;
+        self.append(lines).map(|()| Progress::Written)
+    }
+
+    /// What became of the lines of the last [`LogFile::append_within`].
+    ///
+    /// # Errors
+    /// As [`LogFile::append`]; reported once.
+    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+        let _ = patience;
+        Ok(Progress::Written)
+    }
+
+    /// Whether the disk may take long: [`LogFile::append_from`] must not be called then.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
+    /// Appends all of what `write` writes or nothing; that is too large to be in memory once more.
     ///
     /// # Errors
     /// As [`LogFile::append`].
@@ -141,6 +177,8 @@ pub enum StoreEvent {
         ticket: u64,
         outcome: Result<(), Error>,
     },
+    /// The disk has answered an append that returned [`Progress::Waiting`], of any session.
+    Appended,
     /// The cards of all sessions, in no order.
     Listed {
         ticket: u64,

@@ -93,6 +93,13 @@ impl Subscriber {
         });
     }
 
+    /// Chunks after a number were taken back from a lagging client.
+    fn take_back(&mut self, after: u64) {
+        if let Some(lag) = &mut self.lag {
+            lag.sent = lag.sent.min(after);
+        }
+    }
+
     fn send(&mut self, seq: u64, message: Deferred, clients: &mut impl ClientSinks) {
         match &mut self.lag {
             None => message.send(self.client, clients),
@@ -326,11 +333,54 @@ impl Subscribers {
     /// Retracts the chunks of a session after a number from all clients.
     pub fn retract(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
         for subscriber in &mut self.all {
-            if let Some(lag) = &mut subscriber.lag {
-                lag.sent = lag.sent.min(after);
-            }
+            subscriber.take_back(after);
             if let Some(sink) = clients.sink(subscriber.client) {
                 sink.retract(session, after);
+            }
+        }
+    }
+
+    /// The disk has not answered: no client receives the chunks of a session after a number. They lag, and what one that
+    /// cannot lag was said is held back, unless `may_hold` is false.
+    pub fn hold_back(
+        &mut self,
+        session: &str,
+        after: u64,
+        may_hold: bool,
+        clients: &mut impl ClientSinks,
+    ) {
+        for subscriber in self.all.iter_mut().filter(|s| s.subscription.chunks) {
+            let Some(sink) = clients.sink(subscriber.client) else {
+                continue;
+            };
+            if sink.can_lag() {
+                sink.retract(session, after);
+                subscriber.begin_lag(after);
+                subscriber.take_back(after);
+            } else if may_hold {
+                sink.hold(true);
+            }
+        }
+    }
+
+    /// The disk has answered: nothing is held back any more.
+    pub fn release(&mut self, clients: &mut impl ClientSinks) {
+        for subscriber in &self.all {
+            if let Some(sink) = clients.sink(subscriber.client) {
+                sink.hold(false);
+            }
+        }
+    }
+
+    /// Nobody waits for the disk any more: messages that wait for chunks of a session after a number are sent without them.
+    pub fn give_up(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
+        for subscriber in &mut self.all {
+            subscriber.send_deferred(clients);
+            if let Some(sink) = clients.sink(subscriber.client)
+                && !sink.can_lag()
+            {
+                sink.retract(session, after);
+                sink.hold(false);
             }
         }
     }

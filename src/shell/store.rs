@@ -13,8 +13,11 @@ mod leftovers;
 mod memory;
 mod names;
 mod pool;
+mod speed;
+mod tail;
 mod unlinked;
 mod worker;
+mod writer;
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
@@ -27,6 +30,7 @@ use file::{File, Means};
 pub use leftovers::{archived, sweep};
 pub use memory::Memory;
 use pool::Pool;
+use speed::Speed;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -87,6 +91,7 @@ impl Files {
             durability,
             worker,
             pool: Pool::new(),
+            speed: Speed::new(),
         };
         let sessions = state.join(SESSIONS);
         Ok((Self { sessions, means }, events))

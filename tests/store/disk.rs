@@ -1,12 +1,16 @@
 //! A disk that fails on purpose, and what is left of it after a crash.
 
 use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::store::{Card, LogFile, Store, StoreEvent};
+use acpipe::core::store::{Card, LogFile, Progress, Store, StoreEvent};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// Who waits for so long has the answer of a slow disk.
+const PATIENT: Duration = Duration::from_secs(1);
 
 /// A generator that repeats itself: a run is known by its seed.
 #[derive(Debug, Clone)]
@@ -45,6 +49,10 @@ struct State {
     dice: Dice,
     /// How often of a hundred a write or a sync fails.
     failing: usize,
+    /// How often of a hundred it does not answer a write at once.
+    slow: usize,
+    /// The logs whose writes it has answered meanwhile.
+    answered: BTreeSet<String>,
     /// What is shown of sessions.
     cards: BTreeMap<String, Card>,
     /// What is to be answered later.
@@ -57,6 +65,8 @@ struct State {
 enum Asked {
     /// To sync a log: how long that was then.
     Sync(u64, String, usize),
+    /// To write what a log has given to the disk.
+    Append(String),
     List(u64),
 }
 
@@ -70,6 +80,8 @@ impl Disk {
             logs,
             dice: Dice(seed),
             failing: 0,
+            slow: 0,
+            answered: BTreeSet::new(),
             cards: BTreeMap::new(),
             asked: VecDeque::new(),
             failures: 0,
@@ -78,6 +90,24 @@ impl Disk {
 
     pub fn fail(&self, percent: usize) {
         self.0.borrow_mut().failing = percent;
+    }
+
+    /// How often of a hundred the disk does not answer a write at once.
+    #[allow(dead_code, reason = "the simulation does so")]
+    pub fn set_slow(&self, percent: usize) {
+        self.0.borrow_mut().slow = percent;
+    }
+
+    #[allow(dead_code, reason = "the simulation does so")]
+    pub fn is_slow(&self) -> bool {
+        self.0.borrow().slow > 0
+    }
+
+    /// Whether a write was not answered.
+    #[allow(dead_code, reason = "the simulation does so")]
+    pub fn is_awaited(&self) -> bool {
+        let asked = &self.0.borrow().asked;
+        asked.iter().any(|asked| matches!(asked, Asked::Append(_)))
     }
 
     /// How often something failed.
@@ -100,14 +130,19 @@ impl Disk {
         self
     }
 
-    /// Does the oldest sync that was asked for, or fails to; the same with lists.
+    /// Does the oldest sync that was asked for, or fails to; the same with lists, and with writes that were not answered.
     pub fn sync_next(&self) -> Option<StoreEvent> {
         let mut state = self.0.borrow_mut();
         let asked = state.asked.pop_front()?;
+        if let Asked::Append(id) = asked {
+            state.answered.insert(id);
+            return Some(StoreEvent::Appended);
+        }
         let failed = |what| Error::new(ErrorKind::Storage, what);
         let fails = state.fails();
         let (ticket, id, len) = match asked {
             Asked::Sync(ticket, id, len) => (ticket, id, len),
+            Asked::Append(_) => unreachable!("answered above"),
             Asked::List(ticket) => {
                 let cards = state.cards.values().cloned().collect();
                 let outcome = if fails {
@@ -151,6 +186,7 @@ impl Store for Disk {
             id: id.to_owned(),
             end,
             removed: None,
+            waiting: None,
         }))
     }
 
@@ -168,6 +204,8 @@ struct File {
     end: usize,
     /// What it is after it was removed: nobody else finds it.
     removed: Option<Kept>,
+    /// Lines that the disk has not answered, and the tickets of syncs after them.
+    waiting: Option<(Vec<u8>, Vec<u64>)>,
 }
 
 impl File {
@@ -180,12 +218,55 @@ impl File {
     }
 }
 
+/// A write that the disk has not answered ends though the log is closed.
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = self.appended(PATIENT);
+    }
+}
+
 impl LogFile for File {
     fn end(&self) -> u64 {
         self.end as u64
     }
 
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+        assert!(self.waiting.is_none(), "the last lines are not written yet");
+        let mut state = self.disk.0.borrow_mut();
+        let slow = state.slow;
+        if slow == 0 || patience >= PATIENT || !state.dice.percent(slow) {
+            drop(state);
+            return self.append(lines).map(|()| Progress::Written);
+        }
+        state.asked.push_back(Asked::Append(self.id.clone()));
+        self.waiting = Some((lines.to_vec(), Vec::new()));
+        Ok(Progress::Waiting)
+    }
+
+    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+        let answered = self.disk.0.borrow_mut().answered.remove(&self.id);
+        if !answered && patience < PATIENT {
+            return Ok(match self.waiting {
+                Some(_) => Progress::Waiting,
+                None => Progress::Written,
+            });
+        }
+        let Some((lines, tickets)) = self.waiting.take() else {
+            return Ok(Progress::Written);
+        };
+        let written = self.append(&lines);
+        for ticket in tickets {
+            self.sync(ticket);
+        }
+        written.map(|()| Progress::Written)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.disk.0.borrow().slow > 0
+    }
+
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        assert!(self.waiting.is_none(), "the last lines are not written yet");
         if self.disk.0.borrow_mut().fails() {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -211,6 +292,10 @@ impl LogFile for File {
     }
 
     fn sync(&mut self, ticket: u64) -> bool {
+        if let Some((_, tickets)) = &mut self.waiting {
+            tickets.push(ticket);
+            return true;
+        }
         let asked = Asked::Sync(ticket, self.id.clone(), self.end);
         self.disk.0.borrow_mut().asked.push_back(asked);
         true

@@ -9,8 +9,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct TimeoutArgs {
     /// How long a wait lasts at most: 500ms, 90s, 2m, 1h or none; repeat for more. STAGE is spawn, initialize,
-    /// open, restore, set, authenticate, list, prompt, turn, answer, client, closeSession, cancel, close or terminate;
-    /// prompt limits the agent's silence in a turn, turn limits the whole turn; open limits the agent's silence while it
+    /// open, restore, set, authenticate, list, prompt, turn, answer, client, closeSession, cancel, close, terminate or
+    /// store; prompt limits the agent's silence in a turn, turn limits the whole turn; open limits the agent's silence while it
     /// opens a session, restore limits the whole opening
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Wait, Option<Duration>)>,

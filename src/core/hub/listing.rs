@@ -12,7 +12,7 @@ use crate::core::event::{CallId, ListedSession};
 use crate::core::ids::AgentRef;
 use crate::core::limits::Wait;
 use crate::core::session::stored_info;
-use crate::core::shared::StoreWait;
+use crate::core::shared::{StoreCall, StoreWait};
 use crate::core::store::Card;
 use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,7 +63,11 @@ impl Hub {
         }
         let ticket = self.shared.ids.ticket();
         if self.store.list(ticket) {
-            let wait = StoreWait::List(token, p);
+            // Many sessions on a slow disk take long.
+            let wait = StoreWait {
+                until: None,
+                call: StoreCall::List(token, p),
+            };
             self.shared.store_waits.insert(ticket, wait);
         } else {
             self.list_with(token, p, Vec::new(), now, clients);

@@ -3,7 +3,9 @@
 use super::Hub;
 use crate::core::client::Reply;
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
-use crate::core::shared::StoreWait;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::no_answer;
+use crate::core::shared::{StoreCall, StoreWait};
 use crate::core::store::StoreEvent;
 use crate::proto::json::{to_raw, value};
 use std::time::Instant;
@@ -19,9 +21,10 @@ impl Hub {
             });
         }
         let mut failed = Vec::new();
+        let limits = &self.shared.settings.limits;
         self.sessions.for_each_awake(|session| {
             if session.log.is_dirty()
-                && let Err(error) = session.log.commit()
+                && let Err(error) = session.commit((now, limits), clients)
             {
                 failed.push((session.id.clone(), error));
             }
@@ -55,25 +58,64 @@ impl Hub {
                     warn!(%error, "what was written may be lost if the machine crashes");
                 }
                 let wait = self.shared.store_waits.remove(&ticket);
-                if let Some(StoreWait::Turn(session, token, summary)) = wait {
-                    let answer = match outcome {
-                        Ok(()) => Ok(Reply::Turn(summary)),
-                        Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
-                    };
-                    match self.sessions.get_mut(&session) {
-                        Some(session) => session.reply(token, answer, clients),
-                        None => clients.reply(token, answer),
-                    }
+                if let Some(wait) = wait {
+                    self.synced(wait, outcome, clients);
                 }
             }
+            StoreEvent::Appended => self.commit(now, clients),
             StoreEvent::Listed { ticket, outcome } => {
                 let wait = self.shared.store_waits.remove(&ticket);
-                if let Some(StoreWait::List(token, params)) = wait {
+                if let Some(StoreCall::List(token, params)) = wait.map(|wait| wait.call) {
                     match outcome {
                         Ok(cards) => self.list_with(token, params, cards, now, clients),
                         Err(error) => clients.reply(token, Err(error)),
                     }
                 }
+            }
+        }
+        self.finish_if_done(clients);
+    }
+
+    /// Answers a call that waited for the disk, or that waits no longer.
+    fn synced(
+        &mut self,
+        wait: StoreWait,
+        outcome: Result<(), Error>,
+        clients: &mut impl ClientSinks,
+    ) {
+        match (wait.call, outcome) {
+            (StoreCall::Turn(id, token, summary), outcome) => {
+                let answer = match outcome {
+                    Ok(()) => Ok(Reply::Turn(summary)),
+                    Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
+                };
+                match self.sessions.get_mut(&id) {
+                    Some(session) => session.reply(token, answer, clients),
+                    None => clients.reply(token, answer),
+                }
+            }
+            (StoreCall::List(token, _), _) => {
+                let message = "the sessions cannot be listed: the disk does not answer";
+                clients.reply(token, Err(Error::new(ErrorKind::Storage, message)));
+            }
+        }
+    }
+
+    /// When calls are answered though the store has not answered.
+    pub(super) fn store_limits(&self) -> impl Iterator<Item = Instant> {
+        let waits = self.shared.store_waits.values();
+        waits.filter_map(|wait| wait.until)
+    }
+
+    /// Answers the calls for which the store has taken too long.
+    pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        let is_due = |wait: &StoreWait| wait.until.is_some_and(|at| at <= now);
+        let waits = self.shared.store_waits.iter();
+        let due = waits.filter(|(_, wait)| is_due(wait));
+        let due: Vec<u64> = due.map(|(ticket, _)| *ticket).collect();
+        for ticket in due {
+            if let Some(wait) = self.shared.store_waits.remove(&ticket) {
+                self.synced(wait, Err(no_answer()), clients);
             }
         }
         self.finish_if_done(clients);

@@ -23,11 +23,18 @@ pub(super) enum HubTimer {
     IdleCheck,
     /// New output of terminals is shown.
     Terminals,
+    /// The store answers a call.
+    StoreAnswer,
 }
 
 impl HubTimer {
     /// Every timer, in the order in which those that are due expire.
-    pub(super) const ALL: [Self; 3] = [Self::SessionLists, Self::IdleCheck, Self::Terminals];
+    pub(super) const ALL: [Self; 4] = [
+        Self::SessionLists,
+        Self::IdleCheck,
+        Self::Terminals,
+        Self::StoreAnswer,
+    ];
 
     /// Name of the timer, for logs.
     fn name(self) -> &'static str {
@@ -35,6 +42,7 @@ impl HubTimer {
             Self::SessionLists => "session/list",
             Self::IdleCheck => "idle",
             Self::Terminals => "terminal",
+            Self::StoreAnswer => "store",
         }
     }
 }
@@ -118,6 +126,7 @@ impl Hub {
             HubTimer::SessionLists => self.listings.iter().filter_map(|l| l.until).min(),
             HubTimer::IdleCheck => self.idle.deadline().filter(|_| !self.is_ending()),
             HubTimer::Terminals => self.hosting.host.deadline(),
+            HubTimer::StoreAnswer => self.store_limits().min(),
         }
     }
 
@@ -143,6 +152,8 @@ impl Hub {
                 HubTimer::IdleCheck => {}
                 // Output that was received is shown as soon as the client reads.
                 HubTimer::Terminals => {}
+                // The disk answers whether a client reads or not.
+                HubTimer::StoreAnswer => {}
             }
         }
     }
@@ -153,6 +164,7 @@ impl Hub {
             HubTimer::SessionLists => self.time_out_listings(now, clients),
             HubTimer::IdleCheck => self.check_idle(now, clients),
             HubTimer::Terminals => self.show_terminals(now, clients),
+            HubTimer::StoreAnswer => self.time_out_store(now, clients),
         }
     }
 }

@@ -47,6 +47,16 @@ pub struct Page {
     pub more: bool,
 }
 
+impl Page {
+    /// Without the chunks after a number, which clients may not receive yet.
+    #[must_use]
+    pub fn until(mut self, last: u64) -> Self {
+        self.chunks.retain(|chunk| chunk.seq <= last);
+        self.more &= self.chunks.last().is_some_and(|chunk| chunk.seq < last);
+        self
+    }
+}
+
 impl Log {
     /// Where it ends, with what the file does not have yet.
     pub(super) fn end(&self) -> u64 {

@@ -30,6 +30,10 @@ impl SessionMachine {
         original: Original<'_>,
         cx: &mut Cx<'_, C>,
     ) {
+        if self.log.is_given_up() {
+            debug!(session = self.id, "not stored: an update outside of turns");
+            return;
+        }
         let protocol = cx.agent.protocol_name();
         if self.unprompted.is_none() {
             match update {

@@ -107,7 +107,7 @@ impl SessionMachine {
                     break;
                 }
                 let page = match log.page(sent, PAGE) {
-                    Ok(page) => page,
+                    Ok(page) => page.until(log.released()),
                     Err(error) => {
                         warn!(session = id, %error, "a client that lags cannot be sent what it has not received");
                         // No call waits for a disk that fails.
@@ -132,7 +132,10 @@ impl SessionMachine {
                 }
                 subscriber.note_sent(last, clients);
                 if is_all {
-                    subscriber.end_lag(clients);
+                    if log.released() == log.seq() {
+                        subscriber.end_lag(clients);
+                    }
+                    break;
                 }
             }
             if subscriber.lag().is_some() && pages.is_some() {

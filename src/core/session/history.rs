@@ -120,7 +120,7 @@ impl SessionMachine {
 
     fn log_message(&mut self, message: &Value, at: &str) -> Result<(), Error> {
         self.log.append(&Record::Message { at, message });
-        self.log.commit()?;
+        self.log.write()?;
         self.log.describe();
         self.log.sync(0);
         Ok(())

@@ -90,8 +90,9 @@ impl SessionMachine {
         // not prevent the close.
         let _ = match self.log.identity() {
             Some(_) => self.identify(cx),
-            None => self.write(cx),
+            None => Ok(()),
         };
+        let _ = self.write(cx);
         let message = "the session was closed before it was open";
         self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         for token in self.settings.take_waiting() {

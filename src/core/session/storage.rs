@@ -11,7 +11,7 @@ use crate::core::event::CallId;
 use crate::core::limits::Wait;
 use crate::core::log::{FORMAT, Identity, Record};
 use crate::core::setting;
-use crate::core::shared::StoreWait;
+use crate::core::shared::{StoreCall, StoreWait};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -27,7 +27,10 @@ impl SessionMachine {
     /// `storage`.
     pub fn identify<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
         self.log_identity(&cx.time());
-        self.write(cx)?;
+        if let Err(error) = self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
+            self.not_stored(error.clone(), cx);
+            return Err(error);
+        }
         self.log.describe();
         self.log.sync(0);
         Ok(())
@@ -66,7 +69,7 @@ impl SessionMachine {
     /// # Errors
     /// `storage`.
     pub fn write<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
-        let written = self.log.commit();
+        let written = self.log.write();
         if let Err(error) = &written {
             self.not_stored(error.clone(), cx);
         }
@@ -76,8 +79,13 @@ impl SessionMachine {
     /// The log cannot be written: nobody may see what would be lost, and what was begun ends here.
     pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         warn!(session = self.id, %error, "a session is not stored");
-        let seq = self.log.seq();
-        self.subscribers.retract(&self.id, seq, cx.clients);
+        self.log.take_lost();
+        if self.log.is_waiting() {
+            self.give_up_disk(cx);
+        } else {
+            let seq = self.log.seq();
+            self.subscribers.retract(&self.id, seq, cx.clients);
+        }
         self.forget_unsent(cx.clients);
         self.unprompted = None;
         let agent_session = self.agent_session().map(str::to_owned);
@@ -137,16 +145,27 @@ impl SessionMachine {
         if is_reported {
             self.log.owe();
         }
-        if let Err(error) = self.log.commit()
+        let limits = &cx.shared.settings.limits;
+        if let Err(error) = self.commit((cx.now, limits), cx.clients)
             && !is_reported
         {
+            if self.log.take_lost().is_some() {
+                self.not_stored(error.clone(), cx);
+            }
             let error = error.with("summary", value(&to_raw(&summary)));
             self.reply(token, Err(error), cx.clients);
             return;
         }
+        if self.log.is_given_up() {
+            self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
+            return;
+        }
         self.log.describe();
         if self.log.sync(ticket) {
-            let wait = StoreWait::Turn(self.id.clone(), token, summary);
+            let wait = StoreWait {
+                until: cx.until(Wait::Store),
+                call: StoreCall::Turn(self.id.clone(), token, summary),
+            };
             cx.shared.store_waits.insert(ticket, wait);
         } else {
             self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
@@ -160,6 +179,10 @@ impl SessionMachine {
         answer: Result<Reply, Error>,
         clients: &mut impl ClientSinks,
     ) {
+        if self.log.is_given_up() {
+            clients.reply(token, answer);
+            return;
+        }
         self.subscribers
             .reply(self.log.seq(), token, answer, clients);
     }

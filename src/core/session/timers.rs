@@ -6,6 +6,7 @@
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::log::no_answer;
 use std::time::{Duration, Instant};
 
 /// Something that a session waits for until a time.
@@ -33,13 +34,15 @@ pub(super) enum SessionTimer {
     TurnLimit,
     /// The agent sends something in a turn.
     TurnSilence,
+    /// The disk takes what was logged.
+    DiskAnswer,
     /// The next notice to the clients that the session waits.
     WaitNotice,
 }
 
 impl SessionTimer {
     /// Every timer, in the order in which those that are due expire.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Answer,
         Self::ClientRequest,
         Self::Quiet,
@@ -52,6 +55,7 @@ impl SessionTimer {
         Self::CancelLimit,
         Self::TurnLimit,
         Self::TurnSilence,
+        Self::DiskAnswer,
         // Only what goes on waiting is reported.
         Self::WaitNotice,
     ];
@@ -70,6 +74,7 @@ impl SessionTimer {
             Self::CancelLimit => "cancel",
             Self::TurnLimit => "turn",
             Self::TurnSilence => "prompt",
+            Self::DiskAnswer => "store",
             Self::WaitNotice => "silence",
         }
     }
@@ -135,6 +140,7 @@ impl SessionMachine {
                     && self.host_calls.is_empty();
                 self.silence.filter(|_| waits_for_agent)?.until()
             }
+            SessionTimer::DiskAnswer => self.disk_wait?.until,
             SessionTimer::WaitNotice => self.silence?.tell_at(self.first_notice()?),
         }
     }
@@ -187,6 +193,8 @@ impl SessionMachine {
                         silence.postpone(by);
                     }
                 }
+                // The disk answers whether a client reads or not.
+                SessionTimer::DiskAnswer => {}
                 // It follows from the silence, which is extended with `TurnSilence`.
                 SessionTimer::WaitNotice => {}
             }
@@ -212,6 +220,7 @@ impl SessionMachine {
             SessionTimer::CancelLimit => self.time_out_cancel(cx),
             SessionTimer::TurnLimit => self.cancel_overlong(cx),
             SessionTimer::TurnSilence => self.cancel_silent(cx),
+            SessionTimer::DiskAnswer => self.not_stored(no_answer(), cx),
             SessionTimer::WaitNotice => self.notify_wait(cx),
         }
     }

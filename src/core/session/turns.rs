@@ -41,6 +41,10 @@ impl SessionMachine {
             turn_id,
             prompt: mut p,
         } = queued;
+        if self.log.is_waiting() {
+            // A prompt that cannot be written leaves no record.
+            self.write(cx)?;
+        }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
         let late = self.late_words.clone();
         let late_parts = late
@@ -279,8 +283,9 @@ impl SessionMachine {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),
         });
-        if self.write(cx).is_ok() {
-            self.close_turn(&ending, cx);
+        match self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
+            Ok(()) => self.close_turn(&ending, cx),
+            Err(error) => self.not_stored(error, cx),
         }
     }
 

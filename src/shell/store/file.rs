@@ -1,9 +1,12 @@
 //! One log on the disk.
 
 use super::pool::{Pool, Slot};
+use super::speed::Speed;
+use super::tail::Tail;
 use super::worker::Worker;
-use super::{Durability, card, names, stamp, unlinked};
-use crate::core::store::{Card, Count, LogFile, Write};
+use super::writer::Writer;
+use super::{Durability, card, names, stamp};
+use crate::core::store::{Card, LogFile, Progress, Write};
 use crate::shell::regular;
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
@@ -12,6 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A log that this program has for itself, unless it is closed because too many are open.
 #[derive(Debug)]
@@ -22,15 +26,16 @@ pub struct File {
     pool: Pool,
     /// Which file it is, so that another one in its place is noticed.
     inode: Inode,
-    len: u64,
-    /// Whether a part of what could not be written is still there, after `len`.
-    torn: bool,
+    tail: Tail,
     /// What is still said then goes nowhere.
     removed: bool,
-    /// Whether the file was there when it was written last; looked at once a turn.
-    seen: bool,
     durability: Durability,
     worker: Worker,
+    speed: Speed,
+    /// The thread that appends while the disk is slow; absent until it is.
+    writer: Option<Writer>,
+    /// The tickets of syncs that come after what the thread appends; `None` while it appends nothing.
+    awaited: Option<Vec<u64>>,
 }
 
 /// What all logs of a store share.
@@ -40,6 +45,7 @@ pub struct Means {
     pub durability: Durability,
     pub worker: Worker,
     pub pool: Pool,
+    pub speed: Speed,
 }
 
 impl File {
@@ -48,18 +54,25 @@ impl File {
         let pool = means.pool;
         let file = with_descriptor(&pool, || lock(&path, true))?;
         let metadata = file.metadata()?;
+        means.speed.note_place(&file);
+        let tail = Tail {
+            len: metadata.len(),
+            torn: false,
+            seen: true,
+        };
         Ok(Self {
             path,
             archive: means.archive,
             slot: pool.slot(file),
             pool,
             inode: inode(&metadata),
-            len: metadata.len(),
-            torn: false,
+            tail,
             removed: false,
-            seen: true,
             durability: means.durability,
             worker: means.worker,
+            speed: means.speed,
+            writer: None,
+            awaited: None,
         })
     }
 
@@ -70,7 +83,7 @@ impl File {
         }
         let file = with_descriptor(&self.pool, || lock(&self.path, false))?;
         let metadata = file.metadata()?;
-        if inode(&metadata) != self.inode || (metadata.len() != self.len && !self.torn) {
+        if inode(&metadata) != self.inode || (metadata.len() != self.tail.len && !self.tail.torn) {
             let message = "another process changed it while it was closed here";
             return Err(io::Error::new(
                 io::ErrorKind::StaleNetworkFileHandle,
@@ -83,13 +96,42 @@ impl File {
             .ok_or_else(|| io::Error::other("it was closed"))
     }
 
-    /// Fails where the file was removed from the disk: what is written then is lost.
-    fn must_be_there(&mut self, handle: &fs::File) -> io::Result<()> {
-        if !self.seen {
-            unlinked::check(handle)?;
+    /// Fails where nothing may be appended.
+    fn must_take(&self) -> io::Result<()> {
+        if self.removed {
+            return Err(io::Error::other("the session was removed"));
         }
-        self.seen = true;
+        self.must_be_idle()
+    }
+
+    /// Fails while the thread appends.
+    fn must_be_idle(&self) -> io::Result<()> {
+        if self.awaited.is_some() {
+            let message = "the disk does not answer";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
         Ok(())
+    }
+
+    /// The thread that appends.
+    fn writer(&mut self) -> io::Result<&Writer> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none => Ok(none.insert(Writer::start(self.worker.clone())?)),
+        }
+    }
+
+    /// Syncs what is in the file; true where a ticket is answered later.
+    fn sync_now(&self, ticket: u64) -> bool {
+        if self.durability == Durability::None {
+            return false;
+        }
+        // Where it cannot be opened again, that is told when it is written the next time.
+        let Ok(handle) = self.handle() else {
+            return false;
+        };
+        self.worker.sync(handle, ticket);
+        true
     }
 
     /// Where the log goes that is kept apart.
@@ -172,36 +214,61 @@ fn is_same(_: &fs::File, _: &Path) -> bool {
 
 impl Drop for File {
     fn drop(&mut self) {
-        self.slot.close();
+        if self.awaited.is_some() {
+            // Others may have it when the thread is done with it.
+            self.slot.leave();
+        } else {
+            self.slot.close();
+        }
     }
 }
 
 impl LogFile for File {
     fn end(&self) -> u64 {
-        self.len
+        self.tail.len
     }
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.append_from(&|out| out.write_all(lines))
     }
 
-    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
-        if self.removed {
-            return Err(io::Error::other("the session was removed"));
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+        if !self.is_slow() {
+            return self.append(lines).map(|()| Progress::Written);
         }
-        let handle = self.handle()?;
-        self.must_be_there(&handle)?;
-        if self.torn {
-            handle.set_len(self.len)?;
-            self.torn = false;
-        }
-        let mut lines = Counted(&handle, Count::default());
-        let Err(e) = write(&mut lines) else {
-            self.len += lines.1.0;
-            return Ok(());
+        self.must_take()?;
+        let (file, tail) = (self.handle()?, self.tail);
+        self.writer()?.append(file, tail, lines.to_vec());
+        self.awaited = Some(Vec::new());
+        self.appended(patience)
+    }
+
+    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+        let (Some(writer), Some(_)) = (&self.writer, &self.awaited) else {
+            return Ok(Progress::Written);
         };
-        self.torn = handle.set_len(self.len).is_err();
-        Err(e)
+        let Some((tail, written)) = writer.outcome(patience) else {
+            return Ok(Progress::Waiting);
+        };
+        self.tail = tail;
+        for ticket in self.awaited.take().unwrap_or_default() {
+            self.tail.seen = false;
+            if !self.sync_now(ticket) {
+                self.worker.answer(ticket);
+            }
+        }
+        written.map(|()| Progress::Written)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.awaited.is_some() || self.speed.is_slow(&self.worker)
+    }
+
+    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
+        self.must_take()?;
+        let handle = self.handle()?;
+        let (speed, tail) = (&self.speed, &mut self.tail);
+        speed.measure(|| tail.append(&handle, write))
     }
 
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
@@ -209,22 +276,19 @@ impl LogFile for File {
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.must_be_idle()?;
         self.handle()?.set_len(len)?;
-        self.len = len;
+        self.tail.len = len;
         Ok(())
     }
 
     fn sync(&mut self, ticket: u64) -> bool {
-        self.seen = false;
-        if self.durability == Durability::None {
-            return false;
+        if let Some(tickets) = &mut self.awaited {
+            tickets.push(ticket);
+            return true;
         }
-        // Where it cannot be opened again, that is told when it is written the next time.
-        let Ok(handle) = self.handle() else {
-            return false;
-        };
-        self.worker.sync(handle, ticket);
-        true
+        self.tail.seen = false;
+        self.sync_now(ticket)
     }
 
     fn card(&self) -> Option<Card> {
@@ -240,6 +304,7 @@ impl LogFile for File {
     }
 
     fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
+        self.must_be_idle()?;
         let new = self.path.with_extension("new");
         let _ = fs::remove_file(&new);
         let file = with_descriptor(&self.pool, || private().create_new(true).open(&new))?;
@@ -253,12 +318,13 @@ impl LogFile for File {
         self.inode = inode(&file.metadata()?);
         self.slot.close();
         self.pool.put(&self.slot, file);
-        self.len = lines.len() as u64;
-        self.torn = false;
+        self.tail.len = lines.len() as u64;
+        self.tail.torn = false;
         Ok(())
     }
 
     fn remove(&mut self, archive: bool) -> io::Result<()> {
+        self.must_be_idle()?;
         if archive {
             fs::rename(&self.path, self.apart())?;
         } else {
@@ -267,20 +333,6 @@ impl LogFile for File {
         self.worker.remove(self.card_path());
         self.removed = true;
         Ok(())
-    }
-}
-
-/// What is written to a file, and how much that is.
-struct Counted<'a>(&'a fs::File, Count);
-
-impl io::Write for Counted<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.0.write(bytes)?;
-        self.1.write(&bytes[..n])
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 
@@ -373,101 +425,4 @@ fn read(file: &fs::File, range: Range<u64>) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn means(dir: &Path, worker: Worker, pool: Pool) -> Means {
-        Means {
-            archive: dir.to_owned(),
-            durability: Durability::Turn,
-            worker,
-            pool,
-        }
-    }
-
-    #[test]
-    fn logs_beyond_the_limit_are_closed_and_opened_again() {
-        let dir = std::env::temp_dir().join(format!("acpipe-pool-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let (worker, _events) = Worker::start().unwrap();
-        let means = means(&dir, worker, Pool::with_limit(4));
-        let path = |n: usize| dir.join(format!("{n}.jsonl"));
-        let mut logs: Vec<File> = (0..20)
-            .map(|n| File::open(path(n), means.clone()).unwrap())
-            .collect();
-        let open = |logs: &[File]| {
-            logs.iter()
-                .filter(|log| log.pool.get(&log.slot).is_some())
-                .count()
-        };
-        for round in 0..3 {
-            for log in &mut logs {
-                log.append(b"line\n").unwrap();
-            }
-            assert_eq!(open(&logs), 4);
-            for log in &logs {
-                assert_eq!(log.read(0..100).unwrap(), b"line\n".repeat(round + 1));
-            }
-        }
-        // One that another process changed meanwhile is an error, for itself alone.
-        let mut other = File::open(path(0), means.clone()).unwrap();
-        other.append(b"another\n").unwrap();
-        drop(other);
-        let error = logs[0].append(b"line\n").unwrap_err();
-        assert!(error.to_string().contains("another process"), "{error}");
-        logs[1].append(b"line\n").unwrap();
-        // One that is open is locked.
-        assert!(File::open(path(1), means.clone()).is_err());
-        drop(logs);
-        fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
-    fn log_that_was_removed_from_the_disk_is_an_error_with_the_next_turn() {
-        let dir = std::env::temp_dir().join(format!("acpipe-unlinked-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let (worker, _events) = Worker::start().unwrap();
-        let mut log = File::open(dir.join("a.jsonl"), means(&dir, worker, Pool::new())).unwrap();
-        log.append(b"line\n").unwrap();
-        fs::remove_dir_all(&dir).unwrap();
-        log.sync(1);
-        assert_eq!(
-            log.append(b"line\n").unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
-        assert_eq!(log.read(0..100).unwrap(), b"line\n");
-    }
-
-    #[test]
-    fn a_log_that_is_let_go_while_it_is_synced_can_be_had() {
-        let dir = std::env::temp_dir().join(format!("acpipe-let-go-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let (worker, _events) = Worker::start().unwrap();
-        let path = dir.join("a.jsonl");
-        let means = means(&dir, worker, Pool::new());
-        let open = || File::open(path.clone(), means.clone());
-        let first = open().unwrap();
-        let synced = first.handle().unwrap();
-        assert!(open().is_err());
-        drop(first);
-        assert!(open().is_ok());
-        drop(synced);
-        fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
-    fn a_log_that_was_removed_has_no_card_any_more() {
-        let dir = std::env::temp_dir().join(format!("acpipe-removed-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let (worker, events) = Worker::start().unwrap();
-        let path = dir.join("a.jsonl");
-        let mut log = File::open(path, means(&dir, worker, Pool::new())).unwrap();
-        log.describe(&Card::default());
-        log.remove(false).unwrap();
-        log.describe(&Card::default());
-        // The thread ends when it has done everything.
-        drop((log, events));
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-        fs::remove_dir_all(&dir).unwrap();
-    }
-}
+mod tests;

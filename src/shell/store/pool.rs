@@ -120,6 +120,11 @@ impl Pool {
 }
 
 impl Slot {
+    /// Forgets the file, which stays locked while something is written to it.
+    pub fn leave(&self) {
+        self.handle.take();
+    }
+
     /// Closes the file. Others may have it at once, even while it still reaches the disk.
     pub fn close(&self) {
         if let Some(handle) = self.handle.take() {

@@ -10,14 +10,18 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::warn;
 
 /// How many answers may wait for the loop, before the thread waits for it: the loop takes one each time around, and a list
 /// has the cards of all sessions.
 const MOST_EVENTS: usize = 8;
+
+/// How long the end of the program waits for the disk.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The ticket of a sync that nobody waits for.
 const NO_TICKET: u64 = 0;
@@ -29,7 +33,6 @@ pub struct Worker(Arc<Thread>);
 #[derive(Debug)]
 struct Thread {
     desk: Arc<Desk>,
-    handle: Option<JoinHandle<()>>,
 }
 
 /// What the thread is to do and has done.
@@ -38,13 +41,21 @@ struct Desk {
     papers: Mutex<Papers>,
     work: Condvar,
     done: Notify,
+    /// Whether a job runs, or has just ended.
+    is_busy: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Papers {
     jobs: Jobs,
     events: VecDeque<Event>,
+    /// Since when a job runs.
+    busy_since: Option<Instant>,
+    /// Whether the loop is to look after what was appended.
+    appended: bool,
     closed: bool,
+    /// Whether the thread has ended.
+    ended: bool,
 }
 
 /// An answer of the thread. Cards are kept once for all calls that wait for them.
@@ -109,6 +120,9 @@ impl Desk {
 
     fn take_event(&self) -> Option<StoreEvent> {
         let mut papers = self.papers();
+        if std::mem::take(&mut papers.appended) {
+            return Some(StoreEvent::Appended);
+        }
         while let Some(event) = papers.events.front_mut() {
             let (event, is_last) = event.next();
             if is_last {
@@ -126,11 +140,17 @@ impl Desk {
     /// The next thing to do; `None` when everything is done and nothing more will come.
     fn next_job(&self) -> Option<Job> {
         let mut papers = self.papers();
+        papers.busy_since = None;
+        self.is_busy.store(false, Ordering::Relaxed);
         loop {
             // When the program ends nobody takes the events any more.
             if papers.closed || papers.events.len() < MOST_EVENTS {
                 match papers.jobs.pop() {
-                    Some(job) => return Some(job),
+                    Some(job) => {
+                        papers.busy_since = Some(Instant::now());
+                        self.is_busy.store(true, Ordering::Relaxed);
+                        return Some(job);
+                    }
                     None if papers.closed => return None,
                     None => {}
                 }
@@ -149,6 +169,8 @@ impl Desk {
                 self.done.notify_one();
             }
         }
+        self.papers().ended = true;
+        self.work.notify_all();
     }
 }
 
@@ -156,14 +178,36 @@ impl Worker {
     pub fn start() -> io::Result<(Self, Events)> {
         let desk = Arc::new(Desk::default());
         let its = Arc::clone(&desk);
-        let handle = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || its.run())?;
         let thread = Thread {
             desk: Arc::clone(&desk),
-            handle: Some(handle),
         };
         Ok((Self(Arc::new(thread)), Events(desk)))
+    }
+
+    /// Whether the thread has worked at one job for so long.
+    pub fn lasts_for(&self, time: Duration) -> bool {
+        let desk = &self.0.desk;
+        if !desk.is_busy.load(Ordering::Relaxed) {
+            return false;
+        }
+        let since = desk.papers().busy_since;
+        since.is_some_and(|since| since.elapsed() >= time)
+    }
+
+    /// Wakes the loop: an append for which it did not wait has ended.
+    pub fn note_appended(&self) {
+        self.0.desk.papers().appended = true;
+        self.0.desk.done.notify_one();
+    }
+
+    /// Answers a ticket without a sync.
+    pub fn answer(&self, ticket: u64) {
+        let event = Event::Synced(tickets(ticket).into(), Ok(()));
+        self.0.desk.papers().events.push_back(event);
+        self.0.desk.done.notify_one();
     }
 
     /// Syncs a file. An open ticket is always answered; 0 is none.
@@ -214,10 +258,16 @@ fn tickets(ticket: u64) -> Vec<u64> {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.desk.papers().closed = true;
-        self.desk.work.notify_one();
-        if let Some(handle) = self.handle.take() {
-            let _ = handle.join();
+        let mut papers = self.desk.papers();
+        papers.closed = true;
+        self.desk.work.notify_all();
+        let works = |papers: &mut Papers| !papers.ended;
+        let waited = self.desk.work.wait_timeout_while(papers, LAST_WAIT, works);
+        let (papers, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !papers.ended {
+            warn!(
+                "the disk does not answer: what was written last may be lost if the machine crashes"
+            );
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct Client {
     torn: BTreeSet<String>,
     /// Sessions that may have been cleared: their next chunk has the number 1, or goes on.
     cleared: BTreeSet<String>,
+    /// Whether the disk may be slow: then it may lag.
+    pub slow_disk: bool,
     /// Whether the disk may fail now.
     pub disk_fails: bool,
     /// Whether the disk ever failed: turns may be broken off.
@@ -189,7 +191,9 @@ impl Client {
 
     fn take(&mut self, session: String, turn: String, chunk: Value) {
         let kind = chunk["type"].as_str().unwrap_or_default();
-        let again = kind == "start" && self.again.contains(&turn);
+        // Where the disk fails, only its end may be given of a turn that runs again.
+        let begins = kind == "start" || (kind == "error" && self.disk_failed);
+        let again = begins && self.again.contains(&turn);
         let seen = self.turns.entry((session, turn)).or_default();
         if again && seen.ended {
             *seen = Seen::default();
@@ -223,6 +227,11 @@ impl Client {
         open.map(|(turn, _)| turn)
     }
 
+    /// Whether it may be sent chunks later, from the log.
+    fn may_lag(&self) -> bool {
+        self.several.get() || self.slow_disk
+    }
+
     /// Whether another client may have closed or cleared a session, so that its numbers begin anew.
     fn may_begin_anew(&self, session: &str) -> bool {
         self.several.get() && was_closed(&self.closed_sessions, session)
@@ -241,7 +250,7 @@ impl Client {
                 let seen = seen
                     .filter(|seen| !again || seen.chunks[0]["messageId"] == summary["messageId"]);
                 // What a lagging client has not received is not sent while the disk cannot be read.
-                let missed = self.several.get() && self.disk_failed;
+                let missed = self.may_lag() && self.disk_failed;
                 let is_partial = seen.is_none_or(|seen| seen.partial || !seen.ended);
                 if (again && seen.is_none()) || (is_partial && missed) {
                     return;
@@ -324,7 +333,7 @@ impl ClientSink for Client {
         if self.loud {
             eprintln!("  {:?} {place:?} {}", self.id, json.escape_ascii());
         }
-        let may_begin_anew = self.may_begin_anew(place.session);
+        let (may_begin_anew, may_lag) = (self.may_begin_anew(place.session), self.may_lag());
         let last = self.last.entry(place.session.to_owned()).or_default();
         if self.torn.remove(place.session) {
             *last = place.seq - 1;
@@ -335,7 +344,7 @@ impl ClientSink for Client {
         let (before, seq) = (*last, place.seq);
         let begins_anew = seq <= before && may_begin_anew;
         assert!(begins_anew || seq >= before, "{place:?} after {before}");
-        if self.sees_all && self.several.get() {
+        if self.sees_all && may_lag {
             assert!(begins_anew || seq > before, "{place:?} is repeated");
         } else if self.sees_all {
             assert_eq!(seq, before + 1, "{place:?}");

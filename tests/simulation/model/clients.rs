@@ -112,7 +112,8 @@ impl Clients {
     /// Whether a turn is open in this session of the agent, or was until just now. A client that has left may have seen it
     /// alone.
     pub fn is_in_turn(&self, agent_session: &str) -> bool {
-        self.were_several() || self.iter().any(|client| client.is_in_turn(agent_session))
+        let may_be = |client: &Client| client.slow_disk || client.is_in_turn(agent_session);
+        self.were_several() || self.iter().any(may_be)
     }
 
     /// Each client was given the last chunk of each session that it received anything of.

@@ -18,6 +18,7 @@ use acpipe::core::ask::AskId;
 use acpipe::core::client::Command;
 use acpipe::core::host::Offer;
 use acpipe::core::hub::{AgentInput, Hub, OnLost};
+use acpipe::core::limits::Wait;
 use acpipe::core::policy::Mode;
 use acpipe::proto::wire::{Protocol, Variables};
 use acpipe::testing::SettingsBuilder;
@@ -112,13 +113,18 @@ impl World {
                 reinject: dice.below(3) * 50,
             })
             .build();
+        let mut settings = settings;
+        // A disk that is slow, and never fails, loses nothing.
+        settings.limits.set(Wait::Store, None);
         let max_sessions = settings.max_sessions;
         let served = Offer {
             read_files: dice.percent(50),
             write_files: dice.percent(50),
             terminals: dice.percent(50),
         };
-        let disk = Disk::new(dice.roll(), BTreeMap::new());
+        let seed = dice.roll();
+        let disk = Disk::new(seed, BTreeMap::new());
+        disk.set_slow(if seed % 4 == 1 { 30 } else { 0 });
         let mut world = Self {
             dice,
             hub: Hub::new(settings, Box::new(disk.clone())).serving(served),
@@ -260,8 +266,8 @@ impl World {
     }
 
     fn check(&mut self) {
-        // What a client is asked may wait until it has read.
-        if !self.backlog.is_empty() || self.clients.is_some_full() {
+        // What a client is asked may wait until it has read, or until the disk answers.
+        if !self.backlog.is_empty() || self.clients.is_some_full() || self.disk.is_awaited() {
             return;
         }
         let ledgers = self

@@ -2,8 +2,9 @@
 
 use super::super::timers::HubTimer;
 use super::play::{Play, params};
-use crate::core::client::{Command, History};
+use crate::core::client::{Command, History, Token};
 use crate::core::host::{HostEffect, HostEvent, HostRequest, Place, Ticket};
+use crate::core::shared::{StoreCall, StoreWait};
 use crate::core::store::Volatile;
 use crate::testing::SettingsBuilder;
 use serde_json::json;
@@ -24,6 +25,14 @@ fn waiting_for(timer: HubTimer) -> Play {
             assert_eq!(play.sent()["method"], "session/list");
         }
         HubTimer::IdleCheck => {}
+        HubTimer::StoreAnswer => {
+            let token = Token::first(99);
+            let wait = StoreWait {
+                until: Some(play.now + MINUTE),
+                call: StoreCall::List(token, params(json!({}))),
+            };
+            play.hub.shared.store_waits.insert(99, wait);
+        }
         HubTimer::Terminals => {
             let place = Place {
                 roots: vec!["/w".to_owned()],
@@ -69,7 +78,7 @@ fn lists_of_agents_are_postponed_and_nothing_else_is() {
         play.hub.postpone(MINUTE);
         let by = match timer {
             HubTimer::SessionLists => MINUTE,
-            HubTimer::IdleCheck | HubTimer::Terminals => Duration::ZERO,
+            HubTimer::IdleCheck | HubTimer::Terminals | HubTimer::StoreAnswer => Duration::ZERO,
         };
         let want = before.map(|at| at + by);
         assert_eq!(play.hub.due(timer), want, "{timer:?}");

@@ -1,16 +1,26 @@
-//! A log in memory, on a disk that may be full.
+//! A log in memory, on a disk that may be full or not answer.
 
-use crate::core::store::{Card, LogFile};
+use crate::core::store::{Card, LogFile, Progress};
 use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 
-/// A log in memory, on a disk that may be full.
+/// What a disk does with what is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Answer {
+    #[default]
+    Takes,
+    IsFull,
+    None,
+}
+
+/// A log in memory, on a disk that may be full or not answer.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub file: Box<dyn LogFile>,
-    pub full: Rc<Cell<bool>>,
+    pub answer: Rc<Cell<Answer>>,
 }
 
 impl LogFile for Disk {
@@ -18,10 +28,20 @@ impl LogFile for Disk {
         self.file.end()
     }
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        if self.full.get() {
+        if self.answer.get() == Answer::IsFull {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.file.append(lines)
+    }
+    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<Progress> {
+        if self.answer.get() == Answer::None {
+            return Ok(Progress::Waiting);
+        }
+        self.append(lines).map(|()| Progress::Written)
+    }
+    /// The disk stays as it is: what it was given is not written.
+    fn appended(&mut self, _: Duration) -> io::Result<Progress> {
+        Ok(Progress::Waiting)
     }
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         self.file.read(range)

@@ -1,6 +1,7 @@
 //! What happens to a session in these tests, and the calls of the machine that it makes.
 
 use super::super::{Queued, SessionMachine, Stage};
+use super::disk;
 use super::fixture::{Fixture, all, gone};
 use crate::core::ask::{ClientAnswer, Refusal};
 use crate::core::client::ClientId;
@@ -65,6 +66,8 @@ pub(super) enum On {
     AgentStopping,
     /// The disk takes nothing more.
     DiskFull,
+    /// The disk does not answer.
+    DiskHangs,
     /// The disk takes writes again.
     DiskFree,
     /// What is logged is written.
@@ -177,12 +180,16 @@ impl Fixture {
                 self.act(SessionMachine::end_host_calls);
             }
             On::AgentStopping => self.act(SessionMachine::agent_stopping),
-            On::DiskFull => self.disk.set(true),
-            On::DiskFree => self.disk.set(false),
+            On::DiskFull => self.disk.set(disk::Answer::IsFull),
+            On::DiskHangs => self.disk.set(disk::Answer::None),
+            On::DiskFree => self.disk.set(disk::Answer::Takes),
             On::Commit => {
-                if let Err(error) = self.session.log.commit() {
-                    self.act(|s, cx| s.not_stored(error, cx));
-                }
+                self.act(|s, cx| {
+                    let limits = &cx.shared.settings.limits;
+                    if let Err(error) = s.commit((cx.now, limits), cx.clients) {
+                        s.not_stored(error, cx);
+                    }
+                });
             }
             On::Panic => {
                 let error = Error::new(ErrorKind::Internal, "a panic");

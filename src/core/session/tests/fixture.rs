@@ -1,7 +1,7 @@
 //! A session machine with its surroundings: an agent that speaks ACP, a log in memory, a client that records.
 
 use super::super::SessionMachine;
-use super::disk::Disk;
+use super::disk::{self, Disk};
 use super::event::On;
 use super::output;
 use crate::core::agent::directory::Directory;
@@ -47,7 +47,7 @@ pub(super) struct Fixture {
     spec: AgentSpec,
     pub requests: Vec<SessionRequest>,
     pub effects: Vec<Effect>,
-    pub disk: Rc<Cell<bool>>,
+    pub disk: Rc<Cell<disk::Answer>>,
     pub tokens: u64,
     /// Id of the last call to the agent.
     pub last_call: u64,
@@ -85,10 +85,10 @@ impl Fixture {
         declaration.capabilities.questions = true;
         let subscription = declaration.subscription;
         shared.clients.declare(ClientId::FIRST, declaration);
-        let disk = Rc::new(Cell::new(false));
+        let disk = Rc::new(Cell::default());
         let file = Volatile.open("s").expect("a log in memory");
-        let full = Rc::clone(&disk);
-        let log = Log::open(Box::new(Disk { file, full })).expect("an empty log");
+        let answer = Rc::clone(&disk);
+        let log = Log::open(Box::new(Disk { file, answer })).expect("an empty log");
         let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
         session.subscribers.add(ClientId::FIRST, subscription);
         let mut fixture = Self {

@@ -7,8 +7,8 @@ use crate::core::limits::Wait;
 use crate::core::setting::Setting;
 use crate::proto::wire::Strategy;
 use On::{
-    AgentLost, Answer, Cancel, Ensure, Permission, Prompt, PromptRetry, Read, Refuse, Request, Set,
-    Text,
+    AgentLost, Answer, Cancel, Commit, DiskHangs, Ensure, Permission, Prompt, PromptRetry, Read,
+    Refuse, Request, Set, Text,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -62,6 +62,7 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
             t.limit(Wait::Prompt, Some(S(4)));
             vec![Prompt("hi")]
         }
+        SessionTimer::DiskAnswer => vec![Prompt("hi"), DiskHangs, Text("on"), Commit],
         SessionTimer::WaitNotice => vec![Prompt("hi")],
     };
     for event in events {
@@ -88,14 +89,14 @@ fn every_timer_comes_due_and_leaves_nothing_due() {
 }
 
 #[test]
-fn every_timer_is_postponed_once_but_the_limit_of_a_turn() {
+fn every_timer_is_postponed_once_but_those_that_wait_for_no_agent() {
     for timer in SessionTimer::ALL {
         let mut t = waiting_for(timer);
         let before = SessionTimer::ALL.map(|timer| t.session.due(timer));
         t.session.postpone(S(60));
         for (other, before) in SessionTimer::ALL.into_iter().zip(before) {
             let by = match other {
-                SessionTimer::TurnLimit => S(0),
+                SessionTimer::TurnLimit | SessionTimer::DiskAnswer => S(0),
                 _ => S(60),
             };
             let want = before.map(|at| at + by);

@@ -18,6 +18,7 @@ impl World {
         let fails = self.disk.failures() > 0;
         let mut client = Client::default();
         (client.answers, client.serves) = (answers, serves);
+        client.slow_disk = self.disk.is_slow();
         client.disk_fails = self.disk_fails;
         client.disk_failed = fails || self.disk_fails;
         client.loud = self.loud;

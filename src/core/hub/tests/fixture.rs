@@ -1,0 +1,245 @@
+//! A hub with several clients, and an agent that asks before it acts.
+
+use crate::core::ask::AskId;
+use crate::core::client::{ClientId, Command, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::error::ErrorKind;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::policy::Mode;
+use crate::core::store::{Store, Volatile};
+use crate::proto::json::to_raw;
+use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+pub(super) const A: ClientId = ClientId(0);
+pub(super) const B: ClientId = ClientId(1);
+pub(super) const C: ClientId = ClientId(2);
+
+#[derive(Default)]
+pub(super) struct Sinks(pub BTreeMap<ClientId, RecordingClient>);
+
+impl ClientSinks for Sinks {
+    type Sink = RecordingClient;
+
+    fn sink(&mut self, client: ClientId) -> Option<&mut RecordingClient> {
+        self.0.get_mut(&client)
+    }
+}
+
+pub(super) struct Fixture {
+    pub hub: Hub,
+    pub sinks: Sinks,
+    pub now: Instant,
+    pub calls: u64,
+    /// The processes that were started.
+    pub agents: Vec<AgentId>,
+    /// The requests that agents received and have not answered.
+    pub requests: Vec<Value>,
+    /// All that agents received.
+    pub received: Vec<Value>,
+}
+
+impl Fixture {
+    /// Clients that can all be asked, and a session `s` that all of them ensured, at an agent that asks before it acts.
+    pub fn with(clients: &[ClientId]) -> Self {
+        Self::of(SettingsBuilder::new(Instant::now()), clients)
+    }
+
+    pub fn of(settings: SettingsBuilder, clients: &[ClientId]) -> Self {
+        Self::on(Box::new(Volatile), settings, clients)
+    }
+
+    pub fn on(store: Box<dyn Store>, settings: SettingsBuilder, clients: &[ClientId]) -> Self {
+        let settings = settings.policy(Mode::Ask).build();
+        let (now, _) = settings.clock;
+        let mut t = Self {
+            hub: Hub::new(settings, store),
+            sinks: Sinks::default(),
+            now,
+            calls: 0,
+            agents: Vec::new(),
+            requests: Vec::new(),
+            received: Vec::new(),
+        };
+        for client in clients {
+            t.connect(*client);
+        }
+        for client in clients {
+            t.ensure(*client, "s");
+        }
+        t
+    }
+
+    pub fn connect(&mut self, client: ClientId) {
+        let can = json!({"permissions": true, "questions": true, "fs": {"readTextFile": true}});
+        self.connect_with(client, &can);
+    }
+
+    pub fn connect_with(&mut self, client: ClientId, can: &Value) {
+        self.sinks.0.insert(client, RecordingClient::default());
+        let hello = json!({"protocolVersion": 1, "capabilities": can});
+        let call = self.call(client, Command::Initialize(params(hello)));
+        self.result(client, call);
+    }
+
+    pub fn call(&mut self, client: ClientId, command: Command) -> u64 {
+        self.calls += 1;
+        let call = self.calls;
+        let token = Token { client, call };
+        self.hub.command(token, command, self.now, &mut self.sinks);
+        self.settle();
+        call
+    }
+
+    pub fn ensure(&mut self, client: ClientId, session: &str) {
+        let ensure = Command::Ensure(params(json!({"sessionId": session})));
+        let call = self.call(client, ensure);
+        self.answer_all();
+        self.result(client, call);
+    }
+
+    pub fn prompt(&mut self, client: ClientId, session: &str) -> u64 {
+        let prompt = json!({"sessionId": session, "message": "go"});
+        self.call(client, Command::Prompt(params(prompt)))
+    }
+
+    pub fn reply(&mut self, client: ClientId, call: u64) -> Option<Result<Value, ErrorKind>> {
+        let sink = self.sinks.0.get_mut(&client)?;
+        let answer = sink.take_answer(Token { client, call })?;
+        Some(answer.map_err(|error| error.kind))
+    }
+
+    pub fn result(&mut self, client: ClientId, call: u64) -> Value {
+        let reply = self.reply(client, call);
+        reply.expect("a reply").expect("a result")
+    }
+
+    /// Does what the loop does after each event.
+    pub fn settle(&mut self) {
+        self.hub.drained(true, self.now, &mut self.sinks);
+        self.hub.commit(self.now, &mut self.sinks);
+        self.hub.catch_up(self.now, &mut self.sinks);
+        for effect in self.hub.effects(self.now) {
+            match effect {
+                Effect::Spawn(id, _) => self.agents.push(id),
+                Effect::Send(_, lines) => {
+                    for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+                        let message: Value = serde_json::from_slice(line).unwrap();
+                        if message["method"].is_string() && message["id"].is_number() {
+                            self.requests.push(message.clone());
+                        }
+                        self.received.push(message);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The agent answers all requests but prompts; each session has its name at the agent too.
+    pub fn answer_all(&mut self) {
+        while let Some(at) = self
+            .requests
+            .iter()
+            .position(|r| r["method"] != "session/prompt")
+        {
+            let request = self.requests.remove(at);
+            let result = match request["method"].as_str().unwrap() {
+                "initialize" => json!({"protocolVersion": 1}),
+                "session/new" => json!({"sessionId": format!("at-{}", self.calls)}),
+                _ => json!({}),
+            };
+            self.say(&[json!({"id": request["id"], "result": result})]);
+        }
+    }
+
+    pub fn end_turn(&mut self) {
+        let prompts = |r: &Value| r["method"] == "session/prompt";
+        let at = self.requests.iter().position(prompts).expect("a prompt");
+        let request = self.requests.remove(at);
+        self.say(&[json!({"id": request["id"], "result": {"stopReason": "end_turn"}})]);
+    }
+
+    /// The agent's id of the session whose prompt it received last.
+    pub fn prompted(&self) -> String {
+        let prompts = |r: &&Value| r["method"] == "session/prompt";
+        let last = self.received.iter().rfind(prompts).expect("a prompt");
+        last["params"]["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    pub fn say(&mut self, lines: &[Value]) {
+        assert!(self.offer(lines).is_none(), "the agent has to wait");
+    }
+
+    /// The agent says something; what the hub does not take is returned.
+    pub fn offer(&mut self, lines: &[Value]) -> Option<AgentInput> {
+        let agent = *self.agents.last().expect("an agent");
+        let rest = self
+            .hub
+            .agent(agent, messages(lines), self.now, &mut self.sinks);
+        self.settle();
+        rest
+    }
+
+    pub fn words(session: &str, words: &str) -> Value {
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}});
+        let params = json!({"sessionId": session, "update": update});
+        json!({"method": "session/update", "params": params})
+    }
+
+    pub fn ask_permission(&mut self) {
+        let options = json!([
+            {"optionId": "y", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "n", "name": "No", "kind": "reject_once"},
+        ]);
+        let session = self.prompted();
+        let tool = json!({"toolCallId": "t", "title": "Edit", "kind": "edit"});
+        let params = json!({"sessionId": session, "toolCall": tool, "options": options});
+        self.say(&[json!({"id": "q", "method": "session/request_permission", "params": params})]);
+    }
+
+    pub fn asked(&self, client: ClientId) -> Vec<AskId> {
+        self.sinks.0[&client].asks.keys().copied().collect()
+    }
+
+    pub fn answer(&mut self, client: ClientId, ask: AskId, answer: &Value) {
+        let sink = self.sinks.0.get_mut(&client).unwrap();
+        sink.asks.remove(&ask);
+        let answer = Ok(to_raw(answer));
+        self.hub
+            .client_answered(client, ask, &answer, self.now, &mut self.sinks);
+        self.settle();
+    }
+
+    /// The agent's answer to the permission question, as the option that was chosen.
+    pub fn decided(&self) -> Option<&str> {
+        let answer = self.received.iter().find(|m| m["id"] == "q")?;
+        let outcome = &answer["result"]["outcome"];
+        Some(outcome["optionId"].as_str().unwrap_or("cancelled"))
+    }
+
+    pub fn texts(&self, client: ClientId) -> Vec<&str> {
+        let chunks = self.sinks.0[&client].chunks.iter();
+        chunks
+            .filter_map(|given| given.chunk["delta"].as_str())
+            .collect()
+    }
+
+    pub fn seqs(&self, client: ClientId) -> Vec<u64> {
+        let chunks = self.sinks.0[&client].chunks.iter();
+        chunks.map(|given| given.seq).collect()
+    }
+
+    pub fn set_full(&mut self, client: ClientId, full: bool) {
+        self.sinks.0.get_mut(&client).unwrap().full = full;
+        self.settle();
+    }
+
+    pub fn leave(&mut self, client: ClientId) {
+        self.sinks.0.remove(&client);
+        self.hub.client_left(client, self.now, &mut self.sinks);
+        self.settle();
+    }
+}

@@ -1,0 +1,275 @@
+//! A disk that does not answer: what waits for it, what goes on, and when the wait ends.
+
+use super::fixture::{A, B, Fixture};
+use crate::core::client::{ClientId, Command};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::{Limits, Wait};
+use crate::core::store::{Card, LogFile, Progress, Store, StoreEvent, Volatile};
+use crate::testing::{SettingsBuilder, params};
+use serde_json::json;
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A disk on which the log of one session may hang.
+#[derive(Debug, Clone, Default)]
+struct Disk(Rc<RefCell<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    hanging: Option<String>,
+    /// The tickets of syncs that wait for the disk.
+    tickets: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct File {
+    id: String,
+    disk: Disk,
+    memory: Box<dyn LogFile>,
+    waiting: Option<Vec<u8>>,
+}
+
+impl Disk {
+    fn hang(&self, session: &str) {
+        self.0.borrow_mut().hanging = Some(session.to_owned());
+    }
+
+    /// The disk answers.
+    fn answer(&self, t: &mut Fixture) {
+        self.0.borrow_mut().hanging = None;
+        t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
+        t.settle();
+        let tickets = std::mem::take(&mut self.0.borrow_mut().tickets);
+        for ticket in tickets {
+            let outcome = Ok(());
+            let synced = StoreEvent::Synced { ticket, outcome };
+            t.hub.stored(synced, t.now, &mut t.sinks);
+        }
+        t.settle();
+    }
+}
+
+impl Store for Disk {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Volatile.has(id)
+    }
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        Ok(Box::new(File {
+            id: id.to_owned(),
+            disk: self.clone(),
+            memory: Volatile.open(id)?,
+            waiting: None,
+        }))
+    }
+    fn list(&mut self, ticket: u64) -> bool {
+        Volatile.list(ticket)
+    }
+}
+
+impl File {
+    fn hangs(&self) -> bool {
+        self.disk.0.borrow().hanging.as_ref() == Some(&self.id)
+    }
+}
+
+impl LogFile for File {
+    fn end(&self) -> u64 {
+        self.memory.end()
+    }
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        assert!(!self.hangs(), "the loop waits for the disk");
+        self.memory.append(lines)
+    }
+    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<Progress> {
+        assert!(self.waiting.is_none(), "the last lines are not written yet");
+        if self.hangs() {
+            self.waiting = Some(lines.to_owned());
+            return Ok(Progress::Waiting);
+        }
+        self.memory.append(lines).map(|()| Progress::Written)
+    }
+    fn appended(&mut self, _: Duration) -> io::Result<Progress> {
+        if self.hangs() {
+            return Ok(Progress::Waiting);
+        }
+        if let Some(lines) = self.waiting.take() {
+            self.memory.append(&lines)?;
+        }
+        Ok(Progress::Written)
+    }
+    fn is_slow(&self) -> bool {
+        self.hangs()
+    }
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        self.memory.read(range)
+    }
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.memory.cut(len)
+    }
+    fn sync(&mut self, ticket: u64) -> bool {
+        if self.waiting.is_some() {
+            self.disk.0.borrow_mut().tickets.push(ticket);
+        }
+        self.waiting.is_some()
+    }
+    fn describe(&mut self, card: &Card) {
+        self.memory.describe(card);
+    }
+    fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
+        self.memory.replace(lines, archive)
+    }
+    fn remove(&mut self, archive: bool) -> io::Result<()> {
+        self.memory.remove(archive)
+    }
+}
+
+/// A disk, and a hub with the session `s` of these clients on it.
+fn start(clients: &[ClientId]) -> (Disk, Fixture) {
+    let disk = Disk::default();
+    let settings = SettingsBuilder::new(Instant::now());
+    let t = Fixture::on(Box::new(disk.clone()), settings, clients);
+    (disk, t)
+}
+
+fn limit() -> Duration {
+    Limits::default().of(Wait::Store).unwrap()
+}
+
+impl Fixture {
+    fn speak(&mut self, words: &str) {
+        let session = self.prompted();
+        self.say(&[Self::words(&session, words)]);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.hub.tick(self.now, &mut self.sinks);
+        self.settle();
+    }
+}
+
+#[test]
+fn clients_receive_chunks_when_the_disk_has_them() {
+    let (disk, mut t) = start(&[A, B]);
+    let prompt = t.prompt(A, "s");
+    t.speak("one ");
+    disk.hang("s");
+    t.speak("two ");
+    t.speak("three");
+    t.end_turn();
+    for client in [A, B] {
+        assert_eq!(t.texts(client), ["one "]);
+    }
+    assert!(
+        t.reply(A, prompt).is_none(),
+        "the summary waits for the log"
+    );
+    disk.answer(&mut t);
+    for client in [A, B] {
+        assert_eq!(t.texts(client).concat(), "one two three");
+        let seqs = t.seqs(client);
+        assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    }
+    t.result(A, prompt);
+    assert_eq!(t.seqs(A), t.seqs(B));
+}
+
+#[test]
+fn other_sessions_and_cancels_go_on() {
+    let (disk, mut t) = start(&[A]);
+    t.ensure(A, "other");
+    t.prompt(A, "s");
+    disk.hang("s");
+    t.speak("waits");
+    let cancel = t.call(A, Command::Cancel(params(json!({"sessionId": "s"}))));
+    t.result(A, cancel);
+    let cancels = t
+        .received
+        .iter()
+        .filter(|m| m["method"] == "session/cancel");
+    assert_eq!(cancels.count(), 1);
+    t.prompt(A, "other");
+    t.speak("goes on");
+    assert_eq!(t.texts(A), ["goes on"]);
+}
+
+#[test]
+fn turn_fails_when_the_disk_has_not_answered_for_too_long() {
+    let (disk, mut t) = start(&[A]);
+    let prompt = t.prompt(A, "s");
+    disk.hang("s");
+    t.speak("waits");
+    t.pass(limit() / 2);
+    assert!(t.reply(A, prompt).is_none());
+    t.pass(limit() / 2);
+    let summary = t.result(A, prompt);
+    assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
+    // The agent was told to stop; nothing new is begun, and nothing waits again.
+    assert!(t.received.iter().any(|m| m["method"] == "session/cancel"));
+    t.end_turn();
+    let next = t.prompt(A, "s");
+    assert_eq!(t.reply(A, next), Some(Err(ErrorKind::Storage)));
+    assert_eq!(t.texts(A), [""; 0]);
+    disk.answer(&mut t);
+    assert_eq!(t.texts(A), ["waits"]);
+    let next = t.prompt(A, "s");
+    t.speak("again");
+    t.end_turn();
+    t.result(A, next);
+    assert_eq!(t.texts(A), ["waits", "again"]);
+}
+
+#[test]
+fn decision_that_cannot_be_written_allows_nothing() {
+    let (disk, mut t) = start(&[A]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    let asked = t.asked(A);
+    disk.hang("s");
+    t.answer(A, asked[0], &json!({"optionId": "y"}));
+    assert_ne!(t.decided(), None);
+    assert_ne!(t.decided(), Some("y"));
+}
+
+#[test]
+fn prompt_that_cannot_be_written_is_not_sent() {
+    let (disk, mut t) = start(&[A]);
+    disk.hang("s");
+    let prompt = t.prompt(A, "s");
+    assert_eq!(t.reply(A, prompt), Some(Err(ErrorKind::Storage)));
+    assert!(!t.received.iter().any(|m| m["method"] == "session/prompt"));
+    disk.answer(&mut t);
+    t.prompt(A, "s");
+    t.speak("answer");
+    assert_eq!(t.texts(A), ["answer"]);
+}
+
+#[test]
+fn client_that_cannot_lag_is_held_back() {
+    let (disk, mut t) = start(&[A]);
+    t.sinks.0.get_mut(&A).unwrap().must_be_live = true;
+    t.prompt(A, "s");
+    disk.hang("s");
+    t.speak("waits");
+    assert!(t.sinks.0[&A].held);
+    disk.answer(&mut t);
+    assert!(!t.sinks.0[&A].held);
+    assert_eq!(t.texts(A), ["waits"]);
+}
+
+#[test]
+fn client_that_cannot_lag_is_not_shown_what_was_given_up() {
+    let (disk, mut t) = start(&[A]);
+    t.sinks.0.get_mut(&A).unwrap().must_be_live = true;
+    let prompt = t.prompt(A, "s");
+    disk.hang("s");
+    t.speak("waits");
+    t.pass(limit());
+    let summary = t.result(A, prompt);
+    assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
+    assert!(!t.sinks.0[&A].held);
+    assert_eq!(t.texts(A), [""; 0]);
+}

@@ -1,0 +1,172 @@
+//! Logs on a disk: too many of them, removed ones, and a disk that does not answer.
+
+use super::*;
+use crate::core::store::StoreEvent;
+use crate::shell::store::Events;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+fn means(dir: &Path, worker: Worker, pool: Pool) -> Means {
+    Means {
+        archive: dir.to_owned(),
+        durability: Durability::Turn,
+        worker,
+        pool,
+        speed: Speed::new(),
+    }
+}
+
+#[test]
+fn logs_beyond_the_limit_are_closed_and_opened_again() {
+    let dir = std::env::temp_dir().join(format!("acpipe-pool-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (worker, _events) = Worker::start().unwrap();
+    let means = means(&dir, worker, Pool::with_limit(4));
+    let path = |n: usize| dir.join(format!("{n}.jsonl"));
+    let mut logs: Vec<File> = (0..20)
+        .map(|n| File::open(path(n), means.clone()).unwrap())
+        .collect();
+    let open = |logs: &[File]| {
+        logs.iter()
+            .filter(|log| log.pool.get(&log.slot).is_some())
+            .count()
+    };
+    for round in 0..3 {
+        for log in &mut logs {
+            log.append(b"line\n").unwrap();
+        }
+        assert_eq!(open(&logs), 4);
+        for log in &logs {
+            assert_eq!(log.read(0..100).unwrap(), b"line\n".repeat(round + 1));
+        }
+    }
+    // One that another process changed meanwhile is an error, for itself alone.
+    let mut other = File::open(path(0), means.clone()).unwrap();
+    other.append(b"another\n").unwrap();
+    drop(other);
+    let error = logs[0].append(b"line\n").unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
+    logs[1].append(b"line\n").unwrap();
+    // One that is open is locked.
+    assert!(File::open(path(1), means.clone()).is_err());
+    drop(logs);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn log_that_was_removed_from_the_disk_is_an_error_with_the_next_turn() {
+    let dir = std::env::temp_dir().join(format!("acpipe-unlinked-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (worker, _events) = Worker::start().unwrap();
+    let mut log = File::open(dir.join("a.jsonl"), means(&dir, worker, Pool::new())).unwrap();
+    log.append(b"line\n").unwrap();
+    fs::remove_dir_all(&dir).unwrap();
+    log.sync(1);
+    assert_eq!(
+        log.append(b"line\n").unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
+    assert_eq!(log.read(0..100).unwrap(), b"line\n");
+}
+
+#[test]
+fn a_log_that_is_let_go_while_it_is_synced_can_be_had() {
+    let dir = std::env::temp_dir().join(format!("acpipe-let-go-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (worker, _events) = Worker::start().unwrap();
+    let path = dir.join("a.jsonl");
+    let means = means(&dir, worker, Pool::new());
+    let open = || File::open(path.clone(), means.clone());
+    let first = open().unwrap();
+    let synced = first.handle().unwrap();
+    assert!(open().is_err());
+    drop(first);
+    assert!(open().is_ok());
+    drop(synced);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_log_that_was_removed_has_no_card_any_more() {
+    let dir = std::env::temp_dir().join(format!("acpipe-removed-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (worker, events) = Worker::start().unwrap();
+    let path = dir.join("a.jsonl");
+    let mut log = File::open(path, means(&dir, worker, Pool::new())).unwrap();
+    log.describe(&Card::default());
+    log.remove(false).unwrap();
+    log.describe(&Card::default());
+    // The thread ends when it has done everything.
+    drop((log, events));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A log on a disk that does not answer: it is a pipe, and reading from that is the disk's answer. A line of 100 KiB does
+/// not fit.
+fn log_that_hangs(dir: &Path) -> (File, io::PipeReader, Events) {
+    fs::create_dir_all(dir).unwrap();
+    let (worker, events) = Worker::start().unwrap();
+    let mut log = File::open(dir.join("a.jsonl"), means(dir, worker, Pool::new())).unwrap();
+    log.speed = Speed::slow();
+    let (reader, writer) = io::pipe().unwrap();
+    log.pool
+        .put(&log.slot, fs::File::from(OwnedFd::from(writer)));
+    (log, reader, events)
+}
+
+#[tokio::test]
+async fn loop_does_not_wait_for_a_disk_that_does_not_answer() {
+    let dir = std::env::temp_dir().join(format!("acpipe-hangs-{}", std::process::id()));
+    let (mut log, mut reader, mut events) = log_that_hangs(&dir);
+    let line = [vec![b'x'; 100 << 10], vec![b'\n']].concat();
+    let patience = Duration::from_millis(1);
+    let appended = log.append_within(&line, patience).unwrap();
+    assert_eq!(appended, Progress::Waiting);
+    // Until the disk answers nothing else is written, and nothing is lost of the tickets.
+    assert_eq!(log.appended(Duration::ZERO).unwrap(), Progress::Waiting);
+    assert_eq!(
+        log.append(b"next\n").unwrap_err().kind(),
+        io::ErrorKind::TimedOut
+    );
+    assert_eq!(
+        log.remove(false).unwrap_err().kind(),
+        io::ErrorKind::TimedOut
+    );
+    assert!(log.sync(7));
+    assert_eq!(log.end(), 0);
+    let mut read = vec![0; line.len()];
+    io::Read::read_exact(&mut reader, &mut read).unwrap();
+    assert_eq!(read, line);
+    assert!(matches!(events.next().await, StoreEvent::Appended));
+    assert_eq!(log.appended(Duration::ZERO).unwrap(), Progress::Written);
+    assert_eq!(log.end(), line.len() as u64);
+    let StoreEvent::Synced { ticket: 7, .. } = events.next().await else {
+        panic!("the sync is answered");
+    };
+    // A short line is taken at once.
+    let appended = log
+        .append_within(b"next\n", Duration::from_secs(60))
+        .unwrap();
+    assert_eq!(appended, Progress::Written);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn log_that_is_let_go_while_it_is_written_stays_locked_until_it_is() {
+    let dir = std::env::temp_dir().join(format!("acpipe-hangs-locked-{}", std::process::id()));
+    let (mut log, mut reader, _events) = log_that_hangs(&dir);
+    let writer = log.pool.get(&log.slot).unwrap();
+    writer.try_lock().unwrap();
+    let line = vec![b'x'; 100 << 10];
+    let appended = log.append_within(&line, Duration::ZERO).unwrap();
+    assert_eq!(appended, Progress::Waiting);
+    let other = fs::File::open(format!("/proc/self/fd/{}", writer.as_raw_fd())).unwrap();
+    drop((log, writer));
+    assert!(other.try_lock().is_err());
+    // The pipe ends when the thread has written the line and closed it; so does the lock.
+    drop(other);
+    let mut read = Vec::new();
+    io::Read::read_to_end(&mut reader, &mut read).unwrap();
+    assert_eq!(read, line);
+    fs::remove_dir_all(&dir).unwrap();
+}

@@ -1,0 +1,120 @@
+//! Whether the disk answers at once.
+//!
+//! On a local disk an append takes microseconds, and the loop does it itself: a thread costs 12 µs of latency and about as
+//! much CPU for each commit of a paced stream (`docs/performance.md`). A thread appends where the file system is on another
+//! machine or in another program, while a sync has lasted for [`SLOW`], and for [`CAUTION`] after an append that did.
+
+use super::worker::Worker;
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// What takes longer is slow.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// For how long the disk counts as slow after an append that was.
+const CAUTION: Duration = Duration::from_secs(60);
+
+/// What is known of the speed of the disk with the logs.
+#[derive(Debug, Clone)]
+pub struct Speed(Rc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether the file system is on another machine or in another program.
+    is_remote: Cell<bool>,
+    /// When the disk does not count as slow any more.
+    slow_until: Cell<Option<Instant>>,
+}
+
+impl Speed {
+    pub fn new() -> Self {
+        Self(Rc::default())
+    }
+
+    /// Takes note of where a log is.
+    pub fn note_place(&self, log: &fs::File) {
+        self.0.is_remote.set(is_remote(log));
+    }
+
+    /// Whether the loop must not wait for the disk.
+    pub fn is_slow(&self, worker: &Worker) -> bool {
+        if self.0.is_remote.get() || worker.lasts_for(SLOW) {
+            return true;
+        }
+        let until = self.0.slow_until.get();
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Runs an append, and takes note of how long it took.
+    pub fn measure<T>(&self, append: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let outcome = append();
+        self.note(began.elapsed());
+        outcome
+    }
+
+    fn note(&self, took: Duration) {
+        if took >= SLOW {
+            self.0.slow_until.set(Instant::now().checked_add(CAUTION));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn slow() -> Self {
+        let speed = Self::new();
+        speed.0.is_remote.set(true);
+        speed
+    }
+}
+
+/// The types of file systems that are on another machine or in another program (`statfs(2)`).
+#[cfg(target_os = "linux")]
+const REMOTE: [i64; 12] = [
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB2
+    0x6573_5546, // FUSE, virtiofs
+    0x0102_1997, // 9P
+    0x5346_414f, // AFS
+    0x00c3_6400, // Ceph
+    0x7375_7245, // Coda
+    0x0bd0_0bd0, // Lustre
+    0x0116_1970, // GFS2
+    0x7461_636f, // OCFS2
+];
+
+#[cfg(target_os = "linux")]
+fn is_remote(file: &fs::File) -> bool {
+    let Ok(found) = rustix::fs::fstatfs(file) else {
+        return false;
+    };
+    #[allow(
+        clippy::useless_conversion,
+        reason = "its type differs between architectures"
+    )]
+    let magic = i64::try_from(found.f_type).unwrap_or_default();
+    REMOTE.contains(&(magic & 0xffff_ffff))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_: &fs::File) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disk_is_slow_for_a_while_after_a_slow_append() {
+        let (worker, _events) = Worker::start().unwrap();
+        let speed = Speed::new();
+        speed.note(SLOW / 2);
+        assert!(!speed.is_slow(&worker));
+        speed.note(SLOW);
+        assert!(speed.is_slow(&worker));
+    }
+}

@@ -1,0 +1,55 @@
+//! The end of a log: lines are appended there, all or none.
+
+use super::unlinked;
+use crate::core::store::{Count, Write};
+use std::fs;
+use std::io;
+
+/// What is known of the end of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct Tail {
+    /// How many bytes the log has.
+    pub len: u64,
+    /// Whether a part of what could not be written is still there, after `len`.
+    pub torn: bool,
+    /// Whether the file was there when it was written last; looked at once a turn.
+    pub seen: bool,
+}
+
+impl Tail {
+    /// Appends all of what `write` writes, or nothing.
+    ///
+    /// # Errors
+    /// The disk is full or fails, or the file was removed: what is written then is lost.
+    pub fn append(&mut self, file: &fs::File, write: &Write<'_>) -> io::Result<()> {
+        if !self.seen {
+            unlinked::check(file)?;
+        }
+        self.seen = true;
+        if self.torn {
+            file.set_len(self.len)?;
+            self.torn = false;
+        }
+        let mut lines = Counted(file, Count::default());
+        let Err(e) = write(&mut lines) else {
+            self.len += lines.1.0;
+            return Ok(());
+        };
+        self.torn = file.set_len(self.len).is_err();
+        Err(e)
+    }
+}
+
+/// What is written to a file, and how much that is.
+struct Counted<'a>(&'a fs::File, Count);
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.0.write(bytes)?;
+        self.1.write(&bytes[..n])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

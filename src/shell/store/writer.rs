@@ -1,0 +1,111 @@
+//! A thread that appends to one log while the disk is slow, so that the loop does not wait for it.
+
+use super::tail::Tail;
+use super::worker::Worker;
+use std::fs;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The thread of one log. It ends when this is dropped and its last lines are written.
+#[derive(Debug)]
+pub struct Writer(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    job: Option<Job>,
+    outcome: Option<Outcome>,
+    /// Whether the loop has to be woken for the outcome.
+    awaited: bool,
+    closed: bool,
+}
+
+/// Lines for the end of a log.
+#[derive(Debug)]
+struct Job {
+    file: Arc<fs::File>,
+    tail: Tail,
+    lines: Vec<u8>,
+}
+
+/// The end of the log after the lines were written, or were not.
+pub type Outcome = (Tail, io::Result<()>);
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next lines; `None` when no more will come.
+    fn next(&self) -> Option<Job> {
+        let state = self.state();
+        let idle = |state: &mut State| state.job.is_none() && !state.closed;
+        let state = self.changed.wait_while(state, idle);
+        state.unwrap_or_else(PoisonError::into_inner).job.take()
+    }
+
+    fn run(&self, worker: &Worker) {
+        while let Some(Job {
+            file,
+            mut tail,
+            lines,
+        }) = self.next()
+        {
+            let written = tail.append(&file, &|out| out.write_all(&lines));
+            // The lock of a log that was closed meanwhile ends here.
+            drop(file);
+            let mut state = self.state();
+            state.outcome = Some((tail, written));
+            if std::mem::take(&mut state.awaited) {
+                worker.note_appended();
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Writer {
+    /// Starts the thread; `worker` wakes the loop for what took long.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn start(worker: Worker) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let its = Arc::clone(&shared);
+        let name = "store-writer".to_owned();
+        std::thread::Builder::new()
+            .name(name)
+            .spawn(move || its.run(&worker))?;
+        Ok(Self(shared))
+    }
+
+    /// Appends lines; their outcome has to be taken before more are given.
+    pub fn append(&self, file: Arc<fs::File>, tail: Tail, lines: Vec<u8>) {
+        self.0.state().job = Some(Job { file, tail, lines });
+        self.0.changed.notify_all();
+    }
+
+    /// Waits so long for the outcome. After `None` the loop is woken when there is one.
+    pub fn outcome(&self, patience: Duration) -> Option<Outcome> {
+        let state = self.0.state();
+        let is_open = |state: &mut State| state.outcome.is_none();
+        let waited = self.0.changed.wait_timeout_while(state, patience, is_open);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let outcome = state.outcome.take();
+        state.awaited = outcome.is_none();
+        outcome
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.changed.notify_all();
+    }
+}
