@@ -26,6 +26,7 @@ use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
 use super::known;
 use super::permit::Decision;
+use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
 use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
@@ -71,8 +72,8 @@ pub struct Acp {
     shortcuts: Shortcuts,
     /// Lines of its stdout that are no frames, as far as they were reported.
     stray: Stray,
-    /// The questions to the user that were asked as permissions, by the key of their answer.
-    user_questions: Vec<(Box<RawValue>, UserQuestion)>,
+    /// The questions to the user that were asked as permissions, by the ids of their requests.
+    user_questions: Vec<(RequestId, UserQuestion)>,
 }
 
 /// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
@@ -337,15 +338,13 @@ impl Dialect for Acp {
         lines.push(b'\n');
     }
 
-    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
-        let asked = self.user_questions.iter();
-        let asked = asked
-            .map(|(key, _)| key.get())
-            .position(|key| key == question.get());
-        if let Some(at) = asked {
-            let (key, asked) = self.user_questions.remove(at);
+    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        let Some(id) = key.as_json() else { return };
+        let mut asked = self.user_questions.iter();
+        if let Some(at) = asked.position(|(asked, _)| *asked == key.id) {
+            let (_, asked) = self.user_questions.remove(at);
             let lines = out.lines(Child::MAIN);
-            rpc::write_result(lines, &key, &asked.response(decision));
+            rpc::write_result(lines, id, &asked.response(decision));
             lines.push(b'\n');
             return;
         }
@@ -357,13 +356,14 @@ impl Dialect for Acp {
         };
         let lines = out.lines(Child::MAIN);
         let answer = schema::RequestPermissionResponse::new(outcome);
-        rpc::write_result(lines, question, &answer);
+        rpc::write_result(lines, id, &answer);
         lines.push(b'\n');
     }
 
-    fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
+    fn elicited(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        let Some(id) = key.as_json() else { return };
         let lines = out.lines(Child::MAIN);
-        rpc::write_result(lines, question, &elicitation::answer(decision));
+        rpc::write_result(lines, id, &elicitation::answer(decision));
         lines.push(b'\n');
     }
 
@@ -371,8 +371,10 @@ impl Dialect for Acp {
         self.printed_error(said)
     }
 
-    fn give(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        hosting::write_answer(out.lines(Child::MAIN), key, answer);
+    fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
+        if let Some(id) = key.as_json() {
+            hosting::write_answer(out.lines(Child::MAIN), id, answer);
+        }
     }
 
     fn read<'a>(
@@ -413,9 +415,11 @@ impl Dialect for Acp {
                 }
             }
             Ok(Message::Notification { method, params }) if method == "$/cancel_request" => {
-                let question = params
-                    .and_then(|params| Members::of(params).get("requestId").map(ToOwned::to_owned));
-                events.extend(question.map(|question| AgentEvent::Withdrawn { question }));
+                let params = params.map(Members::of).unwrap_or_default();
+                let key = params
+                    .get("requestId")
+                    .map(|id| RequestKey::json(Child::MAIN, id));
+                events.extend(key.map(|key| AgentEvent::Withdrawn { key }));
             }
             Ok(Message::Notification { method, params }) if method == "elicitation/complete" => {
                 let id = params.and_then(|params| {

@@ -29,6 +29,7 @@ use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession};
 use super::permit::Decision;
 use super::policy::Effect;
+use super::request_key::RequestKey;
 use super::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, Variables};
@@ -36,9 +37,7 @@ use about::about;
 pub use about::check;
 use history::{Chain, History};
 use projects::Listed;
-use questions::Question;
 use reading::{Path, Then};
-use serde_json::value::RawValue;
 use session::Session;
 use std::collections::HashMap;
 use tracing::{debug, warn};
@@ -130,6 +129,14 @@ impl Claude {
         let child = *self.sessions.get(id)?;
         match self.children.get_mut(&child)? {
             Role::Session(session) => Some((child, session)),
+            _ => None,
+        }
+    }
+
+    /// The session whose process sent a request, and the CLI's id of the request.
+    fn asker<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
+        match self.children.get_mut(&key.child)? {
+            Role::Session(session) => Some((session, key.as_text()?)),
             _ => None,
         }
     }
@@ -271,13 +278,9 @@ impl Dialect for Claude {
         true
     }
 
-    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
-        let Ok(question) = serde_json::from_str::<Question>(question.get()) else {
-            return;
-        };
-        let child = Child(question.child);
-        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
-            session.answer(&question.request, decision, out.lines(child));
+    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        if let Some((session, id)) = self.asker(key) {
+            session.answer(id, decision, out.lines(key.child));
         }
     }
 
@@ -285,13 +288,9 @@ impl Dialect for Claude {
         refuses
     }
 
-    fn watched(&mut self, call: &RawValue, effect: Effect, out: &mut Outgoing) {
-        let Ok(call) = serde_json::from_str::<Question>(call.get()) else {
-            return;
-        };
-        let child = Child(call.child);
-        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
-            session.watched(&call.request, effect, out.lines(child));
+    fn watched(&mut self, call: &RequestKey, effect: Effect, out: &mut Outgoing) {
+        if let Some((session, id)) = self.asker(call) {
+            session.watched(id, effect, out.lines(call.child));
         }
     }
 

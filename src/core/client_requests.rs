@@ -4,9 +4,9 @@ use super::ask::{AskId, ClientRequest};
 use super::client::ClientId;
 use super::event::PermissionOption;
 use super::host::Ticket;
+use super::request_key::RequestKey;
 use super::turn::Question;
 use crate::proto::wire::LedgerEntry;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,8 +32,7 @@ pub struct Ask {
     pub id: AskId,
     /// The connection of the agent that asked.
     pub agent: u64,
-    /// The key under which the dialect expects the answer.
-    pub key: Box<RawValue>,
+    pub key: RequestKey,
     /// The file or command that waits for the answer; keys are the agent's to choose, and may come twice.
     pub ticket: Option<Ticket>,
     /// When it was asked.

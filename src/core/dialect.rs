@@ -9,10 +9,11 @@ use super::event::{AgentEvent, CallId, Exit};
 use super::host::{self, HostAnswer};
 use super::permit::Decision;
 use super::policy::Effect;
+use super::request_key::RequestKey;
 use super::setting::Setting;
+pub use super::transport::Child;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions, Variables};
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// One agent's protocol.
@@ -99,7 +100,7 @@ pub trait Dialect {
     }
 
     /// Answers a permission question.
-    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing);
+    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing);
 
     /// Whether a person's words reach the agent with an answer that refuses, or allows.
     fn takes_words(&self, _refuses: bool) -> bool {
@@ -107,14 +108,19 @@ pub trait Dialect {
     }
 
     /// Says what the policy makes of a call of which the agent told before it runs.
-    fn watched(&mut self, _call: &RawValue, _effect: Effect, _out: &mut Outgoing) {}
+    fn watched(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
 
     /// Answers a question to the user: with the first option of [`elicitation`](super::permit::elicitation) he answered,
     /// with the second he declined, without a choice he went away.
-    fn elicited(&mut self, _question: &RawValue, _decision: &Decision, _out: &mut Outgoing) {}
+    fn elicited(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {}
 
     /// Answers what the agent wanted of its client.
-    fn give(&mut self, _key: &RawValue, _answer: Result<&HostAnswer, &Error>, _out: &mut Outgoing) {
+    fn give(
+        &mut self,
+        _key: &RequestKey,
+        _answer: Result<&HostAnswer, &Error>,
+        _out: &mut Outgoing,
+    ) {
     }
 
     /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
@@ -137,7 +143,7 @@ pub trait Dialect {
     );
 
     /// Whether the process that asked a question can still take the answer.
-    fn takes_answer(&self, _question: &RawValue) -> bool {
+    fn takes_answer(&self, _key: &RequestKey) -> bool {
         true
     }
 
@@ -158,15 +164,6 @@ pub trait Dialect {
 
     /// Lines that could not be used so far.
     fn faults(&self) -> LineFaults;
-}
-
-/// One process of an agent, by the dialect's own number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Child(pub u64);
-
-impl Child {
-    /// The only process of an agent that has one for all sessions.
-    pub const MAIN: Self = Self(0);
 }
 
 /// What is to be done to a process.

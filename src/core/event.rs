@@ -10,6 +10,7 @@ use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
 use super::inquiry::Inquiry;
 use super::process_health::last_line;
+use super::request_key::RequestKey;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 pub use failing::Failing;
@@ -68,10 +69,7 @@ pub enum AgentEvent<'a> {
     /// The agent wants a file or a terminal of its client, and waits.
     Wanted(Box<RequestedOfHost<'a>>),
     /// The agent does not wait for the answer to this question of its any more.
-    Withdrawn {
-        /// The key that the question had.
-        question: Box<RawValue>,
-    },
+    Withdrawn { key: RequestKey },
     /// The agent reports beside its answer whether the session's turn fails.
     TurnFailing { session: String, failing: Failing },
     /// The turn that the call began is over.
@@ -335,8 +333,7 @@ pub struct TerminalUpdate<'a> {
 #[derive(Debug)]
 pub struct Permission<'a> {
     pub session: Cow<'a, str>,
-    /// The key under which the dialect expects the answer.
-    pub question: Box<RawValue>,
+    pub key: RequestKey,
     pub tool: ToolUpdate<'a>,
     pub options: Vec<PermissionOption>,
     /// The options as they came.
@@ -354,8 +351,7 @@ pub struct Elicitation<'a> {
     pub session: Option<Cow<'a, str>>,
     /// The call that the agent asks for, where it names that.
     pub call: Option<CallId>,
-    /// The key under which the dialect expects the answer.
-    pub question: Box<RawValue>,
+    pub key: RequestKey,
     /// The tool call that asks.
     pub tool: Option<Cow<'a, str>>,
     pub inquiry: Inquiry,
@@ -365,8 +361,7 @@ pub struct Elicitation<'a> {
 #[derive(Debug)]
 pub struct RequestedOfHost<'a> {
     pub session: Cow<'a, str>,
-    /// The key under which the dialect expects the answer.
-    pub key: Box<RawValue>,
+    pub key: RequestKey,
     pub request: HostRequest,
 }
 

@@ -1,9 +1,11 @@
 //! `elicitation/create`: what an agent asks its user, and the answer.
 
 use super::{Acp, our_id};
+use crate::core::dialect::Child;
 use crate::core::event::Elicitation;
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::Decision;
+use crate::core::request_key::RequestKey;
 use crate::proto::acp::ElicitationParams;
 use crate::proto::json::{text, value};
 use agent_client_protocol_schema::v1 as schema;
@@ -66,7 +68,7 @@ impl Acp {
         Ok(Elicitation {
             session: text(p.session_id),
             call: request.and_then(super::Pending::call),
-            question: id.to_owned(),
+            key: RequestKey::json(Child::MAIN, id),
             tool: text(p.tool_call_id),
             inquiry,
         })

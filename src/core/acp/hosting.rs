@@ -1,8 +1,10 @@
 //! What agents want of their client, files and terminals, in ACP's words.
 
+use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::RequestedOfHost;
 use crate::core::host::{HostAnswer, HostRequest, Offer, TerminalExit, Window};
+use crate::core::request_key::RequestKey;
 use crate::proto::acp;
 use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject};
@@ -64,7 +66,7 @@ pub fn wanted(
     };
     let named = read.map(|(session, request)| RequestedOfHost {
         session: session.to_string().into(),
-        key: id.to_owned(),
+        key: RequestKey::json(Child::MAIN, id),
         request,
     });
     Some(named.map_err(|why| format!("{method}: {why}")))

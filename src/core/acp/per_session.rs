@@ -13,12 +13,10 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::host::HostAnswer;
 use crate::core::permit::Decision;
+use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
-use crate::proto::json::to_raw;
 use crate::proto::wire::LineFaults;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 use wish::{Way, Wish};
 
@@ -46,24 +44,6 @@ struct Process {
     waiting: Vec<Wish>,
     /// What it is there for; `None` while it has no session.
     opened_by: Option<CallId>,
-}
-
-/// A question, with the process that asks it: their own names of questions are the same.
-#[derive(Serialize, Deserialize)]
-struct Question {
-    child: u64,
-    question: Box<RawValue>,
-}
-
-impl Question {
-    /// Puts the process before its own name of a question.
-    fn name(child: Child, question: &mut Box<RawValue>) {
-        let own = std::mem::replace(question, RawValue::NULL.to_owned());
-        *question = to_raw(&Self {
-            child: child.0,
-            question: own,
-        });
-    }
 }
 
 impl PerSession {
@@ -137,15 +117,16 @@ impl PerSession {
         }
     }
 
-    /// Who asked a question, and its own name of it.
-    fn asker(&mut self, question: &RawValue) -> Option<(Child, &mut Acp, Box<RawValue>)> {
-        let asked: Question = serde_json::from_str(question.get()).ok()?;
-        let child = Child(asked.child);
-        Some((
-            child,
-            &mut self.children.get_mut(&child)?.acp,
-            asked.question,
-        ))
+    /// Does something to the process that sent a request, if it runs.
+    fn act_for(
+        &mut self,
+        key: &RequestKey,
+        out: &mut Outgoing,
+        act: impl FnOnce(&mut Acp, &mut Outgoing),
+    ) {
+        if let Some(process) = self.children.get_mut(&key.child) {
+            acting(key.child, out, |out| act(&mut process.acp, out));
+        }
     }
 
     /// Ends a process that nobody needs any more.
@@ -196,19 +177,19 @@ impl PerSession {
                 true
             }
             AgentEvent::Permission(permission) => {
-                Question::name(child, &mut permission.question);
+                permission.key.child = child;
                 true
             }
             AgentEvent::Elicitation(asked) => {
-                Question::name(child, &mut asked.question);
+                asked.key.child = child;
                 true
             }
             AgentEvent::Wanted(wanted) => {
-                Question::name(child, &mut wanted.key);
+                wanted.key.child = child;
                 true
             }
-            AgentEvent::Withdrawn { question } => {
-                Question::name(child, question);
+            AgentEvent::Withdrawn { key } => {
+                key.child = child;
                 true
             }
             _ => true,
@@ -368,31 +349,20 @@ impl Dialect for PerSession {
         true
     }
 
-    fn answer(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
-        if let Some((child, acp, question)) = self.asker(question) {
-            acting(child, out, |out| acp.answer(&question, decision, out));
-        }
+    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        self.act_for(key, out, |acp, out| acp.answer(key, decision, out));
     }
 
-    fn takes_answer(&self, question: &RawValue) -> bool {
-        let asked: Result<Question, _> = serde_json::from_str(question.get());
-        asked.is_ok_and(|asked| self.children.contains_key(&Child(asked.child)))
+    fn takes_answer(&self, key: &RequestKey) -> bool {
+        self.children.contains_key(&key.child)
     }
 
-    fn elicited(&mut self, question: &RawValue, decision: &Decision, out: &mut Outgoing) {
-        if let Some((child, acp, question)) = self.asker(question) {
-            acting(child, out, |out| acp.elicited(&question, decision, out));
-        }
+    fn elicited(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        self.act_for(key, out, |acp, out| acp.elicited(key, decision, out));
     }
 
-    fn give(&mut self, key: &RawValue, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        let Ok(Question { child, question }) = serde_json::from_str(key.get()) else {
-            return;
-        };
-        let child = Child(child);
-        if let Some(process) = self.children.get_mut(&child) {
-            acting(child, out, |out| process.acp.give(&question, answer, out));
-        }
+    fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
+        self.act_for(key, out, |acp, out| acp.give(key, answer, out));
     }
 
     fn read<'a>(

@@ -6,6 +6,7 @@ use super::{Acp, answers, hosting, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Permission};
+use crate::core::request_key::RequestKey;
 use crate::proto::acp::PermissionParams;
 use crate::proto::json::{self, SMALL};
 use crate::proto::rpc::{self, ErrorObject};
@@ -92,7 +93,7 @@ impl Acp {
     ) -> Option<Permission<'a>> {
         let mut permission = permission(id, params)?;
         if let Some((asked, form)) = UserQuestion::of(&permission.tool, &permission.options) {
-            self.user_questions.push((id.to_owned(), asked));
+            self.user_questions.push((permission.key.id.clone(), asked));
             permission.form = Some(form);
         }
         Some(permission)
@@ -120,11 +121,43 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         .unwrap_or_default();
     Some(Permission {
         session: json::text(p.session_id)?,
-        question: id.to_owned(),
+        key: RequestKey::json(Child::MAIN, id),
         tool,
         options: options.into_iter().filter_map(answers::option).collect(),
         raw_options,
         form: None,
         other: p.rest,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::dialect::{Dialect, Order};
+    use crate::core::permit::{By, Decision};
+
+    /// The answer to a permission request with this id.
+    fn answer(id: &str) -> String {
+        let (mut acp, mut events, mut out) = (Acp::default(), Vec::new(), Outgoing::default());
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[]}}}}"#
+        );
+        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out);
+        let Some(AgentEvent::Permission(permission)) = events.pop() else {
+            panic!("not a permission request: {line}");
+        };
+        acp.answer(&permission.key, &Decision::cancelled(By::Cancel), &mut out);
+        match out.take().pop() {
+            Some((_, Order::Lines(lines))) => String::from_utf8(lines).unwrap(),
+            other => panic!("not lines: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn answer_repeats_the_id_byte_for_byte() {
+        for id in ["7", "7.0", "\"7\"", "\"\\u0037\""] {
+            let answer = answer(id);
+            assert!(answer.contains(&format!(r#""id":{id},"#)), "{answer}");
+        }
+    }
 }

@@ -12,11 +12,11 @@ use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision, elicitation};
 use crate::core::policy::Effect;
+use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::Question;
 use crate::proto::wire::{LedgerEntry, QuestionParams};
-use serde_json::value::RawValue;
 use std::sync::Arc;
 
 impl AgentMachine {
@@ -28,13 +28,13 @@ impl AgentMachine {
     ) -> bool {
         let is_stopping = self.connection().is_none_or(Connection::is_stopping);
         if is_stopping {
-            self.elicited(&asked.question, &Decision::cancelled(By::Cancel));
+            self.elicited(&asked.key, &Decision::cancelled(By::Cancel));
             return false;
         }
         if are_full(&self.questions) {
             let by = By::Policy(FULL.to_owned());
             let declined = Decision::of(false, false, &elicitation(), by);
-            self.elicited(&asked.question, &declined);
+            self.elicited(&asked.key, &declined);
             return false;
         }
         let title = asked.inquiry.message.clone();
@@ -76,7 +76,7 @@ impl AgentMachine {
         self.questions.push(Ask {
             id,
             agent: self.number(),
-            key: asked.question,
+            key: asked.key,
             ticket: None,
             since: cx.now,
             until: cx.until(Wait::Answer),
@@ -138,9 +138,9 @@ impl AgentMachine {
     }
 
     /// The agent does not wait for the answer to this question any more; false where it is not one of these.
-    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut AgentCx<'_, C>) -> bool {
+    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut AgentCx<'_, C>) -> bool {
         let number = self.number();
-        let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
+        let meant = |ask: &Ask| ask.agent == number && ask.key == *key;
         let Some(ask) = self.take_question(meant) else {
             return false;
         };
@@ -197,7 +197,7 @@ impl AgentMachine {
     }
 
     /// Answers a question of the agent to its user.
-    pub fn elicited(&mut self, key: &RawValue, decision: &Decision) {
+    pub fn elicited(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
             connection.dialect.elicited(key, decision, out);
@@ -205,7 +205,7 @@ impl AgentMachine {
     }
 
     /// Refuses a permission question of a session that was not opened.
-    pub fn refuse(&mut self, key: &RawValue, decision: &Decision) {
+    pub fn refuse(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
             connection.dialect.answer(key, decision, out);
@@ -213,7 +213,7 @@ impl AgentMachine {
     }
 
     /// Refuses a tool that the agent reports before it runs, of a session that was not opened.
-    pub fn refuse_call(&mut self, key: &RawValue) {
+    pub fn refuse_call(&mut self, key: &RequestKey) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
             connection.dialect.watched(key, Effect::Deny, out);
@@ -221,7 +221,7 @@ impl AgentMachine {
     }
 
     /// Refuses a request for a file or terminal of a session that was not opened.
-    pub fn refuse_host_request(&mut self, key: &RawValue, error: &Error) {
+    pub fn refuse_host_request(&mut self, key: &RequestKey, error: &Error) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
             connection.dialect.give(key, Err(error), out);

@@ -5,18 +5,12 @@ use crate::core::dialect::Child;
 use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate};
 use crate::core::inquiry::Inquiry;
 use crate::core::permit::{By, Decision};
+use crate::core::request_key::RequestKey;
 use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-
-/// The key of a question: the process that asks, and its own id of the request.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Question {
-    pub child: u64,
-    pub request: String,
-}
 
 /// What an answer has to repeat.
 #[derive(Debug)]
@@ -54,14 +48,6 @@ raw_object! {
 const ONCE: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
 const ALWAYS: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"allow_always","name":"Always allow","kind":"allow_always"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
 const ANSWER: &str = r#"[{"optionId":"answer","name":"Answer","kind":"allow_once"},{"optionId":"reject","name":"Leave it unanswered","kind":"reject_once"}]"#;
-
-/// The key of a question.
-pub fn key(child: Child, request: &str) -> Box<RawValue> {
-    to_raw(&Question {
-        child: child.0,
-        request: request.to_owned(),
-    })
-}
 
 /// Reads a question; `None` where it names no tool call.
 pub fn read<'a>(
@@ -140,7 +126,7 @@ pub fn plain<'a>(
     let raw_options: &'static RawValue = serde_json::from_str(ONCE).unwrap_or(RawValue::NULL);
     Permission {
         session: Cow::Owned(session.to_owned()),
-        question: key(child, request),
+        key: RequestKey::text(child, request),
         tool,
         options: offered(raw_options),
         raw_options: Some(raw_options),
@@ -237,7 +223,7 @@ mod tests {
     fn asked(request: &Value) -> (Vec<String>, Value, Value, Value) {
         let raw = to_raw(request);
         let (permission, asked) = read("s", Child(3), "r", &raw).unwrap();
-        assert_eq!(permission.question.get(), r#"{"child":3,"request":"r"}"#);
+        assert_eq!(permission.key, RequestKey::text(Child(3), "r"));
         let answer = |kind| {
             let option = permission.options.iter().find(|option| option.kind == kind);
             option.map_or(Value::Null, |option| {

@@ -18,6 +18,7 @@ use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId};
 use crate::core::permit::Decision;
 use crate::core::policy::Effect;
+use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
@@ -304,8 +305,8 @@ impl Session {
                 let id = text(frame.request_id).unwrap_or_default();
                 self.calls.remove(id.as_ref());
                 if self.questions.remove(id.as_ref()).is_some() {
-                    let question = questions::key(child, &id);
-                    events.push(AgentEvent::Withdrawn { question });
+                    let key = RequestKey::text(child, &id);
+                    events.push(AgentEvent::Withdrawn { key });
                 }
             }
             "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),

@@ -8,9 +8,9 @@ use crate::core::event::{AgentEvent, Elicitation, Original, Permission, Requeste
 use crate::core::ids::AgentRef;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision};
+use crate::core::request_key::RequestKey;
 use crate::core::session::SessionMachine;
 use crate::core::turn_ending::Ending;
-use serde_json::value::RawValue;
 use std::time::Instant;
 use tracing::{debug, warn};
 
@@ -46,7 +46,7 @@ impl Hub {
                 }
             }
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
-            AgentEvent::Withdrawn { question } => self.withdrawn(agent, &question, now, clients),
+            AgentEvent::Withdrawn { key } => self.withdrawn(agent, &key, now, clients),
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
                 if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
@@ -239,7 +239,7 @@ impl Hub {
             warn!(%session, "a question of a session that was not opened is refused");
             let cancelled = Decision::cancelled(By::End);
             let machine = self.agents.get_mut(agent);
-            machine.refuse(&permission.question, &cancelled);
+            machine.refuse(&permission.key, &cancelled);
         }
     }
 
@@ -258,7 +258,7 @@ impl Hub {
         });
         if judged.is_none() {
             warn!(session = %call.session, "a tool of a session that was not opened is refused");
-            self.agents.get_mut(agent).refuse_call(&call.question);
+            self.agents.get_mut(agent).refuse_call(&call.key);
         }
     }
 
@@ -335,7 +335,7 @@ impl Hub {
     fn withdrawn(
         &mut self,
         agent: AgentRef,
-        key: &RawValue,
+        key: &RequestKey,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {

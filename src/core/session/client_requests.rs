@@ -11,18 +11,17 @@ use crate::core::host::Ticket;
 use crate::core::limits::Wait;
 use crate::core::log::Record;
 use crate::core::permit::{By, Decision};
+use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::proto::wire::{ClientCapabilities, LedgerEntry};
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use tracing::debug;
 
 /// A question that the client is to be asked.
 pub(super) struct Asking<'a> {
     pub turn_id: String,
-    /// The key under which the dialect expects the answer.
-    pub key: &'a RawValue,
+    pub key: &'a RequestKey,
     /// The file or command that is judged.
     pub ticket: Option<Ticket>,
     pub about: AskKind,
@@ -53,7 +52,7 @@ impl SessionMachine {
         self.asks.push(Ask {
             id,
             agent: cx.agent.number(),
-            key: asking.key.to_owned(),
+            key: asking.key.clone(),
             ticket: asking.ticket,
             since: cx.now,
             until: cx.until(Wait::Answer),
@@ -166,9 +165,9 @@ impl SessionMachine {
 
     /// Whether it has an open question of a connection, under this key.
     #[must_use]
-    pub fn has_question(&self, agent: u64, key: &RawValue) -> bool {
+    pub fn has_question(&self, agent: u64, key: &RequestKey) -> bool {
         let mut asks = self.asks.iter();
-        asks.any(|ask| ask.agent == agent && ask.key.get() == key.get())
+        asks.any(|ask| ask.agent == agent && ask.key == *key)
     }
 
     fn take_ask(&mut self, wanted: impl Fn(&Ask) -> bool) -> Option<Ask> {
@@ -241,7 +240,7 @@ impl SessionMachine {
     /// Answers a permission question of the agent, or carries out the decision about a file or command.
     pub(super) fn answer_agent<C>(
         &mut self,
-        key: &RawValue,
+        key: &RequestKey,
         ticket: Option<Ticket>,
         decision: &Decision,
         cx: &mut Cx<'_, C>,
@@ -273,9 +272,9 @@ impl SessionMachine {
     }
 
     /// The agent does not wait for the answer to this question any more.
-    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut Cx<'_, C>) {
+    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
         let number = cx.agent.number();
-        let meant = |ask: &Ask| ask.agent == number && ask.key.get() == key.get();
+        let meant = |ask: &Ask| ask.agent == number && ask.key == *key;
         if let Some(ask) = self.take_ask(meant) {
             self.give_up_ask(ask, By::Agent, cx);
         }

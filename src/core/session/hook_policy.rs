@@ -24,7 +24,7 @@ impl SessionMachine {
         let effect = self.effect_of(subagent, call, cx);
         if let Some(connection) = &mut cx.agent.connection {
             let out = &mut connection.out;
-            connection.dialect.watched(&call.question, effect, out);
+            connection.dialect.watched(&call.key, effect, out);
         }
     }
 

@@ -4,9 +4,9 @@ use crate::core::ask::AskId;
 use crate::core::client::ClientId;
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
 use crate::core::host::{HostRequest, Ticket, judged_line};
+use crate::core::request_key::RequestKey;
 use crate::proto::json::to_raw;
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -15,8 +15,7 @@ use std::time::Instant;
 pub struct HostCall {
     /// The connection of the agent.
     pub agent: u64,
-    /// The key under which the dialect expects the answer.
-    pub key: Box<RawValue>,
+    pub key: RequestKey,
     /// The tool call as which it is shown, where the client was asked about it.
     pub tool: Option<String>,
     pub stage: HostStage,
@@ -29,7 +28,7 @@ impl HostCall {
             HostStage::Judged(request) => request.size(),
             HostStage::Terminal | HostStage::File | HostStage::Client(_) => 0,
         };
-        self.key.get().len() + request
+        self.key.size() + request
     }
 }
 

@@ -18,10 +18,10 @@ use crate::core::limits::Wait;
 use crate::core::nested;
 use crate::core::permit::{By, Decision};
 use crate::core::policy::{self, Subject, Tool};
+use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tracing::warn;
@@ -38,7 +38,7 @@ impl SessionMachine {
     /// The agent asks for a file or a terminal.
     pub fn host_request<C: ClientSinks>(
         &mut self,
-        key: Box<RawValue>,
+        key: RequestKey,
         request: HostRequest,
         cx: &mut Cx<'_, C>,
     ) {
@@ -53,7 +53,7 @@ impl SessionMachine {
             give_agent(&key, Err(&error), cx);
             return;
         }
-        if self.has_no_room(key.get().len() + request.size()) {
+        if self.has_no_room(key.size() + request.size()) {
             let message = "too many files and terminals are waited for; wait for the answers first";
             let error = Error::new(ErrorKind::Overloaded, message);
             give_agent(&key, Err(&error), cx);
@@ -157,7 +157,7 @@ impl SessionMachine {
         let raw_options = to_raw(&offer(&options));
         let question = Permission {
             session: Cow::Owned(session),
-            question: call.key.clone(),
+            key: call.key.clone(),
             tool,
             options: options.to_vec(),
             raw_options: Some(&raw_options),
@@ -340,21 +340,21 @@ impl SessionMachine {
 
     /// Whether it has an open request of a connection, under this key, that can still be stopped.
     #[must_use]
-    pub fn has_host_call(&self, agent: u64, key: &RawValue) -> bool {
+    pub fn has_host_call(&self, agent: u64, key: &RequestKey) -> bool {
         self.stoppable(agent, key).is_some()
     }
 
-    fn stoppable(&self, agent: u64, key: &RawValue) -> Option<Ticket> {
+    fn stoppable(&self, agent: u64, key: &RequestKey) -> Option<Ticket> {
         let found = self.host_calls.iter().find(|(_, call)| {
             let may_stop = matches!(call.stage, HostStage::Client(..) | HostStage::File);
-            may_stop && call.agent == agent && call.key.get() == key.get()
+            may_stop && call.agent == agent && call.key == *key
         });
         found.map(|(ticket, _)| *ticket)
     }
 
     /// The agent withdrew a request: what the client was asked is withdrawn, a file is not read or written any more. The
     /// request is answered all the same. What is done with a terminal goes on.
-    pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RawValue, cx: &mut Cx<'_, C>) {
+    pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
         if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
             self.stop_host_call(ticket, &By::Agent, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
@@ -427,7 +427,7 @@ fn take_host_effects<C>(cx: &mut Cx<'_, C>) {
 }
 
 /// Answers a request of the agent.
-fn give_agent<C>(key: &RawValue, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
+fn give_agent<C>(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.give(key, answer, out);

@@ -41,7 +41,7 @@ impl SessionMachine {
             let session = &permission.session;
             warn!(%session, "a question of a session that was not opened is refused");
             let cancelled = Decision::cancelled(By::End);
-            self.answer_agent(&permission.question, ticket, &cancelled, cx);
+            self.answer_agent(&permission.key, ticket, &cancelled, cx);
             return;
         };
         let course = if self.may_act(&permission.tool.id) && cx.agent.is_serving() {
@@ -88,7 +88,7 @@ impl SessionMachine {
         };
         let asking = Asking {
             turn_id,
-            key: &permission.question,
+            key: &permission.key,
             ticket,
             about,
             entry,
@@ -98,7 +98,7 @@ impl SessionMachine {
                 let Asking { turn_id, entry, .. } = asking;
                 let other = self.log_decision(&turn_id, entry, &decision, cx);
                 let decision = other.as_ref().unwrap_or(&decision);
-                self.answer_agent(&permission.question, ticket, decision, cx);
+                self.answer_agent(&permission.key, ticket, decision, cx);
             }
             Course::Ask(rule) => self.ask_permission(asking, rule, tool_call, cx),
             Course::Inquire => self.ask_user(asking, Some(tool_call), cx),

@@ -9,9 +9,9 @@ use crate::core::cx::Cx;
 use crate::core::event::Elicitation;
 use crate::core::limits::Wait;
 use crate::core::permit::{By, Decision, elicitation};
+use crate::core::request_key::RequestKey;
 use crate::core::timeout_error::millis;
 use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
-use serde_json::value::RawValue;
 use tracing::debug;
 
 impl SessionMachine {
@@ -27,13 +27,13 @@ impl SessionMachine {
         let allowed = self.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
         let Some(turn_id) = turn_id.filter(|_| allowed) else {
             debug!("a question to the user after a cancel");
-            answer(&asked.question, &Decision::cancelled(By::Cancel), cx);
+            answer(&asked.key, &Decision::cancelled(By::Cancel), cx);
             return;
         };
         if are_full(&self.asks) {
             let by = By::Policy(FULL.to_owned());
             let declined = Decision::of(false, false, &elicitation(), by);
-            answer(&asked.question, &declined, cx);
+            answer(&asked.key, &declined, cx);
             return;
         }
         let title = asked.inquiry.message.clone();
@@ -59,7 +59,7 @@ impl SessionMachine {
         };
         let asking = Asking {
             turn_id,
-            key: &asked.question,
+            key: &asked.key,
             ticket: None,
             about: AskKind::Question {
                 question,
@@ -111,7 +111,7 @@ impl SessionMachine {
 }
 
 /// Answers a question of the agent.
-fn answer<C>(key: &RawValue, decision: &Decision, cx: &mut Cx<'_, C>) {
+fn answer<C>(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.elicited(key, decision, out);

@@ -466,8 +466,8 @@ impl Fixture {
             AgentEvent::Elicitation(asked) => {
                 self.act(|agent, cx| agent.ask_outside(*asked, cx));
             }
-            AgentEvent::Withdrawn { question } => {
-                self.act(|agent, cx| agent.withdrawn(&question, cx));
+            AgentEvent::Withdrawn { key } => {
+                self.act(|agent, cx| agent.withdrawn(&key, cx));
             }
             other => panic!("{other:?} is not for an agent"),
         }

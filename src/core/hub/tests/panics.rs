@@ -10,13 +10,13 @@ use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::permit::Decision;
+use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::store::Volatile;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{Batch, Overlong};
 use crate::proto::wire::{AgentState, LineFaults};
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -64,7 +64,7 @@ impl Dialect for Trapped {
     fn cancel(&mut self, session: &str, out: &mut Outgoing) {
         self.0.cancel(session, out);
     }
-    fn answer(&mut self, ask: &RawValue, decision: &Decision, out: &mut Outgoing) {
+    fn answer(&mut self, ask: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         self.0.answer(ask, decision, out);
     }
     fn read<'a>(

@@ -56,11 +56,11 @@ impl Fixture {
             AgentEvent::Wanted(wanted) => {
                 self.act(|s, cx| s.host_request(wanted.key, wanted.request, cx));
             }
-            AgentEvent::Withdrawn { question } => self.act(|s, cx| {
-                if s.has_question(cx.agent.number(), &question) {
-                    s.withdrawn(&question, cx);
+            AgentEvent::Withdrawn { key } => self.act(|s, cx| {
+                if s.has_question(cx.agent.number(), &key) {
+                    s.withdrawn(&key, cx);
                 } else {
-                    s.host_call_withdrawn(&question, cx);
+                    s.host_call_withdrawn(&key, cx);
                 }
             }),
             AgentEvent::SessionOpened {

@@ -5,6 +5,7 @@ mod terminals;
 mod whole;
 
 use super::*;
+use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     Content, MessagePiece, OptionKind, Permission, PermissionOption, ToolUpdate, TurnEnd, Update,
@@ -13,6 +14,7 @@ use crate::core::event::{
 use crate::core::fold::Folding;
 use crate::core::permit::{By, Decision};
 use crate::core::profile::Profile;
+use crate::core::request_key::RequestKey;
 use crate::core::turn::Turn;
 use crate::proto::json::JsonStr;
 use crate::proto::wire::TokenUsage;
@@ -123,7 +125,7 @@ fn ends<'a>(id: &'a str, status: &'a str, output: &'a str) -> Update<'a> {
 fn question(tool: &'static str) -> Permission<'static> {
     Permission {
         session: "s".into(),
-        question: raw("1").to_owned(),
+        key: RequestKey::json(Child::MAIN, raw("1")),
         tool: ToolUpdate {
             id: tool.into(),
             ..ToolUpdate::default()
