@@ -78,7 +78,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
     for (n, command) in commands.into_iter().enumerate() {
         hub.command(Token::first(n as u64), command, Instant::now(), &mut lines);
         for effect in hub.effects(Instant::now()) {
-            if let Effect::Spawn(id, _) = effect {
+            if let Effect::Open(id, _) = effect {
                 agent = id;
             }
         }

@@ -19,7 +19,8 @@ mod updates;
 mod user_question;
 
 use super::dialect::{
-    Child, Dialect, DialectTraits, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart,
+    Child, Dialect, DialectTraits, Offer, Opening, Outgoing, Place, ProcessSpec, PromptPart,
+    Transport,
 };
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
@@ -60,7 +61,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
 /// One ACP agent: the calls it owes an answer, and what it said of itself.
 #[derive(Debug, Default)]
 pub struct Acp {
-    launch: Launch,
+    launch: ProcessSpec,
     /// What the agent may ask of its client.
     offer: Offer,
     last_id: u64,
@@ -106,7 +107,7 @@ struct SetModel<'a> {
 impl Acp {
     /// An agent that is to be started with this.
     #[must_use]
-    pub fn new(launch: Launch, offer: Offer) -> Self {
+    pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
         Self {
             launch,
             offer,
@@ -242,7 +243,7 @@ impl Dialect for Acp {
     }
 
     fn start(&mut self, out: &mut Outgoing) {
-        out.order(Child::MAIN, Order::Start(self.launch.clone()));
+        out.open(Child::MAIN, Transport::Process(self.launch.clone()));
         let params = handshake::initialize(self.offer);
         self.call(Pending::Initialize, &params, out);
     }

@@ -23,7 +23,7 @@ mod uuids;
 mod watch;
 
 use super::dialect::{
-    Child, Dialect, DialectTraits, Launch, Opening, Order, Outgoing, Place, PromptPart,
+    Child, Dialect, DialectTraits, Opening, Outgoing, Place, ProcessSpec, PromptPart, Transport,
 };
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession};
@@ -61,7 +61,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
 /// The CLI: the processes of its sessions, and those that read.
 #[derive(Debug)]
 pub struct Claude {
-    launch: Launch,
+    launch: ProcessSpec,
     /// Where the CLI keeps its sessions, where that can be told.
     root: Option<String>,
     env: Variables,
@@ -104,7 +104,7 @@ impl Claude {
     /// The CLI that is to be started with this, in this environment; `seed` makes its ids unique, with `watch` it tells
     /// of each tool before it runs.
     #[must_use]
-    pub fn new(launch: Launch, env: Variables, seed: &str, watch: bool) -> Self {
+    pub fn new(launch: ProcessSpec, env: Variables, seed: &str, watch: bool) -> Self {
         Self {
             launch,
             root: projects::root(|name| env.0.get(name)?.clone()),
@@ -168,13 +168,11 @@ impl Dialect for Claude {
 
     fn start(&mut self, out: &mut Outgoing) {
         let child = self.add(Role::Version { told: false });
-        let launch = Launch {
-            command: self.launch.command.clone(),
+        let launch = ProcessSpec {
             args: vec!["--version".to_owned()],
-            env: self.launch.env.clone(),
-            cwd: self.launch.cwd.clone(),
+            ..self.launch.clone()
         };
-        out.order(child, Order::Start(launch));
+        out.open(child, Transport::Process(launch));
     }
 
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
@@ -190,13 +188,12 @@ impl Dialect for Claude {
         let session = Session::opening(id.clone(), call, way, place);
         let child = self.add(Role::Session(Box::new(session)));
         self.sessions.insert(id.clone(), child);
-        let launch = Launch {
-            command: self.launch.command.clone(),
+        let launch = ProcessSpec {
             args: launch::args(way, &id, place, &self.launch.args),
-            env: self.launch.env.clone(),
             cwd: place.cwd.to_owned(),
+            ..self.launch.clone()
         };
-        out.order(child, Order::Start(launch));
+        out.open(child, Transport::Process(launch));
         let watch = self.watch;
         if let Some((_, session)) = self.session(&id) {
             session.initialize(watch, out.lines(child));
@@ -428,7 +425,7 @@ impl Dialect for Claude {
                 if how.is_ok() {
                     let history = Box::new(chain.finish());
                     let child = self.add(Role::History { of, history });
-                    out.order(child, Order::ReadFile(path));
+                    out.open(child, Transport::File(path));
                 } else {
                     self.history_read(of, failed(how), events, out);
                 }

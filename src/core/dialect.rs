@@ -1,7 +1,7 @@
 //! The seam: what the bridge needs of any agent's protocol.
 //!
 //! A dialect is a pure state machine between neutral calls and events on one side and the lines of the
-//! agent's processes on the other. No type of an agent's protocol passes it. It says which processes there
+//! agent's transports on the other. No type of an agent's protocol passes it. It says which processes there
 //! are: one for all sessions, or one for each.
 
 use super::error::{Error, ErrorKind, clip};
@@ -11,23 +11,16 @@ use super::permit::Decision;
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
-pub use super::transport::Child;
+pub use super::transport::{Child, ProcessSpec, Transport};
 use crate::proto::frame::Overlong;
-use crate::proto::wire::{LineFaults, McpServer, SessionOptions, Variables};
+use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use std::borrow::Cow;
 
 /// One agent's protocol.
 ///
-/// The transport of an agent is processes: the dialect [orders](Order) them by numbers of its own ([`Child`]), writes lines
-/// to their stdin, reads the lines of their stdout, and is told when one ends. Everything beyond that is the hub's and the
-/// shell's: pids, health, the steps of their end. A file or directory that is read takes the place of a process that only
-/// writes, so that a dialect needs no other input.
-///
-/// Another transport can take the same place, if it can be told in these words. For an HTTP agent a [`Child`] would be a
-/// connection: an order to open it instead of [`Order::Start`], a request instead of [`Order::Lines`], the lines or events of
-/// a response body as lines, and its end as the [`Exit`] of a process that never had a pid. An agent in the same process
-/// would be a task with a pair of channels of lines. Both need an [`Order`] of their own, an effect for the shell that makes
-/// it, and a status without a pid; a protocol that is not made of lines needs a framing in the shell that makes lines of it.
+/// A dialect [orders](Order) transports by numbers of its own ([`Child`]), writes lines to them, reads their lines, and gets
+/// the end of each. What a transport is, and what it must deliver, is defined in [`core/transport.rs`](super::transport). Pids,
+/// health and the steps of a stop are the agent machine's and the shell's.
 pub trait Dialect {
     /// Name of the protocol; the key under which its own additions stand in chunks.
     fn name(&self) -> &'static str;
@@ -123,7 +116,7 @@ pub trait Dialect {
     ) {
     }
 
-    /// Reads one line of a process: what it says goes to `events`, what must be answered at once to `out`.
+    /// Reads one line of a transport: what it says goes to `events`, what must be answered at once to `out`.
     fn read<'a>(
         &mut self,
         child: Child,
@@ -147,7 +140,7 @@ pub trait Dialect {
         true
     }
 
-    /// A process ended, or with an error could not be started or is of no use any more. True when the agent
+    /// A transport ended, or with an error could not be opened or is of no use any more. True when the agent
     /// goes on without it.
     fn ended(
         &mut self,
@@ -166,41 +159,25 @@ pub trait Dialect {
     fn faults(&self) -> LineFaults;
 }
 
-/// What is to be done to a process.
+/// What is to be done to a transport.
 ///
 /// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends by
-/// [`Order::Stop`]. One that does a single thing gets `Start`, `Lines` and `CloseInput`, and ends by itself: the dialect is
-/// told of it ([`Dialect::ended`]) when all of its output was read, and says whether the agent goes on.
+/// [`Order::Stop`]. A process that does a single thing gets `Open`, `Lines` and `FinishInput`, and ends by itself: the dialect
+/// gets its end ([`Dialect::ended`]) after all of its output, and decides whether the agent goes on. A read-only transport gets
+/// `Open` alone.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Start it.
-    Start(Launch),
-    /// Instead of a process: tell the lines of this file, then end.
-    ReadFile(String),
-    /// Instead of a process: tell the real path of this directory, links resolved, as a JSON string; then end.
-    ResolvePath(String),
-    /// Instead of a process: tell of the `.jsonl` files of this directory, then end.
-    ListFiles(String),
-    /// Write these lines to its stdin; after `CloseInput` they go nowhere.
+    /// Open a transport under this number.
+    Open(Transport),
+    /// Write these lines to its input; after `FinishInput` they are dropped.
     Lines(Vec<u8>),
-    /// Close its stdin behind the lines that were written. The process goes on for as long as it likes: that it does not
-    /// read its stdin, or closes its stdout before it ends, is no failure then. Nothing but `Stop` ends one that hangs.
-    CloseInput,
-    /// End it: it is not needed any more. Its stdin is closed, then it gets SIGTERM, then SIGKILL. The dialect is not told
-    /// of its end.
+    /// Close its input behind the lines that were written, without a stop: neither SIGTERM nor SIGKILL follows, and the process
+    /// runs for as long as it likes. That it does not read its stdin, or closes its stdout before it ends, is no failure then.
+    /// Only `Stop` ends one that hangs.
+    FinishInput,
+    /// Stop it: it is not needed any more. Its stdin is closed, then it gets SIGTERM, then SIGKILL. The dialect does not get
+    /// its end.
     Stop,
-}
-
-/// What an agent's own program is started with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// The program, as it was named.
-    pub command: String,
-    pub args: Vec<String>,
-    /// Absolute.
-    pub cwd: String,
-    /// What the program gets where the client says nothing of it.
-    pub env: Variables,
 }
 
 /// What an agent is offered beside its prompts: what the client declared to serve, or acpipe serves itself.
@@ -234,12 +211,12 @@ pub struct DialectTraits {
     pub may_lack_argument: bool,
 }
 
-/// What is to be done to an agent's processes, in order.
+/// What is to be done to an agent's transports, in order.
 #[derive(Debug, Default)]
 pub struct Outgoing(Vec<(Child, Order)>);
 
 impl Outgoing {
-    /// Where lines for a process are appended.
+    /// Where lines for a transport are appended.
     pub fn lines(&mut self, child: Child) -> &mut Vec<u8> {
         if !matches!(self.0.last(), Some((last, Order::Lines(_))) if *last == child) {
             self.0.push((child, Order::Lines(Vec::new())));
@@ -250,7 +227,12 @@ impl Outgoing {
         }
     }
 
-    /// Adds what is to be done to a process.
+    /// Opens a transport under this number.
+    pub fn open(&mut self, child: Child, transport: Transport) {
+        self.order(child, Order::Open(transport));
+    }
+
+    /// Adds what is to be done to a transport.
     pub fn order(&mut self, child: Child, order: Order) {
         self.0.push((child, order));
     }

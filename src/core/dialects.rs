@@ -3,14 +3,14 @@
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
 use super::claude::{self, Claude};
-use super::dialect::{Dialect, DialectTraits, Launch, Offer};
+use super::dialect::{Dialect, DialectTraits, Offer, ProcessSpec};
 use super::error::Error;
 use super::policy::Policy;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 
 /// What a dialect needs beside the command line.
 pub struct DialectSetup {
-    pub launch: Launch,
+    pub launch: ProcessSpec,
     pub offer: Offer,
     /// Whether each session gets a process of its own.
     pub child_per_session: bool,

@@ -1,33 +1,29 @@
 //! What the core and the shell exchange: effects that the shell performs, and inputs from agents.
 
-use super::agent_spec::AgentSpec;
 use super::error::Error;
 use super::event::Exit;
 use super::host::HostEffect;
 use super::process_health::HealthChange;
+use super::transport::Transport;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Program;
 
-/// Identifies a process of an agent, or a file that is read in the place of one. Numbers are not used twice.
+/// Identifies a transport of an agent in effects and inputs. Numbers are not used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(pub u64);
 
 /// What the shell has to do, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Start the process.
-    Spawn(AgentId, Box<AgentSpec>),
-    /// Send the lines of this file as if a process had written them.
-    ReadFile(AgentId, String),
-    /// Send the real path of this directory as if a process had written it.
-    ResolvePath(AgentId, String),
-    /// Send a line for each `.jsonl` file of this directory as if a process had written them.
-    ListFiles(AgentId, String),
+    /// Open a transport.
+    Open(AgentId, Transport),
     /// Write to the process's stdin.
     Send(AgentId, Vec<u8>),
-    /// Close the process's stdin behind what was sent: no more will come, and the process goes on.
+    /// Close the process's stdin behind what was sent. This stops nothing: a process whose program is still searched is
+    /// started all the same, and the process ends by itself.
     FinishInput(AgentId),
-    /// Close the process's stdin, as the first step of its end: one that was not started yet is not started.
+    /// Close the process's stdin, as the first step of a stop: [`Effect::Terminate`] and [`Effect::Kill`] follow unless the
+    /// process ends. One that was not started yet is not started.
     CloseInput(AgentId),
     /// Send SIGTERM to the process group.
     Terminate(AgentId),
@@ -43,14 +39,15 @@ pub enum Effect {
     Finished,
 }
 
-/// What the shell reports about an agent's process.
+/// What the shell reports about a transport of an agent. A read-only transport delivers only `Batch`, then `Exited` or
+/// `StartFailed`.
 #[derive(Debug)]
 pub enum AgentInput {
     /// The process runs.
     Started { pid: u32, program: Box<Program> },
     /// Its health changed. It is reported before every other input, so that it need not keep its place among them.
     Health(HealthChange),
-    /// The process could not be started.
+    /// The process could not be started, or the file could not be read.
     StartFailed(Error),
     /// Lines from its stdout.
     Batch(Batch),
@@ -62,7 +59,7 @@ pub enum AgentInput {
     InputStuck,
     /// Result of [`Effect::Measure`].
     Measured(Measure),
-    /// The process and everything below it has exited.
+    /// The process and everything below it has exited, or the file was read to its end.
     Exited(Exit),
 }
 

@@ -14,8 +14,9 @@ use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
 pub use super::terms::Terms;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::{AgentId, AgentInput, AgentSpec, Exit, Measure};
+use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
 use crate::core::process_health::HealthChange;
+use crate::core::transport::ProcessSpec;
 use crate::proto::frame::{Batch, LineBatches, give_back};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
@@ -81,7 +82,7 @@ impl Requests {
 /// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
 pub fn start(
     id: AgentId,
-    spec: Box<AgentSpec>,
+    spec: ProcessSpec,
     terms: Terms,
     login: Arc<LoginShell>,
     mut events: EventSender,
@@ -105,7 +106,7 @@ pub fn start(
             }
         };
         match found {
-            Ok(found) => live(id, *spec, found, terms, events, streams, requests).await,
+            Ok(found) => live(id, spec, found, terms, events, streams, requests).await,
             Err(error) => {
                 // The loop is gone only when nobody cares any more.
                 let _ = events.send(id, AgentInput::StartFailed(error)).await;
@@ -137,12 +138,12 @@ impl Agent {
             .map_or(Ok(()), |input| input.send(lines))
     }
 
-    /// Closes its stdin once everything queued is written; the process goes on.
+    /// Closes its stdin once everything queued is written; the process goes on, or is still started.
     pub fn finish_input(&mut self) {
         self.input = None;
     }
 
-    /// The same for a process that is to end: if its program is still being looked for, it is not started.
+    /// Closes its stdin as the first step of a stop: if its program is still being searched, it is not started.
     pub fn close_input(&mut self) {
         self.finish_input();
         self.needed = None;
@@ -172,7 +173,7 @@ async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests
 /// An agent's process from its start to its end.
 async fn live(
     id: AgentId,
-    mut spec: AgentSpec,
+    mut spec: ProcessSpec,
     found: Found,
     terms: Terms,
     mut events: EventSender,

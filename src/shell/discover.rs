@@ -11,7 +11,7 @@ mod windows;
 use super::terms::Terms;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::AgentSpec;
+use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
 use std::env::{join_paths, split_paths};
@@ -40,7 +40,7 @@ pub struct Found {
 ///
 /// # Errors
 /// There is none, or none that can be run.
-pub async fn program(spec: &AgentSpec, login: &LoginShell, terms: Terms) -> Result<Found, Error> {
+pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Result<Found, Error> {
     if !Path::new(&spec.cwd).is_dir() {
         let message = format!("cwd: {} is not a directory", spec.cwd);
         return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
@@ -70,7 +70,7 @@ pub async fn program(spec: &AgentSpec, login: &LoginShell, terms: Terms) -> Resu
 
 /// Where a command is looked for.
 struct Search<'a> {
-    spec: &'a AgentSpec,
+    spec: &'a ProcessSpec,
     is_claude: bool,
     windows: bool,
     /// The agent's `PATH` as it was given, and its directories.
@@ -103,7 +103,7 @@ enum Fault {
 impl<'a> Search<'a> {
     /// Looks around for the files; `login` are directories that the login shell knows.
     fn new(
-        spec: &'a AgentSpec,
+        spec: &'a ProcessSpec,
         lookup: &dyn Fn(&str) -> Option<OsString>,
         login: &[PathBuf],
     ) -> Self {
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
 
     fn on(
         windows: bool,
-        spec: &'a AgentSpec,
+        spec: &'a ProcessSpec,
         lookup: &dyn Fn(&str) -> Option<OsString>,
         login: &[PathBuf],
     ) -> Self {
@@ -305,7 +305,7 @@ impl Missing {
 }
 
 /// A variable as the agent has it; an empty one says nothing.
-fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
+fn variable(spec: &ProcessSpec, name: &str) -> Option<OsString> {
     let set = match spec.env.0.get(name) {
         Some(set) => set.as_ref().map(OsString::from),
         None => std::env::var_os(name),

@@ -1,14 +1,14 @@
 //! The loop: one `select!` over everything that can happen, one owner of all state.
 
 mod agent_events;
+mod transports;
 
-use super::agent::{self, Agent, Terms};
+use super::agent::{Agent, Terms};
 use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
 use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
-use super::files;
 use super::host::{HOST_QUEUE, Host};
 use super::inbox::{self, EventSender};
 use super::input::ClientInput;
@@ -376,31 +376,8 @@ impl Shell {
 
     fn perform_one(&mut self, effect: Effect, client: &mut impl ClientConnection, now: Instant) {
         match effect {
-            Effect::Spawn(id, spec) => {
-                let agent = agent::start(
-                    id,
-                    spec,
-                    self.terms.clone(),
-                    self.login.clone(),
-                    self.events.clone(),
-                );
-                self.agents.insert(id, agent);
-            }
-            Effect::ReadFile(id, path) => {
-                files::read(id, path.into(), self.terms.max_line, self.events.clone());
-            }
-            Effect::ListFiles(id, path) => files::list(id, path.into(), self.events.clone()),
-            Effect::ResolvePath(id, path) => files::resolve(id, path.into(), self.events.clone()),
-            Effect::Send(id, lines) => {
-                let sent = self
-                    .agents
-                    .get(&id)
-                    .map_or(Ok(()), |agent| agent.send(lines));
-                if sent.is_err() {
-                    // It is no batch: all of it is taken.
-                    let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
-                }
-            }
+            Effect::Open(id, transport) => self.open(id, transport),
+            Effect::Send(id, lines) => self.send(id, lines, client, now),
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
             Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
             Effect::Terminate(id) => self.with_agent(id, |agent| agent.order(Order::Terminate)),
@@ -412,13 +389,6 @@ impl Shell {
             }
             Effect::Watch(process) => self.client_process = ClientProcess::watch(process),
             Effect::Finished => self.finished = true,
-        }
-    }
-
-    /// Does something to the process of this number; an earlier one is no more, and a file is none.
-    fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
-        if let Some(agent) = self.agents.get_mut(&id) {
-            act(agent);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::keeper::{SUPERVISOR, tree};
 use super::launches::{self, Launch};
 use super::terms::Terms;
 use crate::core::host::TerminalSpec;
-use crate::core::hub::AgentSpec;
+use crate::core::transport::ProcessSpec;
 use crate::proto::wire::Variables;
 use bytes::{Buf as _, BytesMut};
 use rustix::process::{Pid, Signal};
@@ -60,7 +60,7 @@ impl Kept {
     /// The keeper could not be started; mostly because there is no such working directory.
     pub async fn start(
         program: &OsStr,
-        spec: &AgentSpec,
+        spec: &ProcessSpec,
         terms: Terms,
     ) -> io::Result<(Self, Pipes)> {
         let spawn = Spawn {

@@ -156,7 +156,7 @@ impl Play {
             }
             for effect in effects {
                 match effect {
-                    Effect::Spawn(id, _) => self.process = id,
+                    Effect::Open(id, _) => self.process = id,
                     Effect::Send(_, lines) => {
                         for line in String::from_utf8(lines).unwrap().lines() {
                             let answer = self.agent.hear(&serde_json::from_str(line).unwrap());

@@ -14,6 +14,7 @@ use crate::survey::{Field, Found, Group};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::store::Volatile;
+use acpipe::core::transport::Transport;
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{self, RecordingClient};
 use serde::Deserialize;
@@ -208,7 +209,7 @@ impl Cli {
     fn effects(&mut self) {
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, spec) => {
+                Effect::Open(id, Transport::Process(spec)) => {
                     self.process = id;
                     let named = |arg: &String| Some(arg.strip_prefix("--session-id=")?.to_owned());
                     self.session = spec.args.iter().find_map(named).unwrap_or_default();

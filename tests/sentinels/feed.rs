@@ -148,7 +148,7 @@ impl Feeder {
         let mut call = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Open(id, _) => self.agent = id,
                 Effect::Send(_, line) => {
                     call = serde_json::from_slice(&line).expect("one line of JSON");
                 }

@@ -135,7 +135,7 @@ impl World {
             let mut answers = Vec::new();
             for effect in effects {
                 match effect {
-                    Effect::Spawn(id, _) => self.agent = Some(id),
+                    Effect::Open(id, _) => self.agent = Some(id),
                     Effect::Send(_, lines) => {
                         for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
                             answers.extend(self.hear(&serde_json::from_slice(line).unwrap()));

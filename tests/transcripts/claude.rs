@@ -10,6 +10,7 @@ use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::Volatile;
+use acpipe::core::transport::Transport;
 use acpipe::proto::json::to_raw;
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{line, params};
@@ -178,11 +179,11 @@ impl Cli {
             })
         };
         match effect {
-            Effect::Spawn(id, spec) if spec.args == ["--version"] => {
+            Effect::Open(id, Transport::Process(spec)) if spec.args == ["--version"] => {
                 self.next.push_back((id, line(VERSION)));
                 self.next.push_back((id, exited(Some(0))));
             }
-            Effect::Spawn(id, spec) => {
+            Effect::Open(id, Transport::Process(spec)) => {
                 let named = |arg: &String| {
                     let id = ["--session-id=", "--resume="].map(|flag| arg.strip_prefix(flag));
                     id.into_iter().flatten().next().map(str::to_owned)
@@ -193,7 +194,7 @@ impl Cli {
                 }
                 self.running.push(id);
             }
-            Effect::ReadFile(id, _) | Effect::ResolvePath(id, _) | Effect::ListFiles(id, _) => {
+            Effect::Open(id, _) => {
                 self.next.push_back((id, exited(Some(0))));
             }
             Effect::CloseInput(id) if self.running.contains(&id) => {

@@ -303,7 +303,7 @@ impl Replay {
         let mut ids = Vec::new();
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agent = Some(id),
+                Effect::Open(id, _) => self.agent = Some(id),
                 Effect::Send(_, lines) => {
                     for line in String::from_utf8(lines).unwrap().lines() {
                         let frame: Value = serde_json::from_str(line).expect("a line is JSON");

@@ -2,7 +2,7 @@
 
 use super::auth;
 use super::decode::{owned, read};
-use crate::core::dialect::Launch;
+use crate::core::dialect::ProcessSpec;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
@@ -16,7 +16,7 @@ use crate::proto::wire::{AgentCapabilities, TokenUsage};
 use serde_json::value::RawValue;
 
 /// The answer to `initialize`: only version 1 can be spoken.
-pub fn initialize(result: &RawValue, launch: &Launch) -> Result<AgentInfo, Error> {
+pub fn initialize(result: &RawValue, launch: &ProcessSpec) -> Result<AgentInfo, Error> {
     let r: InitializeResult<'_> = read(Some(result));
     let version = r.protocol_version.map_or("none", RawValue::get);
     if version != VERSION.to_string() {
@@ -283,13 +283,13 @@ mod tests {
         ] {
             let result = raw(&format!(r#"{{"protocolVersion":{version}}}"#));
             assert_eq!(
-                initialize(&result, &Launch::default()).is_ok(),
+                initialize(&result, &ProcessSpec::default()).is_ok(),
                 ok,
                 "{version}"
             );
         }
         assert!(
-            initialize(&raw("{}"), &Launch::default())
+            initialize(&raw("{}"), &ProcessSpec::default())
                 .unwrap_err()
                 .message
                 .contains("version none")
@@ -300,7 +300,7 @@ mod tests {
     fn long_texts_of_an_agent_are_not_repeated() {
         let long = "x".repeat(LONGEST_SESSION_ID + 1);
         let result = raw(&format!(r#"{{"protocolVersion":{long:?}}}"#));
-        let error = initialize(&result, &Launch::default()).unwrap_err();
+        let error = initialize(&result, &ProcessSpec::default()).unwrap_err();
         assert!(
             error.message.len() < LONGEST_SESSION_ID,
             "{}",
@@ -320,7 +320,7 @@ mod tests {
         let info = initialize(&raw(
             r#"{"protocolVersion":1,"agentInfo":{"name":7,"version":"2"},"authMethods":[{"id":"a"},5],
                "agentCapabilities":{"loadSession":"yes","sessionCapabilities":{"resume":{},"close":null},"promptCapabilities":3}}"#,
-        ), &Launch::default())
+        ), &ProcessSpec::default())
         .unwrap();
         assert_eq!((info.name, info.version), (None, Some("2".into())));
         assert!(info.capabilities.load && info.capabilities.resume && !info.capabilities.close);

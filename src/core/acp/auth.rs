@@ -1,7 +1,7 @@
 //! Signing in: the ways that an agent has, and errors that stand for a login that is missing or expired.
 
 use super::decode::{error_text, owned, read};
-use crate::core::dialect::Launch;
+use crate::core::dialect::ProcessSpec;
 use crate::proto::acp::{AUTH_REQUIRED, AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
 use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AuthMethod, AuthVariable, CommandLine, SignIn, Variables};
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// One of `authMethods`; one without an id cannot be chosen and is left out. What is run in a terminal is the agent's
 /// own program, which `launch` tells, with more arguments.
-pub fn method(raw: &RawValue, launch: &Launch) -> Option<AuthMethod> {
+pub fn method(raw: &RawValue, launch: &ProcessSpec) -> Option<AuthMethod> {
     let m: AuthFields<'_> = read(Some(raw));
     let id = owned(m.id)?;
     // Before ACP had the type, the whole command line stood in `_meta`.
@@ -51,7 +51,7 @@ pub fn method(raw: &RawValue, launch: &Launch) -> Option<AuthMethod> {
 }
 
 /// Whether a word names the program that the launch names already: some agents give it with its arguments.
-fn is_named(launch: &Launch, word: &str) -> bool {
+fn is_named(launch: &ProcessSpec, word: &str) -> bool {
     let name = |word: &str| {
         word.rsplit(['/', '\\'])
             .next()
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn ways_are_told_apart() {
-        let launch = Launch {
+        let launch = ProcessSpec {
             command: "agent".into(),
             args: vec!["--acp".into()],
-            ..Launch::default()
+            ..ProcessSpec::default()
         };
         let cases = [
             // As recorded of zedcodex.

@@ -7,7 +7,7 @@ mod wish;
 
 use super::{Acp, Pending};
 use crate::core::dialect::{
-    Child, Dialect, Launch, Offer, Opening, Order, Outgoing, Place, PromptPart,
+    Child, Dialect, Offer, Opening, Order, Outgoing, Place, ProcessSpec, PromptPart,
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
@@ -23,7 +23,7 @@ use wish::{Way, Wish};
 /// An ACP agent with a process for each session.
 #[derive(Debug)]
 pub struct PerSession {
-    launch: Launch,
+    launch: ProcessSpec,
     offer: Offer,
     children: BTreeMap<Child, Process>,
     /// Who has which session, by the agent's ids.
@@ -49,7 +49,7 @@ struct Process {
 impl PerSession {
     /// An agent whose processes are to be started with this.
     #[must_use]
-    pub fn new(launch: Launch, offer: Offer) -> Self {
+    pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
         Self {
             launch,
             offer,

@@ -8,7 +8,7 @@ use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::{Dialect, Launch, Offer, Outgoing};
+use crate::core::dialect::{Dialect, Offer, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentInfo;
@@ -198,11 +198,12 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
     let mut env = shared.settings.inherited.clone();
     env.0.extend(spec.env.0.clone());
     let setup = DialectSetup {
-        launch: Launch {
+        launch: ProcessSpec {
             command: spec.command.clone(),
             args: spec.args.clone(),
             cwd: spec.cwd.clone(),
             env: nested::environment(),
+            protocol: spec.protocol,
         },
         offer: Offer {
             questions: shared

@@ -11,6 +11,7 @@ use crate::core::event::{AgentInfo, CallId};
 use crate::core::ids::Ids;
 use crate::core::setting::SetCall;
 use crate::core::silence::Silence;
+use crate::core::transport::Transport;
 use crate::proto::wire::{ProcessStatus, Program};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -186,7 +187,7 @@ impl Connection {
     /// The process of the handshake.
     #[must_use]
     pub fn first_process(&self) -> Option<&Process> {
-        self.processes.iter().find(|p| !p.is_file)
+        self.processes.iter().find(|p| !p.is_read_only)
     }
 
     /// The pid of the process that serves all sessions.
@@ -233,37 +234,24 @@ impl Connection {
                 {
                     effects.push(Effect::Send(process.id, lines));
                 }
-                (Order::CloseInput, Some(process)) if process.has_open_input() => {
+                (Order::FinishInput, Some(process)) if process.has_open_input() => {
                     process.input_closed = true;
                     effects.push(Effect::FinishInput(process.id));
                 }
                 (Order::Stop, Some(process)) if process.stop.is_none() => {
                     effects.push(process.begin_stop(now, limits));
                 }
-                (Order::Lines(_) | Order::CloseInput | Order::Stop, _) => {}
-                (_, _) if stopping => {}
-                (order, _) => {
+                (Order::Open(mut transport), _) if !stopping => {
+                    if let Transport::Process(process) = &mut transport {
+                        // The client's variables override the dialect's.
+                        process.env.0.extend(spec.env.0.clone());
+                    }
                     let id = AgentId(cx.shared.ids.process());
-                    let is_file = !matches!(order, Order::Start(_));
-                    effects.push(match order {
-                        Order::ReadFile(path) => Effect::ReadFile(id, path),
-                        Order::ListFiles(path) => Effect::ListFiles(id, path),
-                        Order::ResolvePath(path) => Effect::ResolvePath(id, path),
-                        Order::Start(launch) => {
-                            let mut spec = Box::new(AgentSpec {
-                                args: launch.args,
-                                cwd: launch.cwd,
-                                ..spec.clone()
-                            });
-                            // The client's variables override the dialect's.
-                            let own = std::mem::replace(&mut spec.env, launch.env);
-                            spec.env.0.extend(own.0);
-                            Effect::Spawn(id, spec)
-                        }
-                        Order::Lines(_) | Order::CloseInput | Order::Stop => continue,
-                    });
-                    self.processes.push(Process::new(id, child, is_file, now));
+                    let process = Process::new(id, child, transport.is_read_only(), now);
+                    self.processes.push(process);
+                    effects.push(Effect::Open(id, transport));
                 }
+                (Order::Open(_) | Order::Lines(_) | Order::FinishInput | Order::Stop, _) => {}
             }
         }
     }
@@ -272,7 +260,7 @@ impl Connection {
     pub fn stop_processes<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
         self.deliver(spec, cx);
         // A file may be long, or on a disk that does not answer: nothing waits for its end.
-        self.processes.retain(|process| !process.is_file);
+        self.processes.retain(|process| !process.is_read_only);
         for process in self.processes.iter_mut().filter(|p| p.stop.is_none()) {
             cx.effects
                 .push(process.begin_stop(cx.now, &cx.shared.settings.limits));

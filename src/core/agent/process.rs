@@ -1,4 +1,4 @@
-//! One process of an agent.
+//! One process of an agent, or another transport.
 
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
@@ -8,7 +8,7 @@ use crate::core::stop::{Step, Stop};
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
-/// One process of an agent, or a file that is read in the place of one.
+/// One process of an agent, or a read-only transport in the place of one.
 pub struct Process {
     pub id: AgentId,
     pub child: Child,
@@ -16,8 +16,8 @@ pub struct Process {
     /// When it began to run.
     pub began: Option<Instant>,
     pub measure: Option<Measure>,
-    /// Whether it is a file: its end needs no steps.
-    pub is_file: bool,
+    /// Whether its transport only delivers lines: it has no stdin, and no steps to its end.
+    pub is_read_only: bool,
     /// When its start was ordered.
     pub since: Instant,
     /// When it last wrote to its stdout.
@@ -33,14 +33,14 @@ pub struct Process {
 
 impl Process {
     #[must_use]
-    pub fn new(id: AgentId, child: Child, is_file: bool, now: Instant) -> Self {
+    pub fn new(id: AgentId, child: Child, is_read_only: bool, now: Instant) -> Self {
         Self {
             id,
             child,
             pid: None,
             began: None,
             measure: None,
-            is_file,
+            is_read_only,
             since: now,
             heard: None,
             health: ProcessHealth::default(),
@@ -59,7 +59,7 @@ impl Process {
     /// Whether its stdin is open, and stays so.
     #[must_use]
     pub fn has_open_input(&self) -> bool {
-        !self.is_file && !self.input_closed && self.stop.is_none()
+        !self.is_read_only && !self.input_closed && self.stop.is_none()
     }
 
     /// Its last output, for a timeout's message, and how long ago.
@@ -88,7 +88,7 @@ impl Process {
     /// When it must have started; `None` once that is known.
     #[must_use]
     pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
-        if self.pid.is_some() || self.heard.is_some() || self.is_file || self.stop.is_some() {
+        if self.pid.is_some() || self.heard.is_some() || self.is_read_only || self.stop.is_some() {
             return None;
         }
         limits.until(Wait::Spawn, self.since)

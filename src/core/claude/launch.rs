@@ -117,20 +117,21 @@ pub fn may_bypass(options: &SessionOptions) -> bool {
 mod tests {
     use super::*;
     use crate::core::claude::Claude;
-    use crate::core::dialect::{Dialect as _, Launch, Order, Outgoing};
+    use crate::core::dialect::{Dialect as _, Order, Outgoing, ProcessSpec, Transport};
     use crate::core::event::CallId;
     use crate::core::nested;
-    use crate::proto::wire::Variables;
+    use crate::proto::wire::{Protocol, Variables};
     use serde_json::{Value, json};
 
     /// The launch of the process that opens a session, as the dialect orders it.
-    fn launch(way: Opening<'_>, fork: bool, options: Value) -> Launch {
+    fn launch(way: Opening<'_>, fork: bool, options: Value) -> ProcessSpec {
         let options: SessionOptions = serde_json::from_value(options).unwrap();
-        let agent = Launch {
+        let agent = ProcessSpec {
             command: "claude".to_owned(),
             args: vec!["--debug".to_owned()],
             cwd: "/agent".to_owned(),
             env: nested::environment(),
+            protocol: Protocol::Claude,
         };
         let place = Place {
             cwd: "/session",
@@ -147,7 +148,7 @@ mod tests {
         );
         let launches = out.take().into_iter();
         let mut launches = launches.filter_map(|(_, order)| match order {
-            Order::Start(launch) => Some(launch),
+            Order::Open(Transport::Process(launch)) => Some(launch),
             _ => None,
         });
         let launch = launches.next().unwrap();
@@ -156,7 +157,7 @@ mod tests {
     }
 
     /// Splits off the id that the dialect made for the session, which is the only argument that a test cannot know.
-    fn take_new_id(launch: &mut Launch) -> Option<String> {
+    fn take_new_id(launch: &mut ProcessSpec) -> Option<String> {
         let flag = "--session-id=";
         let at = launch.args.iter().position(|arg| arg.starts_with(flag))?;
         let id = launch.args[at].split_off(flag.len());
@@ -164,7 +165,7 @@ mod tests {
     }
 
     /// A whole launch: these flags stand between those that every session has and those of the client.
-    fn expected(flags: &[&str]) -> Launch {
+    fn expected(flags: &[&str]) -> ProcessSpec {
         let all = [
             "--output-format",
             "stream-json",
@@ -175,11 +176,12 @@ mod tests {
             "--permission-prompt-tool=stdio",
         ];
         let all = all.iter().chain(flags).chain(&["--debug"]);
-        Launch {
+        ProcessSpec {
             command: "claude".to_owned(),
             args: all.map(|&arg| arg.to_owned()).collect(),
             cwd: "/session".to_owned(),
             env: nested::environment(),
+            protocol: Protocol::Claude,
         }
     }
 

@@ -1,9 +1,10 @@
 //! What is read of the CLI's own files: where they are, and what of them is wanted.
 
 use super::{Claude, Role, projects};
-use crate::core::dialect::{Child, Order, Outgoing};
+use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
+use crate::core::transport::Transport;
 
 /// A directory, in the client's words and in the CLI's.
 #[derive(Debug, Default, Clone)]
@@ -29,7 +30,7 @@ impl Claude {
             real: cwd.to_owned(),
         };
         let child = self.add(Role::Path { path, then });
-        out.order(child, Order::ResolvePath(cwd.to_owned()));
+        out.open(child, Transport::RealPath(cwd.to_owned()));
     }
 
     /// The real path of a working directory is known: reads what was wanted of it.
@@ -47,7 +48,7 @@ impl Claude {
             Then::List(call) => {
                 let found = Vec::new();
                 let child = self.add(Role::List { call, place, found });
-                out.order(child, Order::ListFiles(dir.unwrap_or_default()));
+                out.open(child, Transport::Directory(dir.unwrap_or_default()));
             }
             Then::Load(of) => {
                 let Some(Role::Session(session)) = self.children.get(&of) else {
@@ -65,7 +66,7 @@ impl Claude {
                     path: path.clone(),
                     chain: Box::default(),
                 });
-                out.order(child, Order::ReadFile(path));
+                out.open(child, Transport::File(path));
             }
         }
     }

@@ -82,8 +82,8 @@ mod tests {
     use super::*;
     use crate::core::claude::CLAUDE;
     use crate::core::error::{Error, ErrorKind};
-    use crate::core::hub::AgentSpec;
-    use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+    use crate::core::transport::ProcessSpec;
+    use crate::proto::wire::{Protocol, Variables};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -115,15 +115,12 @@ mod tests {
                 found.map(|(_, value)| OsString::from(value.replace('@', here)))
             };
             let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
-            let spec = AgentSpec {
+            let spec = ProcessSpec {
                 command: CLAUDE.to_owned(),
                 args: Vec::new(),
                 cwd: here.to_owned(),
                 env: Variables::default(),
-                source: AgentSource::Client,
                 protocol: Protocol::Claude,
-                options: SessionOptions::default(),
-                child_per_session: false,
             };
             let search = Search::on(windows, &spec, &lookup, &[]);
             let found = search.go().map(|found| found.file);

@@ -1,7 +1,7 @@
 //! The `PATH` of the user's login shell.
 
-use crate::core::hub::AgentSpec;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use crate::core::transport::ProcessSpec;
+use crate::proto::wire::Protocol;
 use crate::shell::keeper::words::{News, Order};
 use crate::shell::kept::{Kept, Pipes};
 use crate::shell::terms::Terms;
@@ -93,15 +93,12 @@ async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
 async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
     let calm = [OFF].into_iter().chain(CALM);
     let env = calm.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
-    let spec = AgentSpec {
+    let spec = ProcessSpec {
         command: shell.to_owned(),
         args: words(Path::new(shell)),
         cwd: "/".to_owned(),
         env: env.collect(),
-        source: AgentSource::Client,
         protocol: Protocol::Acp,
-        options: SessionOptions::default(),
-        child_per_session: false,
     };
     let terms = Terms {
         grace: GRACE,

@@ -280,7 +280,7 @@ impl Fixture {
         }
         for effect in self.effects.drain(..) {
             match &effect {
-                Effect::Spawn(id, _) => self.process = *id,
+                Effect::Open(id, _) => self.process = *id,
                 Effect::Send(_, lines) => {
                     self.last_call = last_call(lines).unwrap_or(self.last_call);
                 }

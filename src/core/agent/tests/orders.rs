@@ -8,6 +8,7 @@ use crate::core::effect::{AgentId, Effect};
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::shared::Shared;
+use crate::core::transport::Transport;
 use crate::proto::chunk::Chunk;
 use crate::testing::SettingsBuilder;
 use std::time::Instant;
@@ -43,7 +44,7 @@ impl Started {
         let effects = started.act(|machine, cx| {
             machine.start(spec, Vec::new(), cx);
         });
-        let Some(Effect::Spawn(id, _)) = effects.first() else {
+        let Some(Effect::Open(id, _)) = effects.first() else {
             panic!("it is started first: {effects:?}");
         };
         started.id = *id;
@@ -86,7 +87,7 @@ fn lines() -> Order {
 fn process_whose_input_is_closed_goes_on() {
     let mut started = Started::new();
     let id = started.id;
-    let effects = started.order([lines(), Order::CloseInput, lines()]);
+    let effects = started.order([lines(), Order::FinishInput, lines()]);
     // What comes after it goes nowhere.
     assert_eq!(
         effects,
@@ -95,7 +96,7 @@ fn process_whose_input_is_closed_goes_on() {
     assert!(started.machine.is_one_shot(Child::MAIN));
     let connection = started.machine.connection().unwrap();
     assert!(connection.processes[0].stop.is_none());
-    assert_eq!(started.order([Order::CloseInput, lines()]), []);
+    assert_eq!(started.order([Order::FinishInput, lines()]), []);
     // It can still be stopped.
     assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
 }
@@ -105,6 +106,27 @@ fn process_that_is_stopped_is_no_one_shot() {
     let mut started = Started::new();
     let id = started.id;
     assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
-    assert_eq!(started.order([Order::CloseInput]), []);
+    assert_eq!(started.order([Order::FinishInput]), []);
     assert!(!started.machine.is_one_shot(Child::MAIN));
+}
+
+#[test]
+fn read_only_transport_has_no_input_and_agent_ends_without_it() {
+    let mut started = Started::new();
+    let (id, file) = (started.id, Child(7));
+    let effects = started.act(|machine, _| {
+        let out = &mut machine.connection_mut().unwrap().out;
+        out.order(file, Order::Open(Transport::File("/f".to_owned())));
+        out.order(file, Order::FinishInput);
+    });
+    let opened = AgentId(id.0 + 1);
+    let want = Effect::Open(opened, Transport::File("/f".to_owned()));
+    assert_eq!(effects, [want]);
+    let effects = started.act(|machine, cx| {
+        assert!(!machine.begin_stopping(None, None, cx));
+    });
+    assert_eq!(effects, [Effect::CloseInput(id)]);
+    let connection = started.machine.connection().unwrap();
+    let left: Vec<Child> = connection.processes.iter().map(|p| p.child).collect();
+    assert_eq!(left, [Child::MAIN]);
 }

@@ -3,6 +3,7 @@
 use crate::core::client::{Notice, Reply};
 use crate::core::effect::Effect;
 use crate::core::error::Error;
+use crate::core::transport::Transport;
 use serde_json::Value;
 
 /// A notice of the agent's state.
@@ -45,7 +46,7 @@ pub(super) fn reply(reply: &Result<Reply, Error>) -> String {
 /// An effect for the shell; one line for each message to a process.
 pub(super) fn effect(effect: &Effect) -> Vec<String> {
     let line = match effect {
-        Effect::Spawn(id, spec) => {
+        Effect::Open(id, Transport::Process(spec)) => {
             let env = spec.env.0.iter();
             let env = env.filter(|(name, _)| *name == "KEY" || *name == "A");
             let env =

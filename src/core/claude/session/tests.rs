@@ -6,7 +6,9 @@ mod prompts;
 mod results;
 
 use crate::core::claude::Claude;
-use crate::core::dialect::{Child, Dialect, Launch, Opening, Order, Outgoing, Place, PromptPart};
+use crate::core::dialect::{
+    Child, Dialect, Opening, Order, Outgoing, Place, ProcessSpec, PromptPart, Transport,
+};
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{SessionOptions, Variables};
@@ -26,7 +28,7 @@ struct Test {
 
 impl Test {
     fn new() -> Self {
-        let mut claude = Claude::new(Launch::default(), Variables::default(), "seed", false);
+        let mut claude = Claude::new(ProcessSpec::default(), Variables::default(), "seed", false);
         let mut out = Outgoing::default();
         claude.start(&mut out);
         out.take();
@@ -54,8 +56,8 @@ impl Test {
             let mut found = orders.iter().filter(|(_, order)| is(order));
             found.next().map(|(child, _)| *child)
         };
-        self.path = of(|order| matches!(order, Order::ResolvePath(_)));
-        of(|order| matches!(order, Order::Start(_))).unwrap()
+        self.path = of(|order| matches!(order, Order::Open(Transport::RealPath(_))));
+        of(|order| matches!(order, Order::Open(Transport::Process(_)))).unwrap()
     }
 
     /// A session that is open.

@@ -6,6 +6,7 @@ use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::Volatile;
+use crate::core::transport::Transport;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Protocol;
@@ -83,7 +84,7 @@ impl Play {
         assert!(
             matches!(
                 effects[..],
-                [Effect::Spawn(SESSION, _), Effect::Send(SESSION, _), ..]
+                [Effect::Open(SESSION, _), Effect::Send(SESSION, _), ..]
             ),
             "{effects:?}"
         );
@@ -154,7 +155,9 @@ fn closed() -> (Play, Value) {
 }
 
 fn starts(effects: &[Effect]) -> bool {
-    effects.iter().any(|e| matches!(e, Effect::Spawn(..)))
+    effects
+        .iter()
+        .any(|e| matches!(e, Effect::Open(_, Transport::Process(_))))
 }
 
 #[test]
@@ -263,11 +266,13 @@ fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
     play.ends(SESSION);
     play.hub.drained(true, play.now, &mut play.heard);
     let effects = play.hub.effects(play.now);
-    let [Effect::Spawn(version, _)] = effects[..] else {
+    let [Effect::Open(version, _)] = effects[..] else {
         panic!("{effects:?}");
     };
     let lines = Batch::Lines("2.1.330\n".into());
     let effects = play.hear(version, AgentInput::Batch(lines));
-    let started = effects.iter().filter(|e| matches!(e, Effect::Spawn(..)));
+    let started = effects
+        .iter()
+        .filter(|e| matches!(e, Effect::Open(_, Transport::Process(_))));
     assert_eq!(started.count(), 1, "{effects:?}");
 }

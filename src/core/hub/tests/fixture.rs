@@ -123,7 +123,7 @@ impl Fixture {
         self.hub.catch_up(self.now, &mut self.sinks);
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agents.push(id),
+                Effect::Open(id, _) => self.agents.push(id),
                 Effect::Send(_, lines) => {
                     for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
                         let message: Value = serde_json::from_slice(line).unwrap();

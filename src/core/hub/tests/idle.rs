@@ -201,7 +201,7 @@ impl Play {
             }
             for effect in effects {
                 match effect {
-                    Effect::Spawn(id, _) => self.agent = id,
+                    Effect::Open(id, _) => self.agent = id,
                     Effect::Send(_, lines) => self.answer(&lines),
                     other => self.done.push(format!("{other:?}")),
                 }

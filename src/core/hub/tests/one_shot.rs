@@ -16,7 +16,7 @@ fn closed_streams_of_a_one_shot_process_are_no_failure() {
             play.ready();
             if one_shot {
                 let out = &mut play.hub.connection().out;
-                out.order(Child::MAIN, Order::CloseInput);
+                out.order(Child::MAIN, Order::FinishInput);
             }
             play.sent();
             play.hear(input);

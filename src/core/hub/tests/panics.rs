@@ -5,7 +5,7 @@ use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::dialect::Place as Where;
-use crate::core::dialect::{Child, Dialect, Launch, Offer, Opening, Outgoing, PromptPart};
+use crate::core::dialect::{Child, Dialect, Offer, Opening, Outgoing, ProcessSpec, PromptPart};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
@@ -198,7 +198,7 @@ impl Play {
     fn connect(&mut self) {
         self.ask(Command::Connect(params(json!({}))));
         let agent = self.hub.connection();
-        let none = Box::new(Acp::new(Launch::default(), Offer::default()));
+        let none = Box::new(Acp::new(ProcessSpec::default(), Offer::default()));
         let acp = std::mem::replace(&mut agent.dialect, none);
         agent.dialect = Box::new(Trapped(acp));
         let hello = self.sent().pop().unwrap();
@@ -218,7 +218,7 @@ impl Play {
         let mut sent = Vec::new();
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Open(id, _) => self.agent = id,
                 Effect::Send(_, lines) => {
                     let lines = lines.split_inclusive(|byte| *byte == b'\n');
                     sent.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));

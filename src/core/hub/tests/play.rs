@@ -105,7 +105,7 @@ impl Play {
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Open(id, _) => self.agent = id,
                 Effect::Send(_, lines) => {
                     let line = lines.split(|b| *b == b'\n').rfind(|line| !line.is_empty());
                     last = serde_json::from_slice(line.unwrap()).unwrap();

@@ -5,6 +5,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::core::transport::Transport;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::AgentParams;
@@ -75,7 +76,7 @@ impl Test {
     fn starts(&mut self) -> bool {
         let before = self.started;
         for effect in self.hub.effects(self.now) {
-            if let Effect::Spawn(AgentId(id), _) = effect {
+            if let Effect::Open(AgentId(id), _) = effect {
                 self.started = id;
             }
         }
@@ -202,7 +203,7 @@ fn an_environment_that_is_changed_in_a_pause_is_that_of_the_next_start() {
     t.now += Duration::from_secs(1);
     t.hub.tick(t.now, &mut t.seen);
     let effects = t.hub.effects(t.now);
-    let Some(Effect::Spawn(_, spec)) = effects.first() else {
+    let Some(Effect::Open(_, Transport::Process(spec))) = effects.first() else {
         panic!("{effects:?}");
     };
     assert_eq!(spec.env.0["A"].as_deref(), Some("b"));

@@ -47,7 +47,7 @@ fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs
     );
     let ensure = Command::Ensure(EnsureParams::default());
     hub.command(Token::first(2), ensure, now, seen);
-    assert!(matches!(hub.effects(now)[..], [Effect::Spawn(..), ..]));
+    assert!(matches!(hub.effects(now)[..], [Effect::Open(..), ..]));
     let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     say(&mut hub, &answer(1, r#"{"protocolVersion":1}"#), now, seen);
     say(&mut hub, &answer(2, r#"{"sessionId":"a"}"#), now, seen);
@@ -137,7 +137,7 @@ fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
         hub.drained(true, now, seen);
         for effect in hub.effects(now) {
             match effect {
-                Effect::Spawn(id, _) => cli = id,
+                Effect::Open(id, _) => cli = id,
                 Effect::Send(_, bytes) => sent = String::from_utf8(bytes).unwrap(),
                 _ => {}
             }

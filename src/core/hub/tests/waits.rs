@@ -142,7 +142,7 @@ impl Play {
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
-                Effect::Spawn(id, _) => self.agent = id,
+                Effect::Open(id, _) => self.agent = id,
                 Effect::Send(_, lines) => last = serde_json::from_slice(&lines).unwrap(),
                 _ => {}
             }

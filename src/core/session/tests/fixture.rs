@@ -11,7 +11,7 @@ use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Token};
 use crate::core::clients::ClientDeclaration;
 use crate::core::cx::{Cx, SessionRequest};
-use crate::core::dialect::{Child, Launch, Offer, Order, Outgoing};
+use crate::core::dialect::{Child, Offer, Order, Outgoing, ProcessSpec};
 use crate::core::dialects::{DialectSetup, dialect};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
@@ -144,7 +144,7 @@ impl Fixture {
     /// Connects the agent anew: it is ready, and offers this.
     pub fn connect(&mut self, capabilities: AgentCapabilities) {
         let setup = DialectSetup {
-            launch: Launch::default(),
+            launch: ProcessSpec::default(),
             offer: Offer {
                 questions: true,
                 host: host::Offer {

@@ -8,7 +8,8 @@ use super::super::files;
 use super::process::{Agent, Process, Said};
 use super::{ENOUGH, World};
 use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::hub::{AgentInput, AgentSpec, Effect, Exit, Measure};
+use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
+use acpipe::core::transport::{ProcessSpec, Transport};
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
 impl World {
@@ -47,20 +48,7 @@ impl World {
         let over = self.finished && effect != Effect::Finished;
         assert!(!over, "{effect:?} after the end");
         match effect {
-            Effect::Spawn(id, spec) => self.spawn(id.0, &spec),
-            Effect::ReadFile(id, _) => {
-                let said = if self.history.is_empty() {
-                    files::history(&mut self.dice)
-                } else {
-                    self.history.iter().map(files::again).collect()
-                };
-                self.plain(id.0, said);
-            }
-            Effect::ListFiles(id, _) => {
-                let said = files::list(&mut self.dice);
-                self.plain(id.0, said);
-            }
-            Effect::ResolvePath(id, path) => self.plain(id.0, files::path(&path)),
+            Effect::Open(id, transport) => self.open(id.0, &transport),
             Effect::Send(id, lines) => self.send(id.0, &lines),
             Effect::CloseInput(id) => self.told_to_end(id.0, 0),
             Effect::Terminate(id) => self.told_to_end(id.0, 1),
@@ -81,7 +69,18 @@ impl World {
         }
     }
 
-    fn spawn(&mut self, id: u64, spec: &AgentSpec) {
+    fn open(&mut self, id: u64, transport: &Transport) {
+        let said = match transport {
+            Transport::Process(spec) => return self.spawn(id, spec),
+            Transport::File(_) if self.history.is_empty() => files::history(&mut self.dice),
+            Transport::File(_) => self.history.iter().map(files::again).collect(),
+            Transport::Directory(_) => files::list(&mut self.dice),
+            Transport::RealPath(path) => files::path(path),
+        };
+        self.plain(id, said);
+    }
+
+    fn spawn(&mut self, id: u64, spec: &ProcessSpec) {
         self.spawned += 1;
         let dice = &mut self.dice;
         if dice.percent(3) {

@@ -39,7 +39,7 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
     let mut env = Variables::default();
     env.0.insert("HOME".to_owned(), Some("/home".to_owned()));
     let mut t = Test::new();
-    t.claude = Claude::new(Launch::default(), env, "seed", false);
+    t.claude = Claude::new(ProcessSpec::default(), env, "seed", false);
     let child = t.opens(Opening::Load("a"), &none());
     let line = Overlong {
         len: 99,

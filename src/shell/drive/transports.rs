@@ -1,0 +1,47 @@
+//! Opens the transports of agents (`core/transport.rs` defines what each must deliver), and passes on what they accept.
+
+use super::{ClientConnection, Shell};
+use crate::core::hub::{AgentId, AgentInput};
+use crate::core::transport::Transport;
+use crate::shell::agent::{self, Agent};
+use crate::shell::files;
+use std::time::Instant;
+
+impl Shell {
+    /// Opens a transport. What it delivers arrives through the inbox, failures included.
+    pub(super) fn open(&mut self, id: AgentId, transport: Transport) {
+        let events = self.events.clone();
+        match transport {
+            Transport::Process(spec) => {
+                let (terms, login) = (self.terms.clone(), self.login.clone());
+                let agent = agent::start(id, spec, terms, login, events);
+                self.agents.insert(id, agent);
+            }
+            Transport::File(path) => files::read(id, path.into(), self.terms.max_line, events),
+            Transport::Directory(path) => files::list(id, path.into(), events),
+            Transport::RealPath(path) => files::resolve(id, path.into(), events),
+        }
+    }
+
+    /// Queues lines for a transport.
+    pub(super) fn send(
+        &mut self,
+        id: AgentId,
+        lines: Vec<u8>,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
+        let agent = self.agents.get(&id);
+        if agent.map_or(Ok(()), |agent| agent.send(lines)).is_err() {
+            // It is no batch: all of it is taken.
+            let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
+        }
+    }
+
+    /// Acts on the process of this number. One that has ended, and a read-only transport, have none.
+    pub(super) fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
+        if let Some(agent) = self.agents.get_mut(&id) {
+            act(agent);
+        }
+    }
+}
