@@ -165,6 +165,8 @@ pub struct SessionMachine {
     pub silence: Option<Silence>,
     /// Whether a panic broke off what was being said in it.
     pub broken: bool,
+    /// Whether a panic broke off an event that it was handling.
+    pub was_handling: bool,
 }
 
 /// How far a session is.
@@ -268,6 +270,7 @@ impl SessionMachine {
             abandoned: None,
             silence: None,
             broken: false,
+            was_handling: false,
         }
     }
 

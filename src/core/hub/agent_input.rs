@@ -44,7 +44,8 @@ impl Hub {
             connection.process_mut(child)?.health.update(&change);
             return None;
         }
-        self.mending(now, clients, |hub, clients| {
+        let ends = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
+        self.ending(agent, ends, now, clients, |hub, clients| {
             hub.number_unsent(clients);
             hub.process_event(agent, id, input, now, clients);
         });

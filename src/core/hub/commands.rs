@@ -31,12 +31,9 @@ impl Hub {
         // What it reads or adds comes after all that was said before it.
         self.mending(now, clients, super::Hub::number_unsent);
         self.commit(now, clients);
-        let done = self.caught(now, clients, |hub, clients| {
+        self.answering(token, now, clients, |hub, clients| {
             hub.try_command(token, command, now, clients)
         });
-        if let Err(error) = done.unwrap_or_else(|panic| Err(panic.error)) {
-            clients.reply(token, Err(error));
-        }
         self.mending(now, clients, |hub, clients| {
             hub.replay_turns(clients);
             hub.go_on(now, clients);

@@ -1,10 +1,17 @@
 //! Panics: a fault of acpipe costs the turn in which it happened, and nothing else.
 //!
 //! A session that was being written to when it happened is marked (see `Numbered`): its turn ends with an error, and its
-//! prompt is cancelled. Where none is, and output of an agent was being read, that process is ended as one that failed. A
-//! command is answered. A panic that belongs to no session, process or command unwinds on, and ends acpipe.
+//! prompt is cancelled. Where none is, and
+//!
+//! - output of an agent was being read: that process is ended as one that failed;
+//! - another event of a process was being handled, as its end: its agent has failed;
+//! - a call was being handled: the call is answered with an error, once;
+//! - a session with a running turn was handling any other event (`Hub::with` marks it): its turn ends in the same way.
+//!
+//! Every other panic unwinds on, and ends acpipe: one in `commit` among them, since what a client saw must be in the log.
 
 use super::Hub;
+use crate::core::client::Token;
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
@@ -24,6 +31,10 @@ pub(super) struct Panic {
     payload: Box<dyn Any + Send>,
     /// Whether the session in which it happened is known, and mended.
     mended: bool,
+    /// The calls that were answered with the ends of these turns.
+    answered: Vec<Token>,
+    /// The sessions with running turns that were handling the event.
+    handling: Vec<String>,
     /// The error that the client gets; the log has the place of the panic.
     pub(super) error: Error,
 }
@@ -43,15 +54,45 @@ impl Hub {
         done.map_err(|payload| {
             let message = "acpipe itself failed (a panic: its log says where), and all else goes on: please report it";
             let error = Error::new(ErrorKind::Internal, message);
+            let broken = self.sessions_with(|session| session.broken);
+            let handling = self.sessions_with(|s| s.was_handling && s.running.is_some());
+            for session in self.sessions.values_mut() {
+                session.was_handling = false;
+            }
             Box::new(Panic {
                 payload,
-                mended: self.mend(&error, now, clients),
+                mended: !broken.is_empty(),
+                answered: self.mend(&broken, &error, now, clients),
+                handling,
                 error,
             })
         })
     }
 
-    /// Like `caught`, but unwinds on with a panic that belongs to no session.
+    /// Handles a call, which is answered at once where it fails or panics.
+    pub(super) fn answering<C: ClientSinks>(
+        &mut self,
+        token: Token,
+        now: Instant,
+        clients: &mut C,
+        act: impl FnOnce(&mut Self, &mut C) -> Result<(), Error>,
+    ) {
+        let error = match self.caught(now, clients, act) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            Err(panic) if panic.answered.contains(&token) => return,
+            Err(panic) => {
+                // It may have been queued before the panic, and must not be sent after its answer.
+                for session in self.sessions.values_mut() {
+                    session.queue.take_call(token);
+                }
+                panic.error
+            }
+        };
+        clients.reply(token, Err(error));
+    }
+
+    /// Like `caught`, but mends the session that was handling the event; unwinds on with a panic that belongs to no turn.
     pub(super) fn mending<C: ClientSinks>(
         &mut self,
         now: Instant,
@@ -61,7 +102,10 @@ impl Hub {
         if let Err(panic) = self.caught(now, clients, act)
             && !panic.mended
         {
-            resume_unwind(panic.payload);
+            if panic.handling.is_empty() {
+                resume_unwind(panic.payload);
+            }
+            self.mend(&panic.handling, &panic.error, now, clients);
         }
     }
 
@@ -93,19 +137,49 @@ impl Hub {
         false
     }
 
-    /// Ends the turns of the sessions that were being written to; true if there were any.
-    fn mend(&mut self, error: &Error, now: Instant, clients: &mut impl ClientSinks) -> bool {
+    /// Like `caught`, for another event of a process. The agent has failed where the session is not known, and where the
+    /// process `ends`: other sessions may not have got to know that.
+    pub(super) fn ending<C: ClientSinks>(
+        &mut self,
+        agent: AgentRef,
+        ends: bool,
+        now: Instant,
+        clients: &mut C,
+        act: impl FnOnce(&mut Self, &mut C),
+    ) {
+        if let Err(panic) = self.caught(now, clients, act)
+            && (ends || !panic.mended)
+        {
+            self.mending(now, clients, |hub, clients| {
+                hub.agent_failed(agent, &panic.error, now, clients);
+            });
+        }
+    }
+
+    fn sessions_with(&self, mark: impl Fn(&SessionMachine) -> bool) -> Vec<String> {
+        let marked = self.sessions.values().filter(|session| mark(session));
+        marked.map(|session| session.id.clone()).collect()
+    }
+
+    /// Ends the turns of these sessions, and returns the calls that were answered with that.
+    fn mend(
+        &mut self,
+        ids: &[String],
+        error: &Error,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> Vec<Token> {
         for agent in self.agents.iter_mut() {
             agent.mend();
         }
-        let broken = self.sessions.values().filter(|session| session.broken);
-        let broken: Vec<String> = broken.map(|session| session.id.clone()).collect();
-        for id in &broken {
+        let mut answered = Vec::new();
+        for id in ids {
             self.count_unsent(clients);
-            self.with(id, now, clients, |session, cx| session.mend(error, cx));
+            let mended = self.with(id, now, clients, |session, cx| session.mend(error, cx));
+            answered.extend(mended.flatten());
             self.count_unsent(clients);
         }
-        !broken.is_empty()
+        answered
     }
 
     /// Counts the unsent bytes again: their sum may differ from its parts.

@@ -101,15 +101,11 @@ impl Hub {
             )
             .flatten()
         {
-            let token = queued.token;
-            let begun = self.caught(now, clients, |hub, clients| {
+            self.answering(queued.token, now, clients, |hub, clients| {
                 hub.with_session(id, now, clients, |session, cx| {
-                    session.begin_turn(queued, cx)
+                    session.begin_queued(queued, cx)
                 })
             });
-            if let Err(error) = begun.unwrap_or_else(|panic| Err(panic.error)) {
-                clients.reply(token, Err(error));
-            }
         }
     }
 

@@ -19,6 +19,15 @@ pub(super) struct Pending {
     pub(super) freed: Vec<String>,
 }
 
+/// A session while it handles an event: a panic marks it.
+struct Handling<'a>(&'a mut SessionMachine);
+
+impl Drop for Handling<'_> {
+    fn drop(&mut self) {
+        self.0.was_handling |= std::thread::panicking();
+    }
+}
+
 impl Hub {
     /// Gives an event to a session, and does what the session requests; `None` where there is no such session.
     pub(super) fn with<C: ClientSinks, T>(
@@ -39,8 +48,10 @@ impl Hub {
             requests: &mut requests,
             effects: &mut self.effects,
         };
-        let result = act(session, &mut cx);
-        let agent = session.agent;
+        let handling = Handling(session);
+        let result = act(handling.0, &mut cx);
+        let agent = handling.0.agent;
+        drop(handling);
         for request in requests {
             self.request(id, agent, request, now, clients);
         }

@@ -4,6 +4,7 @@
 //! and its log is cut to whole lines.
 
 use super::{SessionMachine, SessionRequest};
+use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
@@ -13,8 +14,9 @@ use crate::proto::chunk::Chunk;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl SessionMachine {
-    /// Repairs a session in which a panic happened, and ends its turn with this error.
-    pub fn mend<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    /// Repairs a session in which a panic happened, and ends its turn with this error. Returns the call that was answered
+    /// with that.
+    pub fn mend<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) -> Option<Token> {
         let running = self.running.as_ref();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
@@ -28,18 +30,19 @@ impl SessionMachine {
             let mut sink = self.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
-        let Some((token, call)) = token.zip(call) else {
-            return;
-        };
-        self.break_off(call, agent_session, cx);
+        let (token, call) = token.zip(call)?;
         let ending = Ending::Failed(error.clone());
-        let closed = catch_unwind(AssertUnwindSafe(|| self.close_turn(&ending, cx)));
+        let closed = catch_unwind(AssertUnwindSafe(|| {
+            self.break_off(call, agent_session, cx);
+            self.close_turn(&ending, cx);
+        }));
         if closed.is_err() {
             self.cut_log(cx.clients);
             self.running = None;
             self.reply(token, Err(error.clone()), cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
+        Some(token)
     }
 
     /// Removes what was half written to the log.

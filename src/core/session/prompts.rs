@@ -90,14 +90,26 @@ impl SessionMachine {
         matches!(self.stage, Stage::Resting) && !self.queue.is_empty()
     }
 
-    /// Takes the next queued prompt, if it can be sent now.
+    /// Takes the next queued prompt, if it can be sent now; the clients are notified when it is sent
+    /// ([`SessionMachine::begin_queued`]).
     pub fn next_prompt<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Option<Queued> {
         if !self.is_free() {
             return None;
         }
-        let queued = self.queue.next_if(|token| !cx.agent.holds(token))?;
+        self.queue.next_if(|token| !cx.agent.holds(token))
+    }
+
+    /// Sends a prompt that was queued: its turn begins.
+    ///
+    /// # Errors
+    /// As [`SessionMachine::begin_turn`].
+    pub fn begin_queued<C: ClientSinks>(
+        &mut self,
+        queued: Queued,
+        cx: &mut Cx<'_, C>,
+    ) -> Result<(), Error> {
         self.tell_queue(cx.clients);
-        Some(queued)
+        self.begin_turn(queued, cx)
     }
 
     /// Takes one queued prompt out: that of this turn, or without one the first where no turn runs. True when there is

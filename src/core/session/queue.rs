@@ -114,6 +114,12 @@ impl Queue {
         at.and_then(|at| self.remove(at)).is_some()
     }
 
+    /// Takes out the prompt of a call, if it waits.
+    pub fn take_call(&mut self, token: Token) -> Option<Queued> {
+        let at = self.prompts.iter().position(|w| w.queued.token == token)?;
+        self.remove(at)
+    }
+
     fn remove(&mut self, at: usize) -> Option<Queued> {
         let Waiting { queued, bytes } = self.prompts.remove(at)?;
         self.bytes = self.bytes.saturating_sub(bytes);

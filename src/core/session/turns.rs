@@ -304,7 +304,11 @@ impl SessionMachine {
         };
         let summary = summarize(&self.id, &mut running, ending, timing, self.cost);
         self.remember(&mut running.turn, cancelled);
-        self.acknowledge(running.token, Box::new(summary), cx);
+        let token = running.token;
+        // A panic must find the call, which is not answered yet.
+        self.running = Some(running);
+        self.acknowledge(token, Box::new(summary), cx);
+        self.running = None;
         cx.requests.push(SessionRequest::Free);
     }
 }

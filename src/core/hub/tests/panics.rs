@@ -1,5 +1,8 @@
 //! A panic on purpose, wherever words pass: it costs the turn or the process in whose hands it was, and no other.
 
+mod steps;
+mod traps;
+
 use super::play::settings;
 use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -22,7 +25,13 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// ACP with traps: what the agent says decides where it panics.
-struct Trapped(Box<dyn Dialect>);
+struct Trapped(Box<dyn Dialect>, Traps);
+
+/// Where it panics from now on.
+#[derive(Default)]
+struct Traps {
+    ended: bool,
+}
 
 impl Dialect for Trapped {
     fn name(&self) -> &'static str {
@@ -75,7 +84,8 @@ impl Dialect for Trapped {
         out: &mut Outgoing,
     ) {
         let line = std::str::from_utf8(line).unwrap();
-        assert!(line != "trap in the reader", "in the reader");
+        self.1.ended |= line == "trap in the reader and at its end";
+        assert!(!line.starts_with("trap in the reader"), "in the reader");
         if let Some(session) = line.strip_prefix("trap in ") {
             let original = Original {
                 line,
@@ -109,6 +119,7 @@ impl Dialect for Trapped {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) -> bool {
+        assert!(!self.1.ended, "at the end of the process");
         self.0.ended(child, how, events, out)
     }
     fn faults(&self) -> LineFaults {
@@ -200,7 +211,7 @@ impl Play {
         let agent = self.hub.connection();
         let none = Box::new(Acp::new(ProcessSpec::default(), Offer::default()));
         let acp = std::mem::replace(&mut agent.dialect, none);
-        agent.dialect = Box::new(Trapped(acp));
+        agent.dialect = Box::new(Trapped(acp, Traps::default()));
         let hello = self.sent().pop().unwrap();
         self.answer(&hello, &json!({"protocolVersion": 1}));
     }
@@ -382,10 +393,20 @@ fn a_second_one_while_it_is_mended_ends_it_all_the_same() {
 
 #[test]
 fn in_the_reader_it_ends_the_process() {
+    reader_panics("trap in the reader");
+}
+
+#[test]
+fn second_one_while_the_process_is_ended_ends_its_agent() {
+    reader_panics("trap in the reader and at its end");
+}
+
+/// The reader panics at this line; the process is ended, and another takes its place.
+fn reader_panics(line: &str) {
     let mut play = Play::new();
     let [(a, _), (b, _)] = play.both();
     play.say(&Play::text("A", "kept"));
-    play.say("trap in the reader\ntrap in the reader");
+    play.say(&format!("{line}\n{line}"));
     play.internal(a);
     play.internal(b);
     assert_eq!(play.result(a)["text"], "kept");

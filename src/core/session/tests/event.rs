@@ -278,7 +278,7 @@ impl Fixture {
     fn next_prompt(&mut self) {
         while let Some(queued) = self.act(SessionMachine::next_prompt) {
             let token = queued.token;
-            let begun = self.act(|s, cx| s.begin_turn(queued, cx));
+            let begun = self.act(|s, cx| s.begin_queued(queued, cx));
             self.reply_error(token, begun);
         }
     }

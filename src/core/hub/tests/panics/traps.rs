@@ -1,0 +1,262 @@
+//! A dialect, a client and a log that panic at a chosen one of their calls.
+
+use crate::core::ask::{AskId, ClientRequest};
+use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::dialect::{Child, Dialect, Opening, Outgoing, Place, PromptPart};
+use crate::core::error::Error;
+use crate::core::event::{AgentEvent, CallId, Exit};
+use crate::core::permit::{By, Decision};
+use crate::core::request_key::RequestKey;
+use crate::core::setting::Setting;
+use crate::core::store::{Card, LogFile, Store, Volatile, Write};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::Overlong;
+use crate::proto::wire::LineFaults;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Counts the calls of the traits, and panics at one of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trap(Rc<RefCell<Calls>>);
+
+#[derive(Debug, Default)]
+struct Calls {
+    is_armed: bool,
+    /// How many calls pass before the one that panics.
+    before: usize,
+    passed: usize,
+    /// The call that panicked.
+    panicked: Option<&'static str>,
+}
+
+impl Trap {
+    /// Counts from now on, and panics at the call after this many.
+    pub fn arm(&self, before: usize) {
+        *self.0.borrow_mut() = Calls {
+            is_armed: true,
+            before,
+            ..Calls::default()
+        };
+    }
+
+    pub fn has_panicked(&self) -> bool {
+        self.0.borrow().panicked.is_some()
+    }
+
+    /// The call that panicked, if one did.
+    pub fn disarm(&self) -> Option<&'static str> {
+        let mut calls = self.0.borrow_mut();
+        calls.is_armed = false;
+        calls.panicked
+    }
+
+    fn pass(&self, call: &'static str) {
+        let mut calls = self.0.borrow_mut();
+        if !calls.is_armed {
+            return;
+        }
+        calls.passed += 1;
+        if calls.passed == calls.before + 1 {
+            calls.panicked = Some(call);
+            drop(calls);
+            panic!("in {call}");
+        }
+    }
+}
+
+/// A dialect that panics before or after a call.
+pub(super) struct TrappedDialect(pub Box<dyn Dialect>, pub Trap);
+
+impl TrappedDialect {
+    fn around<T>(
+        &mut self,
+        [before, after]: [&'static str; 2],
+        act: impl FnOnce(&mut dyn Dialect) -> T,
+    ) -> T {
+        self.1.pass(before);
+        let done = act(self.0.as_mut());
+        self.1.pass(after);
+        done
+    }
+}
+
+impl Dialect for TrappedDialect {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn start(&mut self, out: &mut Outgoing) {
+        self.0.start(out);
+    }
+    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+        self.0.open(call, way, place, out);
+    }
+    fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
+        self.0.list(call, cwd, from, out);
+    }
+    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.0.close(call, session, out)
+    }
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart<'_>],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        self.around(["before prompt", "after prompt"], |dialect| {
+            dialect.prompt(call, session, parts, degrade, out)
+        })
+    }
+    fn unsend(&mut self, call: CallId, session: &str) {
+        self.0.unsend(call, session);
+    }
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
+        self.around(["before set", "after set"], |dialect| {
+            dialect.set(call, session, setting, out);
+        });
+    }
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
+        self.around(["before cancel", "after cancel"], |dialect| {
+            dialect.cancel(session, out);
+        });
+    }
+    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        self.around(["before answer", "after answer"], |dialect| {
+            dialect.answer(key, decision, out);
+        });
+    }
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        out: &mut Outgoing,
+    ) {
+        self.around(["before read", "after read"], |dialect| {
+            dialect.read(child, line, events, out);
+        });
+    }
+    fn read_overlong(
+        &mut self,
+        child: Child,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        self.around(["before read_overlong", "after read_overlong"], |dialect| {
+            dialect.read_overlong(child, line, events, out);
+        });
+    }
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) -> bool {
+        self.around(["before ended", "after ended"], |dialect| {
+            dialect.ended(child, how, events, out)
+        })
+    }
+    fn faults(&self) -> LineFaults {
+        self.0.faults()
+    }
+}
+
+/// A client that keeps its answers and open requests, and panics before a call.
+#[derive(Default)]
+pub(super) struct TrappedClient {
+    pub trap: Trap,
+    pub answers: HashMap<u64, Result<Reply, Error>>,
+    pub asks: Vec<AskId>,
+}
+
+impl ClientSink for TrappedClient {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        self.trap.pass("reply");
+        let twice = self.answers.insert(token.call, answer);
+        assert!(twice.is_none(), "{token:?} is answered twice");
+    }
+    fn chunk(&mut self, _: ChunkAddress<'_>, chunk: &Chunk<'_>, _: &[u8]) {
+        self.trap.pass(match chunk {
+            Chunk::Start { .. } => "chunk start",
+            Chunk::DataNotice { .. } => "chunk data-notice",
+            Chunk::Finish { .. } => "chunk finish",
+            Chunk::Error { .. } => "chunk error",
+            _ => "chunk",
+        });
+    }
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
+    fn retract(&mut self, _: &str, _: u64) {}
+    fn ask(&mut self, ask: AskId, _: &ClientRequest) {
+        self.trap.pass("ask");
+        self.asks.push(ask);
+    }
+    fn withdraw(&mut self, ask: AskId, _: &By) {
+        self.trap.pass("withdraw");
+        self.asks.retain(|open| *open != ask);
+    }
+    fn notify(&mut self, _: &Notice) {
+        self.trap.pass("notify");
+    }
+}
+
+/// Sessions in memory, whose logs panic before a write.
+#[derive(Debug)]
+pub(super) struct TrappedStore(pub Trap);
+
+impl Store for TrappedStore {
+    fn has(&self, id: &str) -> Result<bool, Error> {
+        Volatile.has(id)
+    }
+    fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
+        Ok(Box::new(TrappedLog(Volatile.open(id)?, self.0.clone())))
+    }
+    fn list(&mut self, ticket: u64) -> bool {
+        Volatile.list(ticket)
+    }
+}
+
+#[derive(Debug)]
+struct TrappedLog(Box<dyn LogFile>, Trap);
+
+impl LogFile for TrappedLog {
+    fn end(&self) -> u64 {
+        self.0.end()
+    }
+    fn begin(&self) -> u64 {
+        self.0.begin()
+    }
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.1.pass("append");
+        self.0.append(lines)
+    }
+    fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
+        self.0.append_from(write)
+    }
+    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        self.0.read(range)
+    }
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.0.cut(len)
+    }
+    fn sync(&mut self, ticket: u64) -> bool {
+        self.1.pass("sync");
+        self.0.sync(ticket)
+    }
+    fn describe(&mut self, card: &Card) {
+        self.1.pass("describe");
+        self.0.describe(card);
+    }
+    fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
+        self.0.replace(lines, archive)
+    }
+    fn remove(&mut self, archive: bool) -> io::Result<()> {
+        self.0.remove(archive)
+    }
+}
