@@ -150,6 +150,8 @@ impl SessionMachine {
             && !is_reported
         {
             if self.log.take_lost().is_some() {
+                // Its turn is answered here.
+                self.running = None;
                 self.not_stored(error.clone(), cx);
             }
             let error = error.with("summary", value(&to_raw(&summary)));
