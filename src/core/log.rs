@@ -11,7 +11,7 @@ mod read;
 mod record;
 
 use super::error::{Error, ErrorKind};
-use super::store::{Card, Count, LogFile};
+use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
 use commit::Waiting;
 pub use commit::no_answer;
@@ -205,22 +205,15 @@ impl Log {
 
     /// Takes down anything else.
     pub fn append(&mut self, record: &Record<'_>) {
-        let mut size = Count::default();
-        if serde_json::to_writer(&mut size, record).is_err() {
-            return;
-        }
-        let at = if size.0 > LARGE as u64 && !self.must_gather() {
-            self.write_through(&|mut out| {
+        let at = match self.gather(record, LARGE) {
+            Some(at) => Some(at),
+            None if self.must_gather() => self.gather(record, usize::MAX),
+            None => self.write_through(&|mut out| {
                 let mut gathered = std::io::BufWriter::new(&mut out);
                 serde_json::to_writer(&mut gathered, record)?;
                 gathered.write_all(b"\n")?;
                 gathered.flush()
-            })
-        } else {
-            let before = self.pending.len();
-            let _ = serde_json::to_writer(&mut self.pending, record);
-            self.pending.push(b'\n');
-            Some(self.range_from(before))
+            }),
         };
         let Some(at) = at else { return };
         match record {
@@ -240,6 +233,21 @@ impl Log {
             Record::Message { message, .. } => self.index.message(id_of(message), &at),
             Record::Recovery { .. } | Record::Decision { .. } => {}
         }
+    }
+
+    /// Takes a record down in memory, unless it is larger than a limit in bytes.
+    fn gather(&mut self, record: &Record<'_>, limit: usize) -> Option<Range<u64>> {
+        let before = self.pending.len();
+        let out = Bounded {
+            out: &mut self.pending,
+            limit: before.saturating_add(limit),
+        };
+        if serde_json::to_writer(out, record).is_err() {
+            self.pending.truncate(before);
+            return None;
+        }
+        self.pending.push(b'\n');
+        Some(self.range_from(before))
     }
 
     fn range_from(&self, before: usize) -> Range<u64> {
@@ -355,6 +363,26 @@ impl Log {
         self.pending.clear();
         self.owed = 0;
         self.index = Index::default();
+        Ok(())
+    }
+}
+
+/// A buffer that takes no more than it may hold.
+struct Bounded<'a> {
+    out: &'a mut Vec<u8>,
+    limit: usize,
+}
+
+impl std::io::Write for Bounded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.len() > self.limit.saturating_sub(self.out.len()) {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }
