@@ -5,6 +5,7 @@ use super::reads::{Read, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
+use crate::core::session::SessionMachine;
 use crate::proto::wire;
 use std::time::Instant;
 
@@ -43,7 +44,7 @@ impl Hub {
                 let limit = limit(p.limit, CHUNKS)?;
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let profile = self.shared.profile(token.client);
-                let session = self.session(&id)?;
+                let session = self.readable(&id)?;
                 let page = session.replay(p.after_seq, limit, profile)?;
                 // Behind what the client has not received yet.
                 session.reply(token, Ok(Reply::Replay(page)), clients);
@@ -62,7 +63,7 @@ impl Hub {
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 let profile = self.shared.profile(token.client);
-                Reply::Message(self.session(&id)?.update_message(p, &at, profile)?)
+                Reply::Message(self.readable(&id)?.update_message(p, &at, profile)?)
             }
             History::ClearMessages(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
@@ -76,6 +77,13 @@ impl Hub {
         Ok(())
     }
 
+    /// A session whose log can be read: the disk has answered what it was given.
+    pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
+        let session = self.session(id)?;
+        session.log.must_be_answered()?;
+        Ok(session)
+    }
+
     fn list_messages(
         &mut self,
         token: Token,
@@ -86,7 +94,7 @@ impl Hub {
         let limit = limit(p.limit, MESSAGES)?;
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self
-            .session(&id)?
+            .readable(&id)?
             .places(p.after.as_deref(), p.before.as_deref())?;
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
@@ -106,7 +114,7 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let places = self.session(&id)?.places(None, None)?;
+        let places = self.readable(&id)?.places(None, None)?;
         let wanted = WantedMessages::Last;
         self.begin_read(Read::new(token, id, places, true, wanted), now, clients);
         Ok(())

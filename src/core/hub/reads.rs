@@ -207,7 +207,7 @@ impl Hub {
 
     fn read_piece(&mut self, mut read: Read, budget: &mut u64) -> Result<Piece, Error> {
         let profile = self.shared.profile(read.token.client);
-        let session = self.session(&read.session)?;
+        let session = self.readable(&read.session)?;
         let total = session.log.count();
         // Messages may have been cleared meanwhile.
         let end = usize::try_from(total).unwrap_or(usize::MAX);

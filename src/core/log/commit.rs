@@ -103,11 +103,11 @@ impl Log {
         Ok(Progress::Written)
     }
 
-    /// Waits for the answer of the disk to what it was given before.
+    /// Waits for the answer of the disk to what it was given before: until then the log cannot be read.
     ///
     /// # Errors
     /// As [`Log::write`].
-    pub(super) fn must_be_answered(&mut self) -> Result<(), Error> {
+    pub fn must_be_answered(&mut self) -> Result<(), Error> {
         if self.waiting.is_some() {
             self.write()?;
         }

@@ -66,6 +66,13 @@ impl Log {
     /// Reads from the file, and beyond it from what it does not have yet: a full disk may be owed it for long.
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = self.file.end();
+        if self.waiting.is_some() && range.start < end {
+            // The system may hold back a read of the page that it is writing.
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the disk does not answer",
+            ));
+        }
         let mut bytes = if range.start < end {
             self.file.read(range.start..range.end.min(end))?
         } else {

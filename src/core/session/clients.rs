@@ -75,13 +75,17 @@ impl SessionMachine {
 
     /// Sends lagging clients what they have not received, from the log, as far as they have room.
     pub fn catch_up(&mut self, clients: &mut impl ClientSinks) {
-        self.send_missed(None, clients);
+        if !self.log.is_waiting() {
+            self.send_missed(None, clients);
+        }
     }
 
     /// Sends lagging clients what they have not received, whether they have room or not: the log is about to be closed or
     /// cleared. A client that is very far behind does not receive all of it.
     pub fn catch_up_at_end(&mut self, clients: &mut impl ClientSinks) {
-        self.send_missed(Some(PAGES_AT_END), clients);
+        if !self.log.is_waiting() {
+            self.send_missed(Some(PAGES_AT_END), clients);
+        }
         self.subscribers.end_lags(clients);
     }
 

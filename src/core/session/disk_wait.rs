@@ -15,6 +15,8 @@ use std::time::Instant;
 pub struct DiskWait {
     /// When it stops waiting; `None` where it has stopped, or never does.
     pub until: Option<Instant>,
+    /// The last chunk that the disk had then: where it has more, it answers, if slowly.
+    released: u64,
 }
 
 impl SessionMachine {
@@ -48,11 +50,15 @@ impl SessionMachine {
         (now, limits): (Instant, &Limits),
         clients: &mut impl ClientSinks,
     ) {
-        self.disk_wait.get_or_insert_with(|| DiskWait {
-            until: limits.until(Wait::Store, now),
-        });
         let may_hold = !self.log.is_given_up();
         let released = self.log.released();
+        let waits_for_same = |wait: DiskWait| wait.released == released;
+        if may_hold && !self.disk_wait.is_some_and(waits_for_same) {
+            self.disk_wait = Some(DiskWait {
+                until: limits.until(Wait::Store, now),
+                released,
+            });
+        }
         self.subscribers
             .hold_back(&self.id, released, may_hold, clients);
     }
@@ -67,9 +73,12 @@ impl SessionMachine {
     /// Nobody waits for the disk any more: calls are answered though their clients have not received all chunks.
     pub(super) fn give_up_disk<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         self.hold_back((cx.now, &cx.shared.settings.limits), cx.clients);
-        self.disk_wait = Some(DiskWait { until: None });
         self.log.give_up();
         let released = self.log.released();
+        self.disk_wait = Some(DiskWait {
+            until: None,
+            released,
+        });
         self.subscribers.give_up(&self.id, released, cx.clients);
     }
 }

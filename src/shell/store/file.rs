@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A log that this program has for itself, unless it is closed because too many are open.
 #[derive(Debug)]
@@ -34,8 +34,16 @@ pub struct File {
     speed: Speed,
     /// The thread that appends while the disk is slow; absent until it is.
     writer: Option<Writer>,
-    /// The tickets of syncs that come after what the thread appends; `None` while it appends nothing.
-    awaited: Option<Vec<u64>>,
+    /// What the thread appends; `None` while it appends nothing.
+    awaited: Option<Awaited>,
+}
+
+/// Lines that the thread appends.
+#[derive(Debug)]
+struct Awaited {
+    since: Instant,
+    /// The tickets of syncs that come after them.
+    tickets: Vec<u64>,
 }
 
 /// What all logs of a store share.
@@ -239,19 +247,25 @@ impl LogFile for File {
         self.must_take()?;
         let (file, tail) = (self.handle()?, self.tail);
         self.writer()?.append(file, tail, lines.to_vec());
-        self.awaited = Some(Vec::new());
+        self.awaited = Some(Awaited {
+            since: Instant::now(),
+            tickets: Vec::new(),
+        });
         self.appended(patience)
     }
 
     fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
-        let (Some(writer), Some(_)) = (&self.writer, &self.awaited) else {
+        let (Some(writer), Some(awaited)) = (&self.writer, &self.awaited) else {
             return Ok(Progress::Written);
         };
-        let Some((tail, written)) = writer.outcome(patience) else {
+        let Some((tail, written)) = writer.outcome(self.speed.patience(patience)) else {
+            self.speed.note_waiting(awaited.since.elapsed());
             return Ok(Progress::Waiting);
         };
+        self.speed.note_answer();
         self.tail = tail;
-        for ticket in self.awaited.take().unwrap_or_default() {
+        let tickets = self.awaited.take().map(|awaited| awaited.tickets);
+        for ticket in tickets.unwrap_or_default() {
             self.tail.seen = false;
             if !self.sync_now(ticket) {
                 self.worker.answer(ticket);
@@ -283,8 +297,8 @@ impl LogFile for File {
     }
 
     fn sync(&mut self, ticket: u64) -> bool {
-        if let Some(tickets) = &mut self.awaited {
-            tickets.push(ticket);
+        if let Some(awaited) = &mut self.awaited {
+            awaited.tickets.push(ticket);
             return true;
         }
         self.tail.seen = false;

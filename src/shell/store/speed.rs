@@ -16,6 +16,12 @@ const SLOW: Duration = Duration::from_millis(100);
 /// For how long the disk counts as slow after an append that was.
 const CAUTION: Duration = Duration::from_secs(60);
 
+/// An append that takes longer hangs: the loop does not wait for others as long as it otherwise may.
+const HANG: Duration = Duration::from_secs(1);
+
+/// How long the loop waits for an append while another hangs.
+const BESIDE_HANG: Duration = Duration::from_millis(50);
+
 /// What is known of the speed of the disk with the logs.
 #[derive(Debug, Clone)]
 pub struct Speed(Rc<Known>);
@@ -26,6 +32,8 @@ struct Known {
     is_remote: Cell<bool>,
     /// When the disk does not count as slow any more.
     slow_until: Cell<Option<Instant>>,
+    /// Whether an append was not answered for [`HANG`].
+    hangs: Cell<bool>,
 }
 
 impl Speed {
@@ -59,6 +67,27 @@ impl Speed {
         if took >= SLOW {
             self.0.slow_until.set(Instant::now().checked_add(CAUTION));
         }
+    }
+
+    /// How long the loop may wait for an append.
+    pub fn patience(&self, wanted: Duration) -> Duration {
+        if self.0.hangs.get() {
+            wanted.min(BESIDE_HANG)
+        } else {
+            wanted
+        }
+    }
+
+    /// Takes note of an append that has not ended for so long.
+    pub fn note_waiting(&self, time: Duration) {
+        if time >= HANG {
+            self.0.hangs.set(true);
+        }
+    }
+
+    /// Takes note of an append that has ended: the disk answers.
+    pub fn note_answer(&self) {
+        self.0.hangs.set(false);
     }
 
     #[cfg(test)]

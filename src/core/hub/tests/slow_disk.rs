@@ -1,7 +1,7 @@
 //! A disk that does not answer: what waits for it, what goes on, and when the wait ends.
 
 use super::fixture::{A, B, Fixture};
-use crate::core::client::{ClientId, Command};
+use crate::core::client::{ClientId, Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::{Limits, Wait};
 use crate::core::store::{Card, LogFile, Progress, Store, StoreEvent, Volatile};
@@ -20,6 +20,8 @@ struct Disk(Rc<RefCell<State>>);
 #[derive(Debug, Default)]
 struct State {
     hanging: Option<String>,
+    /// Whether the append that waits is answered, though the disk goes on to hang.
+    answers_once: bool,
     /// The tickets of syncs that wait for the disk.
     tickets: Vec<u64>,
 }
@@ -35,6 +37,13 @@ struct File {
 impl Disk {
     fn hang(&self, session: &str) {
         self.0.borrow_mut().hanging = Some(session.to_owned());
+    }
+
+    /// The disk answers what it was given, and hangs again.
+    fn answer_once(&self, t: &mut Fixture) {
+        self.0.borrow_mut().answers_once = true;
+        t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
+        t.settle();
     }
 
     /// The disk answers.
@@ -92,7 +101,8 @@ impl LogFile for File {
         self.memory.append(lines).map(|()| Progress::Written)
     }
     fn appended(&mut self, _: Duration) -> io::Result<Progress> {
-        if self.hangs() {
+        let answers_once = std::mem::take(&mut self.disk.0.borrow_mut().answers_once);
+        if self.hangs() && !answers_once {
             return Ok(Progress::Waiting);
         }
         if let Some(lines) = self.waiting.take() {
@@ -104,6 +114,7 @@ impl LogFile for File {
         self.hangs()
     }
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        assert!(!self.hangs(), "the loop waits for the disk");
         self.memory.read(range)
     }
     fn cut(&mut self, len: u64) -> io::Result<()> {
@@ -220,6 +231,43 @@ fn turn_fails_when_the_disk_has_not_answered_for_too_long() {
     t.end_turn();
     t.result(A, next);
     assert_eq!(t.texts(A), ["waits", "again"]);
+}
+
+#[test]
+fn slow_disk_that_answers_ends_no_turn() {
+    let (disk, mut t) = start(&[A]);
+    let prompt = t.prompt(A, "s");
+    disk.hang("s");
+    for _ in 0..10 {
+        t.speak("on ");
+        t.pass(limit() / 2);
+        // There is always more to write when it answers.
+        t.speak("and ");
+        disk.answer_once(&mut t);
+    }
+    disk.answer(&mut t);
+    t.end_turn();
+    let summary = t.result(A, prompt);
+    assert_eq!(summary["stopReason"], "end_turn", "{summary}");
+    assert_eq!(t.texts(A).concat(), "on and ".repeat(10));
+}
+
+#[test]
+fn log_is_not_read_while_the_disk_writes_it() {
+    let (disk, mut t) = start(&[A]);
+    t.prompt(A, "s");
+    disk.hang("s");
+    t.speak("waits");
+    let replay = || {
+        Command::History(History::Replay(params(
+            json!({"sessionId": "s", "afterSeq": 0}),
+        )))
+    };
+    let call = t.call(A, replay());
+    assert_eq!(t.reply(A, call), Some(Err(ErrorKind::Storage)));
+    disk.answer(&mut t);
+    let call = t.call(A, replay());
+    t.result(A, call);
 }
 
 #[test]
