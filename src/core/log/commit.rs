@@ -56,11 +56,26 @@ impl Log {
         }
     }
 
+    /// Looks whether the disk has answered, and gives it nothing more.
+    ///
+    /// # Errors
+    /// As [`Log::commit`].
+    pub fn poll(&mut self) -> Result<Progress, Error> {
+        self.conclude(|log| log.settle(Duration::ZERO))
+    }
+
     fn commit_within(&mut self, patience: Duration) -> Result<Progress, Error> {
+        self.conclude(|log| log.write_out(patience))
+    }
+
+    fn conclude(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> io::Result<Progress>,
+    ) -> Result<Progress, Error> {
         let dirty = self.is_dirty();
         let written = match self.failed.take() {
             Some(e) => Err(e),
-            None => self.write_out(patience),
+            None => write(self),
         };
         match written {
             Ok(progress) => Ok(progress),

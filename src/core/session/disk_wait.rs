@@ -32,6 +32,10 @@ impl SessionMachine {
         if let Some(error) = self.log.take_lost() {
             return Err(error);
         }
+        if self.log.is_waiting() && self.log.poll()? == Progress::Written {
+            // Before the next lines are written, while the log can be read.
+            self.catch_up(clients);
+        }
         match self.log.commit()? {
             Progress::Written => self.disk_answered(clients),
             Progress::Waiting => {
