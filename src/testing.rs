@@ -137,7 +137,7 @@ pub struct RecordingClient {
     pub behind: bool,
     /// Whether the client cannot be sent chunks from the log.
     pub must_be_live: bool,
-    /// Whether what was said is held back.
+    /// Whether output is held back ([`ClientSink::hold`]).
     pub held: bool,
     pub replies: Vec<(Token, Result<Reply, Error>)>,
     /// Chunks that were neither taken nor retracted.

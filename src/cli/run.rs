@@ -118,7 +118,7 @@ struct RunClient {
     options: Box<wire::SessionOptions>,
     /// The number of its last chunk.
     shown: u64,
-    /// Whether what was said is not in the session's log yet.
+    /// Whether the log lacks chunks that the view has: until it has them nothing is printed.
     unwritten: bool,
     asks: Asks,
     view: View,

@@ -84,11 +84,12 @@ pub trait ClientSink {
     }
     /// The chunks of a session after this number could not be stored: nobody must see them.
     fn retract(&mut self, session: &str, after: u64);
-    /// Whether the client can be sent chunks from the log later, by [`ClientSink::json_chunk`].
+    /// Whether the client accepts chunks from the log ([`ClientSink::json_chunk`]), so that it can receive them later.
     fn can_lag(&self) -> bool {
         true
     }
-    /// Whether what was said is held back from now on: the disk has not answered. Only a client that cannot lag is asked to.
+    /// Holds back all output while the disk does not answer, until it is called with false. Called with true only where
+    /// [`ClientSink::can_lag`] is false.
     fn hold(&mut self, _held: bool) {}
     /// Asks the client something; only what it declared to answer is asked.
     fn ask(&mut self, _ask: AskId, _request: &ClientRequest) {}

@@ -135,7 +135,7 @@ pub trait Dialect {
         out: &mut Outgoing,
     );
 
-    /// Whether the process that asked a question can still take the answer.
+    /// Whether the process that sent this request still accepts its answer.
     fn takes_answer(&self, _key: &RequestKey) -> bool {
         true
     }
@@ -159,7 +159,7 @@ pub trait Dialect {
     fn faults(&self) -> LineFaults;
 }
 
-/// What is to be done to a transport.
+/// An order of a dialect to a transport.
 ///
 /// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends by
 /// [`Order::Stop`]. A process that does a single thing gets `Open`, `Lines` and `FinishInput`, and ends by itself: the dialect
@@ -211,7 +211,7 @@ pub struct DialectTraits {
     pub may_lack_argument: bool,
 }
 
-/// What is to be done to an agent's transports, in order.
+/// The orders to an agent's transports, oldest first.
 #[derive(Debug, Default)]
 pub struct Outgoing(Vec<(Child, Order)>);
 

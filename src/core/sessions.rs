@@ -29,7 +29,7 @@ impl Sessions {
         self.all.get(id).map(|entry| &entry.session)
     }
 
-    /// The same, to be changed.
+    /// The session of this id, for changes: it is awake from now on.
     #[inline]
     pub fn get_mut(&mut self, id: &str) -> Option<&mut SessionMachine> {
         let entry = self.all.get_mut(id)?;

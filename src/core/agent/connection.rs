@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// The same, to be changed.
+    /// Like `start_silence`, for changes.
     pub fn start_silence_mut(&mut self) -> Option<&mut Silence> {
         match &mut self.phase {
             Phase::Starting { idle, .. } => Some(idle),

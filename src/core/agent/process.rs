@@ -16,7 +16,7 @@ pub struct Process {
     /// When it began to run.
     pub began: Option<Instant>,
     pub measure: Option<Measure>,
-    /// Whether its transport only delivers lines: it has no stdin, and no steps to its end.
+    /// Whether its transport is read-only: it accepts no lines and is never stopped.
     pub is_read_only: bool,
     /// When its start was ordered.
     pub since: Instant,

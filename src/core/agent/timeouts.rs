@@ -1,4 +1,4 @@
-//! What an agent does at the end of a wait: errors of starts and sign-ins, notices of a slow start, the end of an idle agent.
+//! Handlers of an agent's timers: errors of starts and sign-ins, notices of a slow start, the stop of an idle agent.
 
 use super::connection::{Connection, Phase};
 use super::cx::AgentCx;

@@ -111,7 +111,7 @@ impl AgentMachine {
     pub fn postpone(&mut self, by: Duration) {
         for timer in AgentTimer::ALL {
             match timer {
-                // A process that ends has to, whoever listens.
+                // The steps of a stop go on while no client reads.
                 AgentTimer::ProcessStop => {}
                 AgentTimer::ProcessStart => {
                     let processes = self.connection_mut().map(|c| c.processes.iter_mut());

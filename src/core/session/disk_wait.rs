@@ -32,11 +32,16 @@ impl SessionMachine {
         if let Some(error) = self.log.take_lost() {
             return Err(error);
         }
-        if self.log.is_waiting() && self.log.poll()? == Progress::Written {
+        let mut progress = Progress::Written;
+        if self.log.is_waiting() {
+            progress = self.log.poll()?;
             // Before the next lines are written, while the log can be read.
             self.catch_up(clients);
         }
-        match self.log.commit()? {
+        if progress == Progress::Written {
+            progress = self.log.commit()?;
+        }
+        match progress {
             Progress::Written => self.disk_answered(clients),
             Progress::Waiting => {
                 self.hold_back((now, limits), clients);
