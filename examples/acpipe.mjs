@@ -27,7 +27,7 @@ export class Acpipe extends EventEmitter {
     });
   }
 
-  /** Calls a method. Calls need not wait for each other. An error has a `kind` (docs/errors.md). */
+  /** Calls a method. Calls need not wait for each other. An error has a `kind` (docs/reference/errors.md). */
   call(method, params = {}) {
     return new Promise((resolve, reject) => {
       this.#calls.set(++this.#lastId, { resolve, reject });

@@ -15,7 +15,7 @@
 //   POST /api/chat/ID/approval    {approvalId, approved, reason?}     answers a tool-approval-request or data-permission
 //
 // A browser that leaves stops nothing: it can come back (`useChat({ resume: true })`). Its stop button calls `stop()`
-// and posts to /stop. docs/chunks.md#approvals-in-a-client has the component that posts to /approval.
+// and posts to /stop. docs/reference/chunks.md#approvals-in-a-client has the component that posts to /approval.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';

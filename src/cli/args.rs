@@ -112,10 +112,10 @@ pub enum Verb {
         acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
         acpipe run -c \"and now the tests\"                     go on where the last run here ended\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n  \
-        acpipe run --config ci.toml \"test\" -- opencode acp     by rules: docs/permissions.md has whole files\n\n\
+        acpipe run --config ci.toml \"test\" -- opencode acp     by rules: docs/guides/permissions.md has whole files\n\n\
         Ctrl-C cancels the turn; a second one kills the agent.\n\n\
         Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
-        126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/errors.md.")]
+        126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/reference/errors.md.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct RunArgs {
     /// The prompt; several words are joined, piped stdin is added after an empty line; `-` alone is stdin
@@ -157,7 +157,7 @@ pub struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The protocol is in docs/protocol.md and schemas/; examples/ has clients to read.\n\n\
+    after_help = "The protocol is in docs/reference/protocol.md and schemas/; examples/ has clients to read.\n\n\
         Try it:\n  \
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]

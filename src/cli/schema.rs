@@ -169,7 +169,7 @@ fn host_requests(doc: &mut Document) {
     );
 }
 
-/// The table of errors as Markdown, for docs/errors.md.
+/// The table of errors as Markdown, for docs/reference/errors.md.
 #[cfg(test)]
 fn error_table() -> String {
     let rows = Kind::ALL.iter().map(|k| {

@@ -76,7 +76,7 @@ async function read(sdk, chunks, expectError, problems) {
 
 /**
  * The message as a client of 6 stores it. That major has no chunk for the answer to a request, and the client's own
- * answer may not be the one that counted: what became of the call says which it was (docs/chunks.md).
+ * answer may not be the one that counted: what became of the call says which it was (docs/reference/chunks.md).
  */
 function answered(message) {
   const parts = message.parts.map(part => (part.approval

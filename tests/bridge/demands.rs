@@ -1,4 +1,4 @@
-//! Demands of earlier systems (`docs/seeds.md`) that no other test holds, played with agents of both dialects.
+//! Demands of earlier systems (`tests/seeds/seeds.md`) that no other test holds, played with agents of both dialects.
 
 use crate::harness::claude::{self, args};
 use crate::harness::server::{Server, Turn};

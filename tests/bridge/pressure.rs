@@ -1,6 +1,6 @@
 //! Much more than fits anywhere: what memory it takes, that nothing of it is lost, and that nobody waits for ever.
 //!
-//! The large forms, with figures for `docs/performance.md`:
+//! The large forms, with figures for `docs/internals/performance.md`:
 //! `cargo test --release --test hub pressure -- --ignored --nocapture --test-threads 1`
 
 mod structured;

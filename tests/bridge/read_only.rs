@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const PAGE: &str = include_str!("../../docs/permissions.md");
+const PAGE: &str = include_str!("../../docs/guides/permissions.md");
 /// The corpus is run for real: what would change the machine itself has no place in it.
 const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
 

@@ -1,4 +1,4 @@
-//! What large histories cost: numbers for `docs/performance.md`, by hand.
+//! What large histories cost: numbers for `docs/internals/performance.md`, by hand.
 //!
 //! `cargo test --release --test hub sizes -- --ignored --nocapture --test-threads 1`
 

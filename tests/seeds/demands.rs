@@ -1,4 +1,4 @@
-//! What earlier systems ask of Claude Code beside the chunks: `docs/seeds.md` tells for each row what holds it, or
+//! What earlier systems ask of Claude Code beside the chunks: `tests/seeds/seeds.md` tells for each row what holds it, or
 //! why nothing does.
 
 use crate::cli::{ended, prompted};
@@ -38,7 +38,7 @@ const VERDICTS: [&str; 3] = ["held by ", "differs: ", "not built: "];
 #[test]
 fn each_demand_has_a_verdict_and_its_evidence_is_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = std::fs::read_to_string(root.join("docs/seeds.md")).unwrap();
+    let docs = std::fs::read_to_string(root.join("tests/seeds/seeds.md")).unwrap();
     let mut told = std::collections::BTreeMap::new();
     for prefix in ["DS-", "L-", "H-", "M-", "U-"] {
         told.extend(documented(&docs, prefix, prefix));

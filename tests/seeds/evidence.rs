@@ -1,4 +1,4 @@
-//! Checks that the evidence of a verdict in `docs/seeds.md` and `docs/pains.md` is a test.
+//! Checks that the evidence of a verdict in `tests/seeds/seeds.md` and `docs/internals/failure-modes.md` is a test.
 //!
 //! Every path in a verdict is evidence, and names one test: `tests/bridge/queue.rs (some_test)`. A file without a
 //! test's name, production code, helpers and ignored tests are not evidence.

@@ -1,4 +1,4 @@
-//! The chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `docs/seeds.md` names
+//! The chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `tests/seeds/seeds.md` names
 //! the difference and its reason. What earlier systems ask of Claude Code beside that stands there too, each
 //! row with what holds it.
 
@@ -115,7 +115,7 @@ fn prompts_become_the_blocks_of_the_seed() {
     );
 }
 
-/// The first and last cells of the tables' lines in `docs/seeds.md` whose first cell begins with `start`, with
+/// The first and last cells of the tables' lines in `tests/seeds/seeds.md` whose first cell begins with `start`, with
 /// `name` in the place of that.
 fn documented(docs: &str, start: &str, name: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -134,7 +134,7 @@ fn documented(docs: &str, start: &str, name: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn the_docs_tell_of_each_row_and_each_difference() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/seeds.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeds/seeds.md");
     let docs = std::fs::read_to_string(path).unwrap();
     let mut used = BTreeSet::new();
     let mut verdicts = BTreeMap::new();
@@ -170,7 +170,11 @@ fn the_docs_tell_of_each_row_and_each_difference() {
     let mut told = documented(&docs, "DA-", "DA-");
     told.extend(documented(&docs, "DS-", "DS-"));
     for (row, verdict) in &verdicts {
-        assert_eq!(told.get(row), Some(verdict), "{row} in docs/seeds.md");
+        assert_eq!(
+            told.get(row),
+            Some(verdict),
+            "{row} in tests/seeds/seeds.md"
+        );
     }
     told.retain(|row, _| !demands::rows().contains(row));
     assert_eq!(told.len(), verdicts.len(), "rows that there are not");

@@ -1,4 +1,4 @@
-//! What users suffer from: `docs/pains.md` tells for each pain what holds it off, or why nothing does.
+//! What users suffer from: `docs/internals/failure-modes.md` tells for each pain what holds it off, or why nothing does.
 
 use crate::demands::check_evidence;
 use crate::documented;
@@ -9,7 +9,7 @@ const PAINS: usize = 25;
 
 #[test]
 fn each_pain_has_a_verdict_and_its_evidence_is_a_test() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pains.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/failure-modes.md");
     let told = documented(&std::fs::read_to_string(path).unwrap(), "P-", "P-");
     assert_eq!(told.len(), PAINS);
     for number in 1..=PAINS {

@@ -11,7 +11,7 @@ pub struct Case {
     /// The agent's answer to the prompt.
     pub answer: Value,
     pub seed: Vec<Value>,
-    /// Where acpipe differs: why, by the names of `docs/seeds.md`, and its chunks.
+    /// Where acpipe differs: why, by the names of `tests/seeds/seeds.md`, and its chunks.
     pub differs: Option<(&'static [&'static str], Vec<Value>)>,
 }
 

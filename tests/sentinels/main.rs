@@ -1,5 +1,5 @@
 //! Nothing lost, by sentinel: every field of what agents say is found in the chunks and in the message that
-//! they build, at the place that `docs/fields.md` tells, or is left out on purpose.
+//! they build, at the place that `docs/reference/fields.md` tells, or is left out on purpose.
 //!
 //! After a wanted change `UPDATE_FIELDS=1 cargo test --test sentinels` writes the table anew.
 
@@ -43,10 +43,10 @@ fn every_member_of_the_clis_frames_is_found_or_left_out_on_purpose() {
 
 #[test]
 fn the_table_of_fields_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fields.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/fields.md");
     let have = table::write(&SURVEY, &FRAMES);
     if std::env::var_os("UPDATE_FIELDS").is_some() {
-        std::fs::write(path, have).expect("docs/fields.md can be written");
+        std::fs::write(path, have).expect("docs/reference/fields.md can be written");
         return;
     }
     let want = std::fs::read_to_string(path).unwrap_or_default();
@@ -55,7 +55,7 @@ fn the_table_of_fields_is_up_to_date() {
         let (have, want) = (have.next(), want.next());
         assert!(
             have == want,
-            "docs/fields.md, line {line}:\n  have {}\n  want {}\n\
+            "docs/reference/fields.md, line {line}:\n  have {}\n  want {}\n\
              If this is wanted: UPDATE_FIELDS=1 cargo test --test sentinels",
             have.unwrap_or("(end)"),
             want.unwrap_or("(end)"),

@@ -1,4 +1,4 @@
-//! Writes the table of fields: `docs/fields.md`.
+//! Writes the table of fields: `docs/reference/fields.md`.
 
 use crate::absent::{Lack, OMISSIONS, reason};
 use crate::claude;

@@ -1,7 +1,7 @@
 //! A long life, in short: many updates over many sessions, with cancels, crashes, restarts and a client that is
 //! sometimes slow; and many sessions at rest. Memory, descriptors and processes must not grow.
 //!
-//! The short form runs with the other tests. The long one, whose figures stand in docs/performance.md:
+//! The short form runs with the other tests. The long one, whose figures stand in docs/internals/performance.md:
 //!
 //! ```sh
 //! UPDATES=1000000 SESSIONS=1000 cargo test --release --test soak -- --nocapture

@@ -11,7 +11,7 @@ pub struct PermissionArgs {
     /// before `default` and `preset` there [default: approve]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub permissions: Option<Permissions>,
-    /// The configuration, with rules for permissions (docs/permissions.md has examples) [default: the file that
+    /// The configuration, with rules for permissions (docs/guides/permissions.md has examples) [default: the file that
     /// `ACPIPE_CONFIG` names, else acpipe/config.toml in the platform's configuration directory, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

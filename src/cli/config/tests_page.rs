@@ -1,11 +1,11 @@
-//! `docs/permissions.md` keeps its word: each configuration on it is read, and each verdict below it is given.
+//! `docs/guides/permissions.md` keeps its word: each configuration on it is read, and each verdict below it is given.
 
 use super::policy_of;
 use crate::core::policy::{PRESETS, Policy, Subject, Tool};
 use crate::proto::json::to_raw;
 use serde_json::json;
 
-const PAGE: &str = include_str!("../../../docs/permissions.md");
+const PAGE: &str = include_str!("../../../docs/guides/permissions.md");
 const HOME: &str = "/home/me";
 const CWD: &str = "/home/me/project";
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
         acpipe permissions show fix-tests --refused  what was refused in one session\n  \
         acpipe permissions show --json | jq -r 'select(.by == \"client\") | .command'\n\n\
         What is allowed is said when an agent is started: acpipe run --permissions ask, say, or rules in a file,\n\
-        --config FILE. docs/permissions.md has whole files to begin with.")]
+        --config FILE. docs/guides/permissions.md has whole files to begin with.")]
 pub struct PermissionsArgs {
     #[command(subcommand)]
     pub verb: PermissionsVerb,

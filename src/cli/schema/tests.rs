@@ -33,7 +33,7 @@ fn the_schemas_are_those_of_the_types() {
 
 #[test]
 fn the_table_of_errors_is_that_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/errors.md");
     let have = std::fs::read_to_string(&path).unwrap();
     let (head, rest) = have.split_once("<!-- table -->\n").unwrap();
     let (_, tail) = rest.split_once("<!-- end of table -->").unwrap();

@@ -19,7 +19,7 @@ const EDITS: &[&str] = &["edit", "delete", "move"];
 
 use Effect::{Allow, Ask, Deny};
 
-/// All of them; `docs/permissions.md` tells what each was made after, and where it differs.
+/// All of them; `docs/guides/permissions.md` tells what each was made after, and where it differs.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "leashd",

@@ -1,7 +1,7 @@
 //! Whether the disk answers at once.
 //!
 //! On a local disk an append takes microseconds, and the loop does it itself: a thread costs 12 µs of latency and about as
-//! much CPU for each commit of a paced stream (`docs/performance.md`). A thread appends where the file system is on another
+//! much CPU for each commit of a paced stream (`docs/internals/performance.md`). A thread appends where the file system is on another
 //! machine or in another program, while a sync has lasted for [`SLOW`], and for [`CAUTION`] after an append that did.
 
 use super::worker::Worker;
