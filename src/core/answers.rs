@@ -1,4 +1,5 @@
-//! Decisions that follow from clients' answers to permission requests and questions, and from no answer.
+//! Decisions that follow from a client's response to a permission request or question, or from the lack of
+//! one.
 
 use super::ask::ClientAnswer;
 use super::error::clip;
@@ -14,17 +15,17 @@ use crate::proto::wire::{
 };
 use tracing::warn;
 
-/// The policy's decision where nobody answers.
+/// Returns the policy's decision for a permission request that no client answers.
 #[must_use]
 pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: By) -> Decision {
     let allow = policy.unanswered() == Effect::Allow;
     Decision::of(allow, policy.prefers_always(), options, by)
 }
 
-/// Turns a client's answer to a permission request into a decision.
+/// Converts a client's response to a permission request into a decision.
 ///
 /// # Errors
-/// The answer is not valid: the decision where nobody else can answer.
+/// The response is an error or is not valid. The error is the decision to use if no other client can answer.
 pub fn permission(
     options: &[PermissionOption],
     rule: &str,
@@ -83,10 +84,11 @@ pub fn permission(
     }
 }
 
-/// Turns a client's answer to a question into a decision.
+/// Converts a client's response to a question into a decision.
 ///
 /// # Errors
-/// The answer is not valid: where nobody else can answer the question is declined, since nobody answers in the user's place.
+/// The response is an error or is not valid. The error is the decision to use if no other client can answer:
+/// the question is declined, since only the user may answer it.
 pub fn question(
     question: &Question,
     options: &[PermissionOption],

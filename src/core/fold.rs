@@ -1,7 +1,7 @@
-//! The fold: the chunks of a stream → the `UIMessage` that they build.
+//! Folds the chunks of a stream into the `UIMessage` that they build.
 //!
-//! It follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a message that
-//! is stored equals the one a client built while it watched. Works on chunks as JSON, of every profile.
+//! The fold follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a stored
+//! message equals the one that a client built from the stream. It takes chunks as JSON, in any profile.
 
 use super::chunk_sink::ChunkSink;
 use crate::proto::chunk::Chunk;
@@ -10,21 +10,21 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// An assistant message in the making.
+/// An assistant message under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
     id: String,
     metadata: Option<Value>,
     parts: Vec<Map<String, Value>>,
-    /// Open text and reasoning blocks, by the kind of their part and their id.
+    /// Indices of open text and reasoning blocks, by part type and block id.
     open: HashMap<(&'static str, String), usize>,
-    /// Tool calls, their approvals and named data, by what they are looked for.
+    /// Indices of tool calls, approvals and named data parts, by kind and id.
     places: HashMap<(String, String), usize>,
-    /// Where the parts of the open step begin.
+    /// Index of the first part of the open step.
     step: usize,
 }
 
-/// Folds chunks as they are made.
+/// Chunk sink that folds chunks as they are created.
 #[derive(Debug, Default)]
 pub struct Folding {
     fold: Fold,
@@ -33,13 +33,13 @@ pub struct Folding {
 }
 
 impl Folding {
-    /// The message so far.
+    /// Returns the message so far.
     #[must_use]
     pub fn message(&self) -> Value {
         self.fold.message()
     }
 
-    /// Bytes of all chunks taken.
+    /// Size of all chunks taken, in bytes of JSON.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
@@ -60,7 +60,7 @@ impl ChunkSink for Folding {
 }
 
 impl Fold {
-    /// The message so far.
+    /// Returns the message so far.
     #[must_use]
     pub fn message(&self) -> Value {
         let parts: Vec<_> = self.parts.iter().map(with_partial_input).collect();
@@ -71,7 +71,7 @@ impl Fold {
         message
     }
 
-    /// Takes the next chunk; one that names a part that is not there changes nothing.
+    /// Applies the next chunk. A chunk for a part that does not exist changes nothing.
     pub fn push(&mut self, chunk: &Value) {
         let kind = chunk["type"].as_str().unwrap_or_default();
         match kind {
@@ -109,7 +109,7 @@ impl Fold {
             "tool-approval-request" => self.approval_request(chunk),
             "tool-approval-response" => self.approval_response(chunk),
             _ if kind.starts_with("data-") => self.data(chunk),
-            // Steps and endings leave no trace in a message.
+            // Step ends and stream ends leave no trace in a message.
             _ => {}
         }
     }
@@ -163,7 +163,7 @@ impl Fold {
         self.at("tool", id)
     }
 
-    /// Readers look for the call in the open step alone.
+    /// The AI SDK's reader looks for the call only in the open step.
     fn input(&mut self, chunk: &Value, state: &str) {
         let known = chunk["toolCallId"].as_str().and_then(|id| {
             let at = self.places.get(&("tool".to_owned(), id.to_owned()));
@@ -266,13 +266,13 @@ impl Fold {
         self.parts.push(object(chunk.clone()));
     }
 
-    /// The part that was placed under this name.
+    /// Returns the part that was registered under this kind and id.
     fn at(&mut self, kind: &str, id: &str) -> Option<&mut Map<String, Value>> {
         let at = *self.places.get(&(kind.to_owned(), id.to_owned()))?;
         self.parts.get_mut(at)
     }
 
-    /// Remembers where the next part is.
+    /// Registers the next part under this kind and id.
     fn place(&mut self, kind: &str, id: Option<&str>) {
         if let Some(id) = id {
             let next = self.parts.len();
@@ -281,7 +281,7 @@ impl Fold {
     }
 }
 
-/// A part; a call whose input is still written has that of it which can be read.
+/// Returns a part. For a tool call whose input is still streaming, `input` is the readable prefix of it.
 fn with_partial_input(part: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     let input = part.get("rawInput").and_then(Value::as_str);
     let Some(input) = input.and_then(partial) else {
@@ -299,7 +299,6 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Copies the fields that are there.
 fn copy(from: &Value, to: &mut Map<String, Value>, names: &[&str]) {
     for name in names {
         if let Some(value) = from.get(name) {

@@ -1,4 +1,4 @@
-//! Prompts that are sent again: which errors pass by themselves, and what a turn knows of its attempts.
+//! Prompt retries: which errors are transient, and the attempts of a turn.
 
 use super::error::{Error, ErrorKind, clip};
 use super::event::{StopReason, TurnEnd};
@@ -9,31 +9,31 @@ use crate::proto::wire::Recovery;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How often a prompt is sent at most: first, to a new session in the place of a stale one, and after a
-/// transient error.
+/// Maximum number of times a prompt is sent: once, once to a new session that replaces a stale one, and once
+/// after a transient error.
 pub const ATTEMPTS: u32 = 3;
 
-/// For how long a transient error is given time to pass.
+/// Pause before a prompt is sent again after a transient error.
 pub const WAIT: Duration = Duration::from_secs(2);
 
-/// What is said of a transient error that did not pass (row L-46 of the demands); callers match it.
+/// Message for a transient error that persisted (row L-46 of the demands). Callers match this text.
 pub const UNAVAILABLE: &str =
     "The AI service is temporarily unavailable. Please try again in a moment.";
 
-/// Up to this size, in bytes, a line with the signs of a transient error is one that was printed.
+/// Maximum size in bytes of a single output line that counts as a printed transient error.
 const PRINTED: usize = 500;
 
-/// The statuses of an answer that are transient.
+/// HTTP statuses of transient errors.
 const STATUSES: &[&str] = &["529", "500"];
 
-/// The other transient errors, each by what is said in it.
+/// Other transient errors: class name, and the texts that identify it.
 const WORDS: &[(&str, &[&str])] = &[
     ("overloaded", &["overloaded"]),
     ("rate_limit", &["rate_limit", "rate limit", "rate-limit"]),
     ("api_error", &["api_error"]),
 ];
 
-/// What is said in errors that come again however often the prompt is sent.
+/// Texts of permanent errors: sending the prompt again does not help.
 const LASTING: &[&str] = &[
     "authentication_error",
     "invalid_request_error",
@@ -41,7 +41,7 @@ const LASTING: &[&str] = &[
     "authentication required",
 ];
 
-/// The class of an agent's error that may pass by itself.
+/// Returns the class of a transient error of an agent; `None` if the error is not transient.
 #[must_use]
 pub fn transient(error: &Error) -> Option<&'static str> {
     if !matches!(error.kind, ErrorKind::Session | ErrorKind::Network) {
@@ -63,7 +63,7 @@ fn class(text: &str) -> Option<&'static str> {
         .or_else(|| WORDS.iter().find(said).map(|(name, _)| *name))
 }
 
-/// Whether a number stands in a text (in lower case) as the status of an answer, not as any number.
+/// Returns `true` if `status` occurs in a lower-case text as a response status, not as an arbitrary number.
 fn has_status(text: &str, status: &str) -> bool {
     const BEFORE: &[&str] = &[
         "error",
@@ -92,71 +92,77 @@ fn has_status(text: &str, status: &str) -> bool {
     })
 }
 
-/// What a turn knows of its attempts.
+/// The attempts of a turn to send its prompt.
 #[derive(Debug)]
 pub struct Attempts {
+    /// The prompt to send again.
     pub prompt: Prompt,
     wish: Wish,
-    /// How often the prompt was sent.
+    /// Number of times the prompt was sent.
     pub sent: u32,
-    /// Why it is not with the agent now.
+    /// Reason why the agent does not have the prompt at the moment; `None` if it has it.
     pub pause: Option<Pause>,
-    /// The receipt of the session that took the place of a stale one.
+    /// Receipt of the session that replaced a stale one.
     pub recovery: Option<Recovery>,
-    /// Whether a transient error was given its time.
+    /// `true` after the one pause for a transient error.
     waited: bool,
-    /// Whether an attempt said or did anything but print its own error.
+    /// `true` if an attempt produced output other than its own error.
     output: bool,
-    /// Where the text of the last attempt begins.
+    /// Byte offset in the turn's text at which the last attempt begins.
     text_at: usize,
-    /// Whether the turn ends with [`UNAVAILABLE`] and said nothing else.
+    /// `true` if the turn ends with [`UNAVAILABLE`] and produced no other output.
     unavailable: bool,
 }
 
-/// What is sent again.
+/// A prompt as it is sent again.
 #[derive(Debug)]
 pub struct Prompt {
-    /// The `UIMessage` of the user.
+    /// `UIMessage` of the user.
     pub message: Value,
+    /// `true` to send a link or a name in place of a file that the agent cannot take.
     pub degrade: bool,
 }
 
-/// What the client allows.
+/// Retries that the client allows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wish {
-    /// To send the prompt again after a transient error.
+    /// Send the prompt again after a transient error.
     pub transient: bool,
-    /// Even if the turn had said or done something.
+    /// Also if the turn has already produced output.
     pub after_output: bool,
 }
 
-/// Why the prompt of a turn is not with the agent.
+/// Reason why the agent does not have the prompt of a running turn.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a turn has one at most")]
 pub enum Pause {
-    /// A transient error gets time to pass.
+    /// The turn waits for a transient error to pass.
+    /// When the prompt is sent again.
     Transient { until: Instant },
-    /// The agent refused: its list is asked whether it has the session at all.
+    /// The agent refused the prompt: its session list is searched for the session.
     Doubt {
+        /// The refusal, which ends the turn if the agent has the session.
         refusal: TurnEnd,
+        /// Number of list pages searched so far.
         pages: u32,
+        /// When the search times out.
         until: Instant,
     },
-    /// The agent does not have the session: a new one is made.
+    /// The agent does not have the session: a new one is being created. Holds the error of the stale session.
     Stale(Error),
 }
 
-/// What a failure of the agent leads to.
+/// Consequence of an ended attempt.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The turn is over.
+    /// The turn ends.
     Ends(Ending),
-    /// The prompt is sent again, after an error of this class, with which the attempt ended so.
+    /// The prompt is sent again: class of the error, the error, and the ending of the attempt.
     Again(&'static str, Error, Ending),
 }
 
 impl Attempts {
-    /// The first attempt.
+    /// Creates the record of a first attempt.
     #[must_use]
     pub fn first(prompt: Prompt, wish: Wish) -> Self {
         Self {
@@ -172,14 +178,14 @@ impl Attempts {
         }
     }
 
-    /// The prompt was sent once more.
+    /// Records that the prompt was sent again.
     pub fn next(&mut self, turn: &Turn) {
         self.sent += 1;
         self.pause = None;
         self.text_at = turn.text().len();
     }
 
-    /// When the pause is over.
+    /// When the pause ends; `None` without a timed pause.
     #[must_use]
     pub fn paused_until(&self) -> Option<Instant> {
         match self.pause.as_ref()? {
@@ -188,14 +194,14 @@ impl Attempts {
         }
     }
 
-    /// Puts off the end of the pause.
+    /// Extends the pause.
     pub fn postpone(&mut self, by: Duration) {
         if let Some(Pause::Transient { until } | Pause::Doubt { until, .. }) = &mut self.pause {
             *until += by;
         }
     }
 
-    /// What becomes of an attempt that ended so.
+    /// Decides whether an ended attempt ends the turn or the prompt is sent again.
     pub fn judge(&mut self, turn: &Turn, ending: Ending, now: Instant) -> Verdict {
         if !self.wish.transient {
             return Verdict::Ends(ending);
@@ -217,7 +223,7 @@ impl Attempts {
         self.unavailable = !self.output;
         let error = unavailable(&error);
         Verdict::Ends(match ending {
-            // What it cost is not lost with it.
+            // The ending keeps the cost of the attempt.
             Ending::Answered(end) => Ending::Answered(TurnEnd {
                 error: Some(error),
                 ..end
@@ -226,14 +232,14 @@ impl Attempts {
         })
     }
 
-    /// What the agent wrote in this attempt.
+    /// Text that the agent wrote in the last attempt.
     #[must_use]
     pub fn said<'t>(&self, turn: &'t Turn) -> &'t str {
         turn.text().get(self.text_at..).unwrap_or_default().trim()
     }
 
-    /// The text of the answer, out of all that the turn said: what the last attempt said, or where that is
-    /// nothing but a transient error, what is said of it.
+    /// Extracts the answer from the text of the turn: the text of the last attempt, or [`UNAVAILABLE`] if the
+    /// turn's only output was a transient error.
     #[must_use]
     pub fn answer(&self, mut text: String) -> String {
         if self.unavailable {
@@ -246,7 +252,8 @@ impl Attempts {
     }
 }
 
-/// The error of a turn that the agent ended with a word for failure: what it wrote may be the reason.
+/// Returns the error of a turn that the agent ended with a stop reason such as `error` or `failed`. The last
+/// line of the agent's text becomes part of the message, as it may be the cause.
 #[must_use]
 pub fn printed_failure(said: &str, end: &TurnEnd) -> Option<Error> {
     let failed = end.stop_reason == StopReason::Unknown
@@ -271,7 +278,7 @@ pub fn printed_failure(said: &str, end: &TurnEnd) -> Option<Error> {
     })
 }
 
-/// Whether what was said is only the error that ended the attempt: some agents print it first.
+/// Returns `true` if the text is only the error that ended the attempt: some agents print the error first.
 fn is_the_error(said: &str, error: &Error) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     words(&error.message).contains(&words(said))
@@ -279,7 +286,7 @@ fn is_the_error(said: &str, error: &Error) -> bool {
         || (said.len() <= PRINTED && !said.contains('\n') && class(said).is_some())
 }
 
-/// A transient error that did not pass, in words for users; the error itself stands beside them.
+/// Converts a transient error that persisted into [`UNAVAILABLE`], with the original error as `cause`.
 fn unavailable(error: &Error) -> Error {
     let cause = json!({
         "kind": error.kind.name(),
@@ -296,7 +303,7 @@ mod tests {
     #[test]
     fn errors_that_pass_are_told_by_what_they_say() {
         let cases = [
-            // As recorded of claude-agent-acp and codex-acp.
+            // Recorded from claude-agent-acp and codex-acp.
             (
                 "Internal error: API Error: 529 mock 529. This is a server-side issue",
                 Some("529"),
@@ -307,7 +314,7 @@ mod tests {
             ),
             ("Internal error: API Error: 400 mock 400", None),
             ("Internal error", None),
-            // Gemini gives the status as the code of the error.
+            // Gemini reports the status as the error code.
             (r#"{"code":500,"message":"x"}"#, Some("500")),
             (r#"500 {"type":"error"}"#, Some("500")),
             ("500 status code (no body)", Some("500")),

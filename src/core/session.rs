@@ -1,7 +1,8 @@
-//! A session by the client's id: restore, turns, queue, settings, open questions, log.
+//! State machine of one session, keyed by the client's session id: restore, turns, queue, settings, open
+//! client requests, log.
 //!
-//! A machine handles one event at a time with the surroundings in [`Cx`](super::cx::Cx); what it needs of others it requests
-//! from the hub (`request`).
+//! The machine handles one event at a time. Its surroundings come in as [`Cx`](super::cx::Cx). It asks the
+//! hub for anything that concerns others by pushing a request (`cx.requests`).
 
 mod abandoned;
 mod background;
@@ -96,141 +97,159 @@ pub use undelivered::Undelivered;
 pub use unprompted::Unprompted;
 use unsent::Unsent;
 
-/// A conversation.
+/// State machine of one conversation.
 #[derive(Debug)]
 pub struct SessionMachine {
+    /// The client's id of the session.
     pub id: String,
-    /// The agent that it belongs to.
+    /// The agent that runs the session.
     pub agent: AgentRef,
-    /// Set from its hand-over to another agent until it is live there.
+    /// Set from the hand-over to another agent until the session is live there.
     handover: Option<Handover>,
+    /// Working directory of the session.
     pub cwd: String,
+    /// MCP servers that the session gets, as the client declared them.
     pub mcp_servers: Vec<McpServer>,
+    /// Options that the session is opened with.
     pub options: SessionOptions,
+    /// State of the session at its agent: resting, opening or live.
     pub stage: Stage,
-    /// All that was said in it.
+    /// Log of the session: its chunks, messages and decisions.
     pub log: Log,
-    /// What was said and waits for clients that are behind.
+    /// Chunks without a number yet, held for coalescing while the clients lag behind.
     unsent: Unsent,
-    /// The clients that are subscribed to it.
+    /// Clients that are subscribed to the session.
     pub subscribers: Subscribers,
-    /// The disk has not answered; `None` where it has.
+    /// Set while the disk does not answer.
     disk_wait: Option<DiskWait>,
-    /// The agents that had the session, and their ids of it.
+    /// Agents that have had the session, with their agent session ids.
     pub known: Known,
-    /// Whether it begins from what the agent knows by that id, and is another one.
+    /// `true` if the next opening forks the agent's session instead of continuing it.
     pub forks: bool,
-    /// How it was brought back, until the next turn tells it.
+    /// Receipt of the last restore, until the next turn reports it to the clients.
     pub receipt: Option<Recovery>,
-    /// What the agent is told of the history that it lost, with its next prompt.
+    /// Stored conversation that is sent ahead of the next prompt because the agent has lost it.
     pub reinject: Option<String>,
-    /// How it was brought back, where a new one may take its place if the agent does not have it after all.
+    /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
+    /// not to have it.
     pub revived: Option<Rung>,
-    /// The prompts that wait for their turn.
+    /// Queued prompts.
     pub queue: Queue,
-    /// Modes, models, options, commands and title, by the agent's own names.
+    /// Modes, models, options, commands and title, under the agent's own names.
     pub state: Map<String, Value>,
-    /// How much of the state was said, and shown in messages.
+    /// Bytes of state received and shown in messages, which limits how often the state is repeated in the
+    /// log.
     state_shown: Proportion,
-    /// What the client set.
+    /// Settings that the client has set.
     pub wanted: Wanted,
-    /// What it asked to set and is not answered yet.
+    /// Settings that the client has requested and that are not answered yet.
     pub settings: PendingSettings,
-    /// What the session cost so far; a new one cost nothing.
+    /// Cost of the session so far; zero for a new session, `None` if unknown.
     pub cost: Option<f64>,
-    /// The tool that the client was last told of: name and description.
+    /// Name and description of the tool last reported to the clients as running.
     activity: Option<(String, String)>,
+    /// The prompted turn, while one runs.
     pub running: Option<Running>,
-    /// What the client was asked and has not answered yet.
+    /// Open client requests: permission requests and questions.
     pub asks: Vec<Ask>,
-    /// The tool calls that somebody allowed in this turn.
+    /// Tool calls that were approved in this turn.
     pub granted: Granted,
-    /// What the user said with answers and the agent did not get, as it is sent with the next prompt.
+    /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
+    /// prompt.
     pub late_words: Vec<String>,
-    /// Requests of the agent for files and terminals that have no answer yet.
+    /// Unanswered requests of the agent for files and terminals.
     host_calls: BTreeMap<Ticket, HostCall>,
-    /// Decisions about such requests that are to be carried out.
+    /// Decisions on those requests, to be carried out after the current event.
     host_decisions: Vec<(Ticket, Decision)>,
-    /// The terminals that clients serve, by their names.
+    /// Terminals that clients serve: the serving client by terminal name.
     client_terminals: BTreeMap<String, ClientId>,
-    /// The message of what the agent says unasked, while no prompt runs.
+    /// The background turn: what the agent reports while no prompt runs.
     pub unprompted: Option<Unprompted>,
-    /// When somebody last did something in it; `None` until that is noted.
+    /// Time of the last activity in the session; `None` until activity is recorded.
     pub used: Option<Instant>,
     /// The last message that ended.
     pub last: Option<Last>,
-    /// The prompt of a turn that was given up and that the agent has not answered yet.
+    /// Prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<Abandoned>,
-    /// What was heard since the agent was asked for something that takes its time.
+    /// Idle timer of the current wait for the agent.
     pub silence: Option<Silence>,
-    /// Whether a panic broke off what was being said in it.
+    /// `true` after a panic interrupted writing chunks of the session.
     pub broken: bool,
-    /// Whether a panic broke off an event that it was handling.
+    /// `true` after a panic interrupted the handling of an event of the session.
     pub was_handling: bool,
 }
 
-/// How far a session is.
+/// State of a session at its agent.
 #[derive(Debug)]
 pub enum Stage {
-    /// No agent has it now.
+    /// No agent process has the session.
     Resting,
-    /// Waits for its agent, or for its agent's answer.
+    /// The session waits for its agent to start, or for the agent's response.
     Opening {
+        /// The call to the agent that is in flight, if any.
         call: Option<CallId>,
+        /// Client calls that are answered when the session is live.
         waiters: Vec<Token>,
+        /// When the current step of the opening times out.
         deadline: Option<Instant>,
+        /// Progress of the restore.
         restore: Box<Restore>,
     },
-    /// The agent knows it by this id.
+    /// The agent has the session.
+    /// The agent session id.
     Live { agent_session: String },
 }
 
-/// A session on its way to be live.
+/// Progress of a restore.
 #[derive(Debug, Default)]
 pub struct Restore {
+    /// Strategy that the client chose.
     pub strategy: Strategy,
+    /// Settings without which the session must not be opened.
     pub required: Required,
-    /// Planned when the agent has said what it can.
+    /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
     pub ladder: Option<Ladder>,
-    /// The last call for it.
+    /// The last call to the agent for the session.
     pub asked: Option<CallId>,
-    /// The rung that is tried.
+    /// The strategy being tried.
     pub rung: Option<Rung>,
-    /// What the agent repeats meanwhile: never shown as news.
+    /// History that the agent replays meanwhile; it is never shown as new updates.
     pub replay: Option<Replay>,
-    /// Bytes of the lines that the agent repeated.
+    /// Size of the replayed lines, in bytes.
     pub repeated: usize,
-    /// When the opening is given up, whatever the agent says meanwhile.
+    /// When the restore times out, regardless of what the agent sends.
     pub until: Option<Instant>,
-    /// What the agent told of its state since it was asked.
+    /// State that the agent has reported since the last call.
     pub told: Map<String, Value>,
-    /// What the agent answered, while it may still repeat.
+    /// The agent session id from the response to a load, while more of the replay may still arrive.
     pub opened: Option<String>,
-    /// Why the last rung failed, while the agent is asked whether it has the session at all.
+    /// Error of the last strategy, while the agent's session list is searched for the session.
     pub doubted: Option<Error>,
-    /// How many pages of the agent's list were looked through for it.
+    /// Number of pages of the agent's session list that were searched.
     pub pages: u32,
-    /// What the session cost so far, where the agent told since it was asked.
+    /// Cost of the session, if the agent has reported it since the last call.
     pub cost: Option<f64>,
-    /// The agent's id of it, while the agent's answer to `session/close` of that is awaited.
+    /// The agent session id whose `session/close` must be answered before the restore continues.
     pub held: Option<String>,
-    /// The agent's id of a session to adopt, while the agent's list is searched for it.
+    /// The agent session id to adopt, while the agent's session list is searched for it.
     pub adopting: Option<String>,
-    /// Set once the agent has it, until all that the client had set is set again.
+    /// Set from the agent's success until the client's settings are set again.
     pub restoring: Option<Restoring>,
 }
 
-/// What is remembered of a message that ended.
+/// Facts kept about a message that ended.
 #[derive(Debug)]
 pub struct Last {
+    /// Id of the message.
     pub message_id: String,
-    /// The agent's ids of its messages and tool calls.
+    /// The agent's ids of the messages and tool calls in it.
     pub names: Arc<Names>,
-    /// Whether the client had cancelled it.
+    /// `true` if the client cancelled the turn.
     pub cancelled: bool,
 }
 
 impl SessionMachine {
+    /// Creates a resting session without options, MCP servers or subscribers.
     #[must_use]
     pub fn new(id: String, agent: AgentRef, cwd: String, log: Log) -> Self {
         Self {
@@ -274,7 +293,8 @@ impl SessionMachine {
         }
     }
 
-    /// Sends the session on its way to be live.
+    /// Starts the opening of the session with a strategy; `waiters` are the client calls to answer when it is
+    /// live.
     pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
         self.stage = Stage::Opening {
             call: None,
@@ -287,21 +307,22 @@ impl SessionMachine {
         };
     }
 
-    /// The session that is on its way is not to be live without these settings.
+    /// Sets the settings without which the session, which is being opened, must not go live.
     pub fn require(&mut self, settings: Required) {
         if let Stage::Opening { restore, .. } = &mut self.stage {
             restore.required = settings;
         }
     }
 
-    /// Its agent is no more.
+    /// Marks the session as resting: its agent process has ended.
     pub fn rest(&mut self) {
         self.stage = Stage::Resting;
         self.abandoned = None;
         self.silence = None;
     }
 
-    /// Its agent is started again: it is on its way anew, with all who wait for it.
+    /// Starts the opening again, for a restarted agent. Strategy, required settings and waiting calls are
+    /// kept.
     pub fn reopen(&mut self) {
         self.abandoned = None;
         self.give_up_restoring();
@@ -320,7 +341,7 @@ impl SessionMachine {
         self.require(required);
     }
 
-    /// The agent was asked for the session, and has so long for its answer.
+    /// Records a call to the agent for the session and starts its timeout.
     pub fn opening(&mut self, asked: CallId, now: Instant, limit: Option<Duration>) {
         if let Stage::Opening {
             restore,
@@ -336,14 +357,14 @@ impl SessionMachine {
         }
     }
 
-    /// The turn that is under way, prompted or not.
+    /// Id of the running turn, prompted or background.
     #[must_use]
     pub fn turn_id(&self) -> Option<&str> {
         let prompted = self.running.as_ref().map(|r| r.turn_id.as_str());
         prompted.or_else(|| self.unprompted.as_ref().map(|u| u.turn_id.as_str()))
     }
 
-    /// The agent's id of the session, once it is live.
+    /// The agent session id, if the session is live.
     #[must_use]
     pub fn agent_session(&self) -> Option<&str> {
         match &self.stage {
@@ -352,7 +373,7 @@ impl SessionMachine {
         }
     }
 
-    /// Where the chunks of turn `turn_id` go, before there is a running turn.
+    /// Returns the sink for the chunks of turn `turn_id`, for use before the turn is running.
     pub fn sink<'a, C: ClientSinks>(
         &'a mut self,
         turn_id: Option<&'a str>,
@@ -369,8 +390,8 @@ impl SessionMachine {
         }
     }
 
-    /// Does `act` to the turn that is under way, prompted or not, then tells the client if another tool
-    /// runs now.
+    /// Calls `act` on the running turn, prompted or background. Notifies the clients if a different tool runs
+    /// afterwards.
     pub fn with_turn<C: ClientSinks>(
         &mut self,
         clients: &mut C,
@@ -402,7 +423,7 @@ impl SessionMachine {
         }
     }
 
-    /// Whether an update goes on with what was said before the turn that runs.
+    /// Returns `true` if an update belongs to an earlier message and not to the running turn.
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &Last| last.names.are_meant(update);
@@ -411,7 +432,8 @@ impl SessionMachine {
         })
     }
 
-    /// Keeps of a turn that ended what the session has to know.
+    /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
+    /// cancellation.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
         self.cost = over.cost().or(self.cost);
         if let Some(context) = over.context_figures() {
@@ -424,8 +446,8 @@ impl SessionMachine {
         });
     }
 
-    /// Whether the agent may do something here: not after a cancel, until it has taken note of it, and never
-    /// what it called before.
+    /// Returns `true` if the agent may start tool call `call`. It may not between a cancel and the end of
+    /// that turn, and a call of a cancelled turn stays forbidden.
     #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
         let now = self.running.as_ref().is_some_and(Running::is_cancelled);

@@ -1,44 +1,45 @@
-//! Session ids: how a name and a directory become the id of a session.
+//! Session ids: derives the id of a session from a name and a directory.
 //!
-//! Ids are unique in a store; names are unique in a directory. The id of a session is its name, or, where a session
-//! of another directory has that id, the name with a hash of the directory: `work@1a2b3c4d`. `@` has no meaning to a
-//! shell inside of a word.
+//! An id is unique in a store; a name is unique in a directory. The id of a session is its name. If a session
+//! of another directory already has that id, it is the name with a hash of the directory: `work@1a2b3c4d`.
+//! Shells give `@` no meaning inside a word.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Separates a name from the hash of its directory.
+/// Separates the name from the directory hash.
 const SEPARATOR: char = '@';
 
-/// Begins the ids that `acpipe run` makes for runs without a name.
+/// Prefix of the ids that `acpipe run` generates for runs without a name.
 const UNNAMED: &str = "run-";
 
-/// The fewest hexadecimal digits of such an id: milliseconds since 1970, and a process id.
+/// Minimum number of hexadecimal digits after [`UNNAMED`]: milliseconds since 1970, and a process id.
 const UNNAMED_DIGITS: usize = 12;
 
-/// Whether an id is in use, and by a session of which directory.
+/// Use of an id in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
-    /// No session has this id.
+    /// No session has the id.
     Free,
-    /// A session has this id; its directory is not known without opening it.
+    /// A session has the id. Its directory is unknown until it is opened.
     Unknown,
-    /// A session of this directory has this id.
+    /// A session of this directory has the id.
     Directory(String),
 }
 
-/// The session of a name in a directory.
+/// Id of the session with a given name in a given directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
+    /// Id of the session.
     pub id: String,
-    /// Whether the session exists; otherwise the id is free.
+    /// `true` if the session exists; `false` if the id is free.
     pub exists: bool,
 }
 
-/// Finds the session of this name in this directory, or the id that a new one gets. `dir` and the directories of
-/// `holder` are normalised.
+/// Finds the session with this name in this directory, or the id for a new one. `dir` and the directories
+/// that `holder` returns must be normalised.
 ///
 /// # Errors
-/// Those of `holder`.
+/// Errors of `holder`.
 pub fn resolve<E>(
     name: &str,
     dir: &str,
@@ -56,7 +57,7 @@ pub fn resolve<E>(
             Holder::Free => free = free.or(Some(id)),
         }
     }
-    // Where even the long hash is taken the client is refused, since the directories differ.
+    // If even the longer hash is taken, the client's call fails later because the directories differ.
     let [.., last] = &candidates;
     Ok(Resolved {
         id: free.unwrap_or(last).clone(),
@@ -64,8 +65,8 @@ pub fn resolve<E>(
     })
 }
 
-/// The ids that a session of this name can have in this directory. The longer hash is for directories whose short
-/// hashes are equal.
+/// Returns the possible ids of a session with this name in this directory. The longer hash is for directories
+/// with equal short hashes.
 fn candidates(name: &str, dir: &str) -> [String; 3] {
     let hash = fnv1a(dir.as_bytes());
     let short = (hash >> 32) ^ (hash & 0xffff_ffff);
@@ -76,14 +77,14 @@ fn candidates(name: &str, dir: &str) -> [String; 3] {
     ]
 }
 
-/// FNV-1a with 64 bits: small, and the same on every platform and in every version.
+/// 64-bit FNV-1a hash: small, and stable over platforms and versions.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Splits an id into the name and the hash of a directory, if it has one.
+/// Splits an id into name and directory hash; `None` if the id has no hash.
 fn split(id: &str) -> Option<(&str, &str)> {
     let (name, hash) = id.rsplit_once(SEPARATOR)?;
     let is_hash = matches!(hash.len(), 8 | 16) && is_hex(hash) && !name.is_empty();
@@ -95,33 +96,34 @@ fn is_hex(text: &str) -> bool {
         .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The name in an id: without the hash of a directory.
+/// Returns the name in an id, without the directory hash.
 #[must_use]
 pub fn name_of(id: &str) -> &str {
     split(id).map_or(id, |(name, _)| name)
 }
 
-/// Whether this is the id of a run without a name.
+/// Returns `true` if the id was generated for a run without a name.
 #[must_use]
 pub fn is_unnamed(id: &str) -> bool {
     let digits = id.strip_prefix(UNNAMED).unwrap_or_default();
     digits.len() >= UNNAMED_DIGITS && is_hex(digits)
 }
 
-/// The id of a run without a name.
+/// Returns the id of a run without a name; `unique` is hexadecimal.
 #[must_use]
 pub fn unnamed(unique: &str) -> String {
     format!("{UNNAMED}{unique}")
 }
 
-/// Whether an id means one session wherever it is used: acpipe made it, by a directory's hash or for a run without
-/// a name.
+/// Returns `true` if acpipe generated the id, by a directory hash or for a run without a name. Such an id
+/// means the same session in every directory.
 #[must_use]
 pub fn is_full(id: &str) -> bool {
     split(id).is_some() || is_unnamed(id)
 }
 
-/// A path without `.`, `..` and slashes that change nothing. Links are left as they are.
+/// Normalises a path without access to the disk: removes `.`, `..` and redundant slashes. Symbolic links are
+/// not resolved.
 #[must_use]
 pub fn lexical(path: &str) -> String {
     let mut normal = PathBuf::new();
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(found("work", "/a", &other), (in_a.clone(), false));
         let both = [("work", "/b"), (in_a.as_str(), "/a")];
         assert_eq!(found("work", "/a", &both), (in_a.clone(), true));
-        // The session keeps its id when the other one is deleted.
+        // The session keeps its id after the other session is deleted.
         let rest = [(in_a.as_str(), "/a")];
         assert_eq!(found("work", "/a", &rest), (in_a.clone(), true));
         assert_eq!(found("work", "/b", &rest), ("work".to_owned(), false));

@@ -1,14 +1,14 @@
-//! All sessions, and which of them may have something to do.
+//! All sessions, with the set of those that may have work to do.
 //!
-//! Most sessions rest most of the time, and there may be thousands. Whatever comes up in one comes through a hand
-//! that may change it: those that were touched are awake, and only they are asked what is due and what is to be
-//! written, until they have nothing to do any more.
+//! Most of possibly thousands of sessions rest most of the time. Every change goes through mutable access,
+//! which marks the session as awake. Only awake sessions are checked for due timers and pending writes, until
+//! they have no more work.
 
 use super::ids::AgentRef;
 use super::session::SessionMachine;
 use std::collections::BTreeMap;
 
-/// The sessions by the client's ids.
+/// Sessions by the client's ids.
 #[derive(Debug, Default)]
 pub struct Sessions {
     all: BTreeMap<String, Entry>,
@@ -18,18 +18,18 @@ pub struct Sessions {
 #[derive(Debug)]
 struct Entry {
     session: SessionMachine,
-    /// Whether its id is among those that are awake.
+    /// `true` if the id is in `awake`.
     awake: bool,
 }
 
 impl Sessions {
-    /// The session of this id.
+    /// Returns the session with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&SessionMachine> {
         self.all.get(id).map(|entry| &entry.session)
     }
 
-    /// The session of this id, for changes: it is awake from now on.
+    /// Returns the session with this id for changes, and marks it as awake.
     #[inline]
     pub fn get_mut(&mut self, id: &str) -> Option<&mut SessionMachine> {
         let entry = self.all.get_mut(id)?;
@@ -40,28 +40,28 @@ impl Sessions {
         Some(&mut entry.session)
     }
 
-    /// Whether there is a session of this id.
+    /// Returns `true` if a session has this id.
     #[must_use]
     pub fn contains_key(&self, id: &str) -> bool {
         self.all.contains_key(id)
     }
 
-    /// Their ids.
+    /// Iterates over the ids of all sessions.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.all.keys()
     }
 
-    /// All of them.
+    /// Iterates over all sessions.
     pub fn values(&self) -> impl Iterator<Item = &SessionMachine> {
         self.all.values().map(|entry| &entry.session)
     }
 
-    /// Those of an agent.
+    /// Iterates over the sessions of an agent.
     pub fn of(&self, agent: AgentRef) -> impl Iterator<Item = &SessionMachine> {
         self.values().filter(move |session| session.agent == agent)
     }
 
-    /// All of them, to be changed.
+    /// Iterates over all sessions for changes, and marks all as awake.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut SessionMachine> {
         self.awake = self.all.keys().cloned().collect();
         self.all.values_mut().map(|entry| {
@@ -70,12 +70,12 @@ impl Sessions {
         })
     }
 
-    /// Those that are awake.
+    /// Iterates over the awake sessions.
     pub fn awake(&self) -> impl Iterator<Item = &SessionMachine> {
         self.awake.iter().filter_map(|id| self.get(id))
     }
 
-    /// Does `act` to each of these.
+    /// Calls `act` on each awake session.
     pub fn for_each_awake(&mut self, mut act: impl FnMut(&mut SessionMachine)) {
         for id in &self.awake {
             if let Some(entry) = self.all.get_mut(id) {
@@ -84,7 +84,7 @@ impl Sessions {
         }
     }
 
-    /// Those that have nothing to do rest.
+    /// Removes the awake mark from the sessions for which `busy` returns `false`.
     pub fn settle(&mut self, busy: impl Fn(&SessionMachine) -> bool) {
         let all = &mut self.all;
         self.awake.retain(|id| {
@@ -96,7 +96,7 @@ impl Sessions {
         });
     }
 
-    /// Takes a session in.
+    /// Adds a session, marked as awake. It replaces a session with the same id.
     pub fn insert(&mut self, id: String, session: SessionMachine) {
         self.remove(&id);
         self.awake.push(id.clone());
@@ -104,7 +104,7 @@ impl Sessions {
         self.all.insert(id, Entry { session, awake });
     }
 
-    /// Lets a session go.
+    /// Removes a session.
     pub fn remove(&mut self, id: &str) {
         if self.all.remove(id).is_some() {
             self.awake.retain(|awake| awake != id);

@@ -1,24 +1,24 @@
-//! How long an agent has said nothing of something that is waited for.
+//! Idle timer: how long an agent has sent nothing while acpipe waits for it.
 
 use super::event::{Update, Voice};
 use std::time::{Duration, Instant};
 
-/// What was heard since somebody began to wait.
+/// Idle timer of one wait for an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Silence {
     began: Instant,
-    /// When something was last heard, and what.
+    /// Time and kind of the last output.
     heard: Option<(Instant, &'static str)>,
-    /// Time since then in which nobody listened.
+    /// Time since the last output in which acpipe did not read the agent.
     deaf: Duration,
-    /// How long it may last.
+    /// The idle timeout.
     limit: Option<Duration>,
-    /// How often somebody was told of it since something was last heard.
+    /// Number of notice intervals that have passed since the last output.
     told: u32,
 }
 
 impl Silence {
-    /// Something is waited for from now on.
+    /// Starts the timer.
     #[must_use]
     pub fn begin(now: Instant, limit: Option<Duration>) -> Self {
         Self {
@@ -30,56 +30,56 @@ impl Silence {
         }
     }
 
-    /// Something was heard; true if somebody was told of the silence before.
+    /// Resets the timer on output of kind `what`. Returns `true` if a notice of the wait was sent before.
     pub fn hear(&mut self, now: Instant, what: &'static str) -> bool {
         self.heard = Some((now, what));
         self.deaf = Duration::ZERO;
         std::mem::take(&mut self.told) > 0
     }
 
-    /// Whether something heard then was heard after all the rest.
+    /// Returns `true` if `at` is later than the last output.
     #[must_use]
     pub fn is_news(&self, at: Instant) -> bool {
         at > self.heard.map_or(self.began, |(at, _)| at)
     }
 
-    /// For so long nobody listened.
+    /// Excludes a time in which acpipe did not read the agent.
     pub fn postpone(&mut self, by: Duration) {
         self.deaf += by;
     }
 
-    /// Since when nothing was heard, without the time in which nobody listened.
+    /// Start of the idle time, moved by the time in which acpipe did not read the agent.
     fn since(&self) -> Instant {
         self.heard.map_or(self.began, |(at, _)| at) + self.deaf
     }
 
-    /// How long it lasts.
+    /// Returns how long the agent has been idle.
     #[must_use]
     pub fn lasted(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.since())
     }
 
-    /// When it has lasted for too long.
+    /// When the idle timeout is reached; `None` without a timeout.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.since().checked_add(self.limit?)
     }
 
-    /// When somebody is to be told of it: after `first`, then after twice as long each time.
+    /// When the next notice of the wait is due: after `first`, then each time after twice as long.
     #[must_use]
     pub fn tell_at(&self, first: Duration) -> Option<Instant> {
         let wait = first.checked_mul(1_u32.checked_shl(self.told)?)?;
         self.since().checked_add(wait)
     }
 
-    /// Somebody was told of it: once, however often it was due meanwhile.
+    /// Records that a notice was sent. Notices that became due meanwhile count as sent.
     pub fn note_told(&mut self, first: Duration, now: Instant) {
         while self.tell_at(first).is_some_and(|at| at <= now) {
             self.told += 1;
         }
     }
 
-    /// What was last heard, and how long ago.
+    /// Returns the kind of the last output and the time since then.
     #[must_use]
     pub fn heard(&self, now: Instant) -> Option<(&'static str, Duration)> {
         let (at, what) = self.heard?;
@@ -87,7 +87,8 @@ impl Silence {
     }
 }
 
-/// A duration in words, as short as it makes sense.
+/// Formats a duration briefly: in milliseconds below one second, in seconds below ten minutes, otherwise in
+/// minutes.
 #[must_use]
 pub fn in_words(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -98,7 +99,7 @@ pub fn in_words(time: Duration) -> String {
     }
 }
 
-/// What an update is about, in a word.
+/// Returns the kind of an update, as shown in wait notices and timeout errors.
 #[must_use]
 pub fn word(update: &Update<'_>) -> &'static str {
     match update {
@@ -161,7 +162,7 @@ mod tests {
         }
         assert!(silence.hear(t0 + S(90), "plan"));
         assert_eq!(silence.tell_at(S(10)), Some(t0 + S(100)));
-        // One that slept through several times is told once.
+        // Intervals that passed without a notice count as one.
         silence.note_told(S(10), t0 + S(90 + 25));
         assert_eq!(silence.tell_at(S(10)), Some(t0 + S(90 + 40)));
     }

@@ -1,7 +1,8 @@
-//! The clients that are subscribed to a session, and how far each has received what is said in it.
+//! Clients that are subscribed to a session, and how far each has received its chunks.
 //!
-//! A client that does not read fast enough lags: it receives nothing live, and is sent what it missed from the log once it
-//! has read what it was given. Notifications, requests and replies that follow chunks which it has not received wait with it.
+//! A client that does not read fast enough lags: it receives nothing live. When it has read what it was
+//! given, it is sent the missed chunks from the log. Notifications, requests and replies that follow chunks
+//! it has not received are deferred.
 
 use super::ask::{AskId, ClientRequest};
 use super::client::{ClientId, Notice, Reply, Token};
@@ -16,32 +17,34 @@ use std::sync::Arc;
 /// What a client receives of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Subscription {
-    /// Whether the client receives chunks at all.
+    /// `true` if the client receives chunks.
     pub chunks: bool,
-    /// The chunk profile.
+    /// Chunk profile of the client.
     pub profile: Profile,
 }
 
-/// A client that is subscribed to a session.
+/// Client that is subscribed to a session.
 #[derive(Debug)]
 pub struct Subscriber {
+    /// Id of the client.
     pub client: ClientId,
+    /// What the client receives.
     pub subscription: Subscription,
     lag: Option<Box<Lag>>,
-    /// Whether it is the client that the session works for.
+    /// `true` for the leader: the client that the session works for.
     leads: bool,
 }
 
-/// What a lagging client has not received.
+/// Position of a lagging client.
 #[derive(Debug)]
 struct Lag {
-    /// The number of the last chunk that it received.
+    /// Number of the last chunk that the client received.
     sent: u64,
-    /// Messages that come after the chunks up to a number.
+    /// Messages, each with the number of the chunk that they follow.
     deferred: VecDeque<(u64, Deferred)>,
 }
 
-/// A message that comes after chunks that the client has not received.
+/// Message that follows chunks the client has not received.
 #[derive(Debug)]
 enum Deferred {
     Notice(Notice),
@@ -49,22 +52,22 @@ enum Deferred {
     Reply(Token, Box<Result<Reply, Error>>),
 }
 
-/// The clients that are subscribed to a session.
+/// Clients that are subscribed to a session.
 #[derive(Debug, Default)]
 pub struct Subscribers {
     all: Vec<Subscriber>,
 }
 
 impl Subscriber {
-    /// Whether the client receives chunks as they are made.
+    /// Returns `true` if the client receives chunks as they are created.
     #[inline]
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.subscription.chunks && self.lag.is_none()
     }
 
-    /// The sink for the chunk of this number, where the client receives chunks as they are made. A client that has to read
-    /// first lags from now on, unless it is the one that the session works for: there the agent waits.
+    /// Returns the sink for chunk `seq`; `None` if the client does not receive chunks live. A client whose
+    /// sink is full starts to lag, except for the leader: for it the agent waits.
     #[inline]
     pub fn sink<'a, C: ClientSinks>(
         &mut self,
@@ -82,7 +85,7 @@ impl Subscriber {
         Some(sink)
     }
 
-    /// From now on the client is sent what follows the chunk of this number from the log.
+    /// Starts the lag: the client is sent everything after chunk `sent` from the log.
     #[cold]
     pub fn begin_lag(&mut self, sent: u64) {
         self.lag.get_or_insert_with(|| {
@@ -93,7 +96,7 @@ impl Subscriber {
         });
     }
 
-    /// Chunks after a number were taken back from a lagging client.
+    /// Lowers the position of a lagging client, because chunks after a number were retracted.
     fn take_back(&mut self, after: u64) {
         if let Some(lag) = &mut self.lag {
             lag.sent = lag.sent.min(after);
@@ -107,7 +110,8 @@ impl Subscriber {
         }
     }
 
-    /// The client has received the chunks up to this number: sends what was deferred behind them.
+    /// Records that the client has received the chunks up to `sent`, and sends the messages deferred behind
+    /// them.
     pub fn note_sent(&mut self, sent: u64, clients: &mut impl ClientSinks) {
         let Some(lag) = &mut self.lag else { return };
         lag.sent = sent;
@@ -119,7 +123,7 @@ impl Subscriber {
         }
     }
 
-    /// Sends all that was deferred, though the client has not received the chunks before it.
+    /// Sends all deferred messages, although the client has not received the chunks before them.
     pub fn send_deferred(&mut self, clients: &mut impl ClientSinks) {
         let deferred = self
             .lag
@@ -130,13 +134,14 @@ impl Subscriber {
         }
     }
 
-    /// Ends the lag: the client has received all chunks, or is to receive no more of those that it has not received.
+    /// Ends the lag: the client has received all chunks, or must not receive the rest.
     pub fn end_lag(&mut self, clients: &mut impl ClientSinks) {
         self.send_deferred(clients);
         self.lag = None;
     }
 
-    /// The number of the last chunk that a lagging client received.
+    /// Returns the number of the last chunk that a lagging client received; `None` if the client does not
+    /// lag.
     #[must_use]
     pub fn lag(&self) -> Option<u64> {
         self.lag.as_ref().map(|lag| lag.sent)
@@ -144,7 +149,7 @@ impl Subscriber {
 }
 
 impl Lag {
-    /// Keeps a message; a notification replaces an earlier one of its kind, so that few of them wait.
+    /// Defers a message. A notification replaces an earlier one of its kind, which bounds their number.
     fn defer(&mut self, seq: u64, message: Deferred) {
         if let Deferred::Notice(notice) = &message {
             let kind = discriminant(notice);
@@ -155,7 +160,7 @@ impl Lag {
         self.deferred.push_back((seq, message));
     }
 
-    /// Drops a request that was not sent yet; false where it was.
+    /// Drops a deferred request. Returns `false` if it was already sent.
     fn drop_request(&mut self, ask: AskId) -> bool {
         let before = self.deferred.len();
         self.deferred
@@ -178,7 +183,7 @@ impl Deferred {
 }
 
 impl Subscribers {
-    /// Subscribes a client that is not subscribed yet; false where it was.
+    /// Subscribes a client. Returns `false` if it was already subscribed.
     pub fn add(&mut self, client: ClientId, subscription: Subscription) -> bool {
         if self.has(client) {
             return false;
@@ -192,7 +197,7 @@ impl Subscribers {
         true
     }
 
-    /// Removes a client that has left, with what waited for it.
+    /// Removes a client that has left, with its deferred messages.
     pub fn remove(&mut self, client: ClientId) {
         self.all.retain(|subscriber| subscriber.client != client);
         if self.leader().is_none()
@@ -202,24 +207,26 @@ impl Subscribers {
         }
     }
 
+    /// Returns `true` if the client is subscribed.
     #[must_use]
     pub fn has(&self, client: ClientId) -> bool {
         self.clients().any(|other| other == client)
     }
 
+    /// Iterates over the ids of the subscribed clients.
     pub fn clients(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.all.iter().map(|subscriber| subscriber.client)
     }
 
-    /// The client that the session works for: the one of the last prompt, or before any prompt the first subscriber. Its agent
-    /// waits where it does not read; the others lag.
+    /// Returns the leader, the client that the session works for: the client of the last prompt, or before
+    /// any prompt the first subscriber. The agent waits when the leader does not read; other clients lag.
     #[must_use]
     pub fn leader(&self) -> Option<ClientId> {
         let leader = self.all.iter().find(|subscriber| subscriber.leads)?;
         Some(leader.client)
     }
 
-    /// Makes a subscribed client the one that the session works for.
+    /// Makes a subscribed client the leader.
     pub fn set_leader(&mut self, client: ClientId) {
         if self.has(client) {
             for subscriber in &mut self.all {
@@ -228,6 +235,7 @@ impl Subscribers {
         }
     }
 
+    /// Returns the subscription of a client.
     #[must_use]
     pub fn get_mut(&mut self, client: ClientId) -> Option<&mut Subscriber> {
         self.all
@@ -235,17 +243,18 @@ impl Subscribers {
             .find(|subscriber| subscriber.client == client)
     }
 
+    /// Iterates over the subscribed clients for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Subscriber> {
         self.all.iter_mut()
     }
 
-    /// Whether a client lags.
+    /// Returns `true` if any client lags.
     #[must_use]
     pub fn are_lagging(&self) -> bool {
         self.all.iter().any(|subscriber| subscriber.lag.is_some())
     }
 
-    /// Whether this client lags.
+    /// Returns `true` if this client lags.
     #[must_use]
     pub fn is_lagging(&self, client: ClientId) -> bool {
         let mut lagging = self
@@ -255,8 +264,8 @@ impl Subscribers {
         lagging.any(|subscriber| subscriber.client == client)
     }
 
-    /// Whether all clients that receive chunks as they are made are behind with reading: nobody minds if chunks are merged
-    /// before they are sent.
+    /// Returns `true` if every client that receives chunks live is behind with reading, so that merging
+    /// chunks before they are sent delays no client. `false` without such clients.
     #[inline]
     pub fn are_behind(&self, clients: &mut impl ClientSinks) -> bool {
         let mut live = self.all.iter().filter(|subscriber| subscriber.is_live());
@@ -269,7 +278,7 @@ impl Subscribers {
         }
     }
 
-    /// Notifies all clients, behind the chunks up to a number.
+    /// Sends a notification to all clients, after the chunks up to `seq`.
     pub fn notify(&mut self, seq: u64, notice: &Notice, clients: &mut impl ClientSinks) {
         for subscriber in &mut self.all {
             match &subscriber.lag {
@@ -283,7 +292,7 @@ impl Subscribers {
         }
     }
 
-    /// Sends a request to a client, behind the chunks up to a number.
+    /// Sends a request to a client, after the chunks up to `seq`.
     pub fn request(
         &mut self,
         client: ClientId,
@@ -297,7 +306,7 @@ impl Subscribers {
         }
     }
 
-    /// Withdraws a request to a client; one that still waits to be sent is dropped.
+    /// Withdraws a request to a client. A request that is still deferred is dropped.
     pub fn withdraw(
         &mut self,
         client: ClientId,
@@ -314,7 +323,7 @@ impl Subscribers {
         }
     }
 
-    /// Answers a call, behind the chunks up to a number where its client is subscribed.
+    /// Answers a call. The reply follows the chunks up to `seq` if the client is subscribed and lags.
     pub fn reply(
         &mut self,
         seq: u64,
@@ -330,7 +339,7 @@ impl Subscribers {
         }
     }
 
-    /// Retracts the chunks of a session after a number from all clients.
+    /// Retracts the chunks of a session after number `after` from all clients.
     pub fn retract(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.take_back(after);
@@ -340,8 +349,8 @@ impl Subscribers {
         }
     }
 
-    /// The disk has not answered: no client receives the chunks of a session after a number. They lag, and what one that
-    /// cannot lag was said is held back, unless `may_hold` is false.
+    /// Withholds the chunks of a session after number `after` from all clients, because the disk has not
+    /// answered. The clients lag. Output to a client that cannot lag is held, unless `may_hold` is `false`.
     pub fn hold_back(
         &mut self,
         session: &str,
@@ -363,7 +372,7 @@ impl Subscribers {
         }
     }
 
-    /// The disk has answered: nothing is held back any more.
+    /// Releases held output, because the disk has answered.
     pub fn release(&mut self, clients: &mut impl ClientSinks) {
         for subscriber in &self.all {
             if let Some(sink) = clients.sink(subscriber.client) {
@@ -372,7 +381,8 @@ impl Subscribers {
         }
     }
 
-    /// Nobody waits for the disk any more: messages that wait for chunks of a session after a number are sent without them.
+    /// Sends deferred messages without the chunks before them, because the wait for the disk was given up.
+    /// Clients that cannot lag lose the chunks after number `after`.
     pub fn give_up(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.send_deferred(clients);
@@ -385,7 +395,7 @@ impl Subscribers {
         }
     }
 
-    /// Ends the lag of all clients: there are no more chunks to wait for.
+    /// Ends the lag of all clients: no more chunks will follow.
     pub fn end_lags(&mut self, clients: &mut impl ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.end_lag(clients);

@@ -1,20 +1,20 @@
-//! How a turn ended: the agent's answer, or the error in its place.
+//! Outcome of a turn: the agent's response, or the error in its place.
 
 use super::error::Error;
 use super::event::TurnEnd;
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a turn has one")]
 pub enum Ending {
-    /// The agent answered.
+    /// The agent answered the prompt.
     Answered(TurnEnd),
-    /// It did not, or with an error.
+    /// The agent did not answer the prompt, or answered with an error.
     Failed(Error),
 }
 
 impl Ending {
-    /// Why the turn failed, if it did.
+    /// Returns the error of a failed turn.
     #[must_use]
     pub fn error(&self) -> Option<&Error> {
         match self {
@@ -23,7 +23,7 @@ impl Ending {
         }
     }
 
-    /// The same end, but for this reason.
+    /// Replaces the error and keeps everything else of the outcome.
     #[must_use]
     pub fn with_error(self, error: Error) -> Self {
         match self {
