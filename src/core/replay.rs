@@ -1,8 +1,8 @@
-//! A replayed history: what an agent repeats after `session/load` → the messages that it was.
+//! Replay: converts the history that an agent repeats after `session/load` into messages.
 //!
-//! Live = replay: the agent's messages are made by the same turn, view and fold as those of a
-//! running turn, so they equal what a client built while it watched, up to ids and what the agent leaves
-//! out. Only the user's messages are made here: live, the client has them already.
+//! The agent's messages are built by the same turn, view and fold as those of a running turn. They therefore
+//! equal the messages that a client built live, except for ids and anything the agent leaves out. The user's
+//! messages are built only here, because live clients have them already.
 
 mod compare;
 mod user;
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use user::UserMessage;
 
-/// Collects a replayed history, update by update.
+/// Builds the messages of a replayed history, update by update.
 #[derive(Debug)]
 pub struct Replay {
     dialect: &'static str,
     id_prefix: String,
     messages: Vec<Value>,
-    /// The message that the next update may belong to: one of these at most.
+    /// The message that the next update may continue. At most one of `user` and `assistant` is set.
     user: Option<UserMessage>,
     assistant: Option<Assistant>,
 }
 
-/// A message of the agent in the making.
+/// A message of the agent under construction.
 #[derive(Debug)]
 struct Assistant {
     turn: Turn,
@@ -36,7 +36,7 @@ struct Assistant {
 }
 
 impl Replay {
-    /// A history without messages yet; theirs will be `<id_prefix>-1`, `<id_prefix>-2` and so on.
+    /// Creates an empty replay. Its messages get the ids `<id_prefix>-1`, `<id_prefix>-2` and so on.
     #[must_use]
     pub fn new(dialect: &'static str, id_prefix: String) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Replay {
             Update::Message(piece) if piece.voice == Voice::User && piece.subagent.is_none() => {
                 self.user(piece, original);
             }
-            // They tell of the session as it is now, or of the moment: no message begins with them.
+            // These updates describe the current session or moment and begin no message.
             Update::Session(_)
             | Update::Context { .. }
             | Update::Notice
@@ -70,13 +70,13 @@ impl Replay {
         }
     }
 
-    /// Whether nothing of a message came so far.
+    /// Returns `true` if no part of a message has been received.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.user.is_none() && self.assistant.is_none()
     }
 
-    /// The messages in their order; the last one ends here.
+    /// Ends the last message and returns all messages in order.
     #[must_use]
     pub fn finish(mut self) -> Vec<Value> {
         self.close();
@@ -93,7 +93,7 @@ impl Replay {
         self.user.get_or_insert_with(new).push(piece, original);
     }
 
-    /// The agent's message; a new one after one of the user.
+    /// Returns the agent's message under construction; begins a new one after a message of the user.
     fn assistant(&mut self) -> &mut Assistant {
         if self.user.is_some() {
             self.close();
@@ -101,7 +101,7 @@ impl Replay {
         let (id, dialect) = (self.next_id(), self.dialect);
         self.assistant.get_or_insert_with(|| {
             let mut folding = Folding::default();
-            // So that nobody looks for its stop reason or usage: a history has none.
+            // Marks the message as replayed: readers must not expect a stop reason or usage.
             let about = json!({ "replayed": true });
             let mut chunks = ChunkState::new(dialect);
             let view = &mut chunks.view(&mut folding);

@@ -1,8 +1,10 @@
-//! The state of a turn: what an agent reports and asks between a prompt and its stop reason, free of any client's protocol.
+//! State of a turn: everything an agent reports and asks between a prompt and its stop reason, independent of
+//! any client's protocol.
 //!
-//! A turn merges updates into tool calls, terminals, subagents and text, for policies, retries and the summary. What
-//! happens it reports as [`TurnEvent`]s, from which views make what clients receive: one message of the AI SDK for each
-//! turn (`core/view/chunks.rs`), or the agent's updates as they came (`core/view/raw.rs`).
+//! A turn merges updates into tool calls, terminals, subagents and text, for policies, retries and the
+//! summary. It reports each change as a [`TurnEvent`]. Views convert these events into what clients receive:
+//! one message of the AI SDK for each turn (`core/view/chunks.rs`), or the agent's updates unchanged
+//! (`core/view/raw.rs`).
 
 mod ending;
 mod hosting;
@@ -32,15 +34,15 @@ use terminals::Terminals;
 use tools::Tools;
 pub use tools::{Activity, Call, Change, Question, RanUnasked, Settle, written};
 
-/// Prints a turn for a client, from the turn's events: each comes once, in order.
+/// Observer of a turn that presents it to a client. It receives each event once, in order.
 ///
-/// A view decides what of them the client sees, and when: it may hold back a change, but it never changes the turn.
+/// A view decides what the client sees, and when. It may hold back a change, but it never modifies the turn.
 pub trait TurnView {
     /// Takes the next event.
     fn event(&mut self, event: &TurnEvent<'_>);
 }
 
-/// Two views of the same turn: the first one sees each event first.
+/// Two views of the same turn; the first one receives each event first.
 impl<A: TurnView, B: TurnView> TurnView for (A, B) {
     fn event(&mut self, event: &TurnEvent<'_>) {
         self.0.event(event);
@@ -48,153 +50,206 @@ impl<A: TurnView, B: TurnView> TurnView for (A, B) {
     }
 }
 
-/// A change of a turn, free of any client's protocol.
+/// Change of a turn, independent of any client's protocol.
 ///
-/// Tool calls, terminals and subagents are numbered in the order in which they came up; `at` is that number.
+/// Tool calls, terminals and subagents are numbered in the order of their first appearance; `at` is that
+/// number, from zero.
 #[derive(Debug, Clone, Copy)]
 pub enum TurnEvent<'a> {
-    /// The turn's message begins; `about` describes agent and session.
+    /// The turn's message begins.
     Started {
+        /// Id of the message.
         message_id: &'a str,
+        /// Description of agent and session.
         about: &'a Value,
     },
-    /// The agent reported an update, of a subagent where one is named. The events after it say what it changed.
+    /// The agent reported an update. The events that follow describe what it changed.
     Reported {
+        /// The agent's id of the subagent that the update comes from or describes; `None` for an update of
+        /// the main turn.
         subagent: Option<&'a str>,
+        /// The update.
         update: &'a Update<'a>,
+        /// The update as the agent wrote it.
         original: Original<'a>,
     },
-    /// A piece of text, of the answer or of a thought.
+    /// Text of the answer or of a thought.
     Text {
+        /// The piece that holds the text.
         piece: &'a MessagePiece<'a>,
+        /// The text.
         text: JsonStr<'a>,
-        /// Whether the piece of text before it was of the same message and kind.
+        /// `true` if the previous piece of text had the same message and kind.
         continues: bool,
-        /// Whether the text may hold half a surrogate pair; a search that costs as much as the rest of a delta.
+        /// `true` if the text may contain half of a surrogate pair. Computed once, because the search costs
+        /// as much as all other handling of a delta.
         may_have_halves: bool,
     },
-    /// A piece of another kind: a file, a link, a document, or words of the user that the agent repeats.
+    /// Content other than text of the agent: a file, a link, a document, or text of the user that the agent
+    /// repeats.
     Content {
+        /// The content.
         piece: &'a MessagePiece<'a>,
+        /// The update as the agent wrote it.
         original: Original<'a>,
     },
-    /// The text so far is complete; `provider` is what is said of it as a whole.
+    /// The text so far is complete.
     TextEnded {
+        /// Name of the provider and its metadata for the text as a whole.
         provider: Option<(&'static str, &'a Members<'a>)>,
     },
-    /// A tool call was made or changed.
+    /// A tool call was created or changed.
     Tool {
+        /// Number of the tool call.
         at: usize,
+        /// The tool call after the change.
         call: &'a Call,
+        /// What changed.
         change: Change,
-        /// More text of the call's input, while the model writes it.
+        /// The next piece of the call's input, while the model writes it.
         input_delta: Option<JsonStr<'a>>,
     },
-    /// The agent asks whether a tool may run.
+    /// The agent requests permission to run a tool.
     PermissionAsked {
+        /// Number of the tool call.
         at: usize,
+        /// The tool call, with what the permission request adds.
         call: &'a Call,
+        /// What the permission request changed of the call.
         change: Change,
+        /// The question.
         question: &'a Question,
+        /// The permission request.
         permission: &'a Permission<'a>,
-        /// The calls that the question stands for.
+        /// Ids of the calls that the question stands for.
         calls: &'a [String],
-        /// Whether a policy answers.
+        /// `true` if a policy answers instead of a client.
         automatic: bool,
     },
-    /// The user is asked something, along with a permission question or without one.
+    /// The user is asked something, with or without a permission request.
+    /// The question, with what the user is asked.
     UserAsked { question: &'a Question },
-    /// A question was decided. `call` is the tool call that it is about, where it is a permission question.
+    /// A question was decided.
     Decided {
+        /// The tool call of a permission request and its number; `None` for other questions.
         call: Option<(usize, &'a Call)>,
+        /// The decided question.
         question: &'a Question,
+        /// The decision.
         decision: &'a Decision,
     },
-    /// The agent refused to run a tool by its own rules; `question` is the id of the question that it did not ask.
+    /// The agent refused to run a tool by its own rules, without a permission request.
     Refused {
+        /// Number of the tool call.
         at: usize,
+        /// The refused tool call.
         call: &'a Call,
+        /// Question id that stands for the request that the agent did not make.
         question: &'a str,
+        /// The agent's reason.
         reason: &'a str,
     },
-    /// The user has been at the address that a question sent them to.
+    /// The agent reported that the user has completed a URL elicitation.
+    /// Id of the question.
     Visited { question: &'a str },
-    /// A terminal was made or changed.
+    /// A terminal was created or changed.
     Terminal {
+        /// Number of the terminal.
         at: usize,
+        /// The terminal after the change.
         terminal: &'a Terminal,
-        /// How much was reported of it, in bytes.
+        /// Size of the report, in bytes.
         reported: usize,
-        /// Whether that differs from what was known.
+        /// `true` if the report changed anything.
         changed: bool,
-        /// Whether its command has ended.
+        /// `true` if the command of the terminal has ended.
         ended: bool,
     },
-    /// The agent reported the status of a call that terminals may belong to.
+    /// The agent reported the status of a call that may have terminals.
     TerminalsOf {
+        /// Id of the tool call.
         call: &'a str,
+        /// `true` if the call has ended.
         ended: bool,
+        /// All terminals of the turn.
         terminals: &'a [Terminal],
     },
-    /// The output of a call's terminals became a part of the call's state.
+    /// The output of a call's terminals was added to the state of the call.
+    /// Number of the tool call, and the call.
     TerminalOutput { at: usize, call: &'a Call },
-    /// A whole plan, or the end of one.
+    /// A whole plan, or its removal.
+    /// Id of the plan, and its content.
     Plan { id: &'a str, data: &'a Members<'a> },
-    /// How full the context is; reported only where the figures differ from those before.
+    /// Context usage. Reported only when the figures change.
+    /// The agent's figures.
     Context { figures: &'a RawValue },
     /// The agent compacts its context.
+    /// Id of the compaction, and the update as the agent wrote it.
     Compaction { id: &'a str, original: Original<'a> },
-    /// A message between the session and a subagent, or a piece of it.
+    /// A message between the session and a subagent, or a piece of one.
+    /// Id of the message, and the update as the agent wrote it.
     Letter { id: &'a str, original: Original<'a> },
-    /// The answer in the form that the client asked for.
+    /// The structured answer that the client requested.
     StructuredOutput(&'a RawValue),
     /// A notice to the user.
     Notice(Original<'a>),
-    /// Something worth showing only while it lasts.
+    /// A transient update, worth showing only at the moment.
     Passing(Original<'a>),
-    /// Something that no other event describes.
+    /// An update that no other event describes.
     Other(Original<'a>),
-    /// The model is asked once more, after a step that was not empty; `calls` are all calls of the turn.
+    /// The model is called again, after a step that was not empty.
+    /// All calls of the turn.
     Step { calls: &'a [Call] },
-    /// Something happened in the turn of a subagent.
+    /// An event of a subagent's turn.
+    /// Number of the subagent, and the event.
     OfSubagent { at: usize, event: &'a TurnEvent<'a> },
-    /// All events of an update or a question of a subagent were delivered.
+    /// All events of a subagent's update or question were delivered.
     Subagent {
+        /// Number of the subagent.
         at: usize,
+        /// The subagent after the change.
         subagent: &'a Subagent,
-        /// How long the agent's line was, in bytes, where it was an update.
+        /// Size of the agent's line, in bytes; `None` if the cause was not an update.
         reported: Option<usize>,
     },
-    /// The agent's session took the place of the one that the turn began in.
+    /// A new agent session replaced the one that the turn began in.
+    /// The new agent session id.
     Moved { agent_session: &'a str },
-    /// The attempt at the prompt is over, and another one follows.
+    /// An attempt at the prompt ended, and another one follows.
+    /// All terminals of the turn.
     AttemptEnded { terminals: &'a [Terminal] },
-    /// Nothing more is reported in the turn.
+    /// The turn ends: no further updates are reported in it.
+    /// All terminals of the turn.
     Ending { terminals: &'a [Terminal] },
-    /// The calls that were open are settled; `calls` are all calls of the turn.
+    /// The open tool calls were settled.
+    /// The reason, and all calls of the turn.
     Settled { why: Settle, calls: &'a [Call] },
-    /// All that was open is closed; how the turn ended follows.
+    /// Everything open is closed; the outcome of the turn follows.
     Closed,
     /// The agent ended the turn.
     Finished {
+        /// The agent's answer to the prompt.
         end: &'a TurnEnd,
-        /// Whether the client had cancelled it.
+        /// `true` if the client had cancelled the turn.
         cancelled: bool,
+        /// Token usage of all attempts; `None` if the agent reports none.
         usage: Option<TokenUsage>,
+        /// Turns of the agent's own loop in all attempts; `None` if the agent reports none.
         num_turns: Option<u64>,
     },
-    /// The turn is over, and nobody reported why.
+    /// The turn is over, without a report of its outcome.
     FinishedUnasked,
     /// The turn failed.
     Failed(&'a Error),
-    /// The turn failed, and nothing of what was open may be shown.
+    /// The turn failed, and nothing that was open may be shown.
     CutOff(&'a Error),
 }
 
-/// How much of a turn's text, of its calls and of their results its summary has, in bytes each.
+/// Maximum size of a turn's text, of its tool arguments and of its tool results in the summary, in bytes
+/// each.
 const SUMMED_UP: usize = 4 << 20;
 
-/// The state of one turn.
+/// State of one turn.
 #[derive(Debug)]
 pub struct Turn {
     message_id: String,
@@ -202,34 +257,36 @@ pub struct Turn {
     tools: Tools,
     terminals: Terminals,
     subagents: Subagents,
-    /// The names of the message before.
+    /// Ids of the previous message that this turn may continue.
     earlier: Arc<Names>,
-    /// Whether it is the turn of a subagent, and so has none beside it.
+    /// `true` for the turn of a subagent, which has no subagents itself.
     is_subagent: bool,
-    /// The last context figures.
+    /// Last context figures.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
-    /// What the attempts that ended came to.
+    /// Totals over all attempts that have ended.
     spent: Spent,
     structured_output: Option<Box<RawValue>>,
-    /// Whether the agent said or did anything yet.
+    /// `true` once the agent has reported anything but figures and notices.
     begun: bool,
     attempt: Attempt,
-    /// Whether anything happened in this step.
+    /// `true` if anything was reported in this step.
     in_step: bool,
 }
 
-/// What an attempt at the prompt led to.
+/// Effects of one attempt at the prompt.
 #[derive(Debug, Default)]
 struct Attempt {
-    /// Whether anything beside messages reached the user: tool calls, plans, notices, questions.
+    /// `true` once anything except messages reached the user: tool calls, plans, notices, questions.
     shown: bool,
-    /// The agent's report that the turn failed, and the length of the text then: the text after it is the reason.
+    /// The agent's report that the turn failed, with the length of the text at that time: later text is the
+    /// reason.
     failed_at: Option<(Failing, usize)>,
 }
 
 impl Turn {
-    /// Begins a turn; `about` describes agent and session, `names` are those of the turn that it may go on with.
+    /// Starts a turn. `about` describes agent and session; `names` are the ids of the turn that this one may
+    /// continue.
     pub fn start(
         message_id: String,
         about: &Value,
@@ -258,48 +315,50 @@ impl Turn {
         }
     }
 
-    /// The tool that runs now: the one begun last among those not settled.
+    /// Returns the running tool: the last started call that is not settled.
     #[must_use]
     pub fn activity(&self) -> Option<Activity<'_>> {
         self.tools.activity()
     }
 
-    /// Whether a tool runs, be it of a subagent.
+    /// Returns `true` if a tool runs, including tools of subagents.
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.activity().is_some() || self.subagents.are_working()
     }
 
-    /// The agent's session took the place of the one that the turn began in.
+    /// Reports that a new agent session replaced the one that the turn began in.
     pub fn moved(&self, agent_session: &str, view: &mut impl TurnView) {
         view.event(&TurnEvent::Moved { agent_session });
     }
 
-    /// Whether the agent said or did anything yet, figures and notices aside.
+    /// Returns `true` once the agent has reported anything but figures and notices.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether there is anything for the user: text, thoughts, files, tool calls, plans, notices, questions.
+    /// Returns `true` if there is output for the user: text, thoughts, files, tool calls, plans, notices or
+    /// questions.
     #[must_use]
     pub fn has_output(&self) -> bool {
         self.attempt.shown || self.messages.has_output()
     }
 
-    /// Forgets what earlier attempts at the prompt showed: the next one has to show something of its own.
+    /// Forgets the output of earlier attempts at the prompt, so that [`Self::has_output`] covers the next
+    /// attempt only.
     pub fn begin_attempt(&mut self) {
         self.attempt = Attempt::default();
         self.messages.begin_attempt();
     }
 
-    /// Notes what the agent reported of a failure of the turn.
+    /// Records the agent's report of a failure of the turn.
     pub fn note_failure(&mut self, failing: Failing) {
         self.attempt.failed_at = (failing != Failing::No).then_some((failing, self.text().len()));
     }
 
-    /// The text that the agent wrote after it reported a failure of the turn, which ended so; `None` where it reported
-    /// none.
+    /// Returns the text that the agent wrote after it reported a failure. `None` if it reported none, or if
+    /// `end` shows that the turn did not fail.
     #[must_use]
     pub fn failure_text(&self, end: &TurnEnd) -> Option<&str> {
         let (failing, at) = self.attempt.failed_at?;
@@ -307,25 +366,25 @@ impl Turn {
         failed.then(|| self.text().get(at..).unwrap_or_default().trim())
     }
 
-    /// Whether it used tools, be it through subagents.
+    /// Returns `true` if the turn used tools, directly or through subagents.
     #[must_use]
     pub fn has_tools(&self) -> bool {
         !self.tools.is_empty() || !self.subagents.is_empty()
     }
 
-    /// The text of the answer so far.
+    /// Returns the text of the answer so far.
     #[must_use]
     pub fn text(&self) -> &str {
         self.messages.all_text()
     }
 
-    /// Whether there is a tool call of this id.
+    /// Returns `true` if the turn has a tool call with this id.
     #[must_use]
     pub fn has_call(&self, id: &str) -> bool {
         self.tools.knows(id)
     }
 
-    /// Whether an update is about a tool call of this turn.
+    /// Returns `true` if an update concerns a tool call of this turn.
     #[must_use]
     pub fn knows(&self, update: &Update<'_>) -> bool {
         matches!(update, Update::Tool(tool) if self.tools.knows(&tool.id))
@@ -337,42 +396,42 @@ impl Turn {
         &self.message_id
     }
 
-    /// The text of the answer as far as it is kept, taken out: it can be large.
+    /// Takes the text of the answer out, because it can be large. Text over the summary's limit is not in it.
     pub fn take_text(&mut self) -> String {
         self.messages.take_text()
     }
 
-    /// What the session cost, as last told in this turn.
+    /// Cost of the session, as last reported in this turn.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.cost
     }
 
-    /// Tokens of the turn, all attempts together.
+    /// Token usage of all attempts.
     #[must_use]
     pub fn usage(&self) -> Option<TokenUsage> {
         self.spent.usage
     }
 
-    /// Turns of the agent's own loop, all attempts together.
+    /// Turns of the agent's own loop in all attempts.
     #[must_use]
     pub fn num_turns(&self) -> Option<u64> {
         self.spent.num_turns
     }
 
-    /// The answer in the form that the client asked for.
+    /// The structured answer that the client requested.
     #[must_use]
     pub fn structured(&self) -> Option<Value> {
         self.structured_output.as_deref().map(value)
     }
 
-    /// The context figures as last told in this turn.
+    /// Context figures, as last reported in this turn.
     #[must_use]
     pub fn context_figures(&self) -> Option<Value> {
         self.context.as_deref().map(value)
     }
 
-    /// The agent's names for its messages and tool calls, taken out.
+    /// Takes out the agent's ids of messages, tool calls and subagents.
     pub fn take_names(&mut self) -> Names {
         let messages = self.messages.take_ids();
         let infos = self.subagents.take_infos();
@@ -380,25 +439,25 @@ impl Turn {
         names.with_subagents(&self.earlier, infos)
     }
 
-    /// How many bytes of the text are not kept.
+    /// Size of the text that is not kept, in bytes.
     #[must_use]
     pub fn omitted_text(&self) -> u64 {
         self.messages.omitted()
     }
 
-    /// The tool calls of the turn, in order, and how many bytes of their arguments were left out.
+    /// Returns the tool calls of the turn, in order, and the size of the omitted arguments in bytes.
     #[must_use]
     pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
         self.tools.calls(SUMMED_UP)
     }
 
-    /// The results of the turn's tools, in the order of the calls, and how many bytes of them were left out.
+    /// Returns the results of the turn's tools, in the order of the calls, and their omitted size in bytes.
     #[must_use]
     pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
         self.tools.results(SUMMED_UP)
     }
 
-    /// The name of the tool whose failure was the last thing that happened, if so.
+    /// Returns the name of the tool whose failure was the last event of the turn, if it was.
     #[must_use]
     pub fn failed_tool(&self) -> Option<&str> {
         self.tools.failed_last()

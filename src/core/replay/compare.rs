@@ -1,10 +1,11 @@
-//! A replayed history beside the one that is stored: what of it is new.
+//! Comparison of a replayed history with the stored one.
 
 use crate::core::error::Error;
 use serde_json::Value;
 
-/// The replayed messages that follow the stored ones: where these are a beginning of the replay, message for
-/// message by role and text. Where they are not, nobody knows what follows what, and nothing does.
+/// Returns the replayed messages that follow the stored ones. The stored messages must be a prefix of the
+/// replay, compared by role and text. If they are not, the order is unknown and the result is empty. Messages
+/// without content are skipped.
 ///
 /// # Errors
 /// A stored message cannot be read.
@@ -29,7 +30,8 @@ pub fn further(
     Ok(rest)
 }
 
-/// Whether two messages say the same. Ids differ in a replay, and so does what agents leave out of it.
+/// Returns `true` if two messages have the same role and text. A replay has other ids, and agents leave parts
+/// out.
 fn is_same(one: &Value, other: &Value) -> bool {
     one["role"] == other["role"] && text(one).trim() == text(other).trim()
 }
@@ -39,7 +41,7 @@ fn text(message: &Value) -> String {
     texts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// Whether nothing was said in it: a turn that failed, say, of which an agent may know nothing.
+/// Returns `true` if a message has no content, as after a failed turn of which an agent may know nothing.
 fn is_silent(message: &Value) -> bool {
     let kinds = parts(message).map(|part| part["type"].as_str().unwrap_or_default());
     let mut said = kinds.filter(|kind| *kind != "step-start" && !kind.starts_with("data-"));
@@ -55,8 +57,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A message of the user (`>text`), of the agent (`text`), with a tool (`[text`), or in which nothing was
-    /// said (empty).
+    /// Builds a message of the user (`>text`), of the agent (`text`), with a tool (`[text`), or without
+    /// content (empty).
     fn message(told: &str) -> Value {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let (role, parts) = match told.split_at_checked(1) {
@@ -88,20 +90,20 @@ mod tests {
             (&[">a", "b"], &long, 2),
             (&[">a"], &long, 3),
             (&long, &long, 0),
-            // The agent knows less than is stored, or nothing.
+            // The agent knows fewer messages than are stored, or none.
             (&long, &[">a", "b"], 0),
             (&[">a", "b"], &[], 0),
             (&[], &[], 0),
-            // Another history: another text, another role, another beginning.
+            // A different history: different text, role or beginning.
             (&[">a", "B"], &long, 0),
             (&[">a", ">b"], &long, 0),
             (&["b"], &long, 0),
             (&[">c", "d"], &long, 0),
-            // A turn in which nothing was said, on either side.
+            // A turn without content, on either side.
             (&[">a", "", "b"], &long, 2),
             (&[">a", "b", ""], &long, 2),
             (&[">a", "b"], &[">a", "", "b", ">c"], 1),
-            // Blanks at the ends, and where tools stand, make no difference; a tool alone does.
+            // White space at the ends and the positions of tools make no difference; a tool alone does.
             (&[">a ", " b\n"], &long, 2),
             (&[">a", "[b"], &long, 2),
             (&[">a", "[", "b"], &long, 0),

@@ -1,4 +1,4 @@
-//! Histories told piece by piece, and the messages they become.
+//! Tests of replayed histories and the messages built from them.
 
 use super::*;
 use crate::core::acp::Acp;
@@ -6,7 +6,7 @@ use crate::core::dialect::{Child, Dialect as _, Outgoing};
 use crate::core::event::{AgentEvent, Content};
 use crate::proto::json::{JsonStr, Members};
 
-/// The messages of a history, told in updates of ACP.
+/// Returns the messages of a history given as ACP updates.
 fn replayed(updates: &[&str]) -> Vec<Value> {
     let mut acp = Acp::default();
     let mut replay = Replay::new("acp", "r".into());
@@ -51,7 +51,7 @@ fn said(kind: &str, id: &str, text: &str) -> String {
     )
 }
 
-/// The parts of the one user message that a block makes.
+/// Returns the first part of the one user message that a block makes.
 fn user_part(block: &Value) -> Value {
     let update = piece("user_message", "", &block.to_string());
     let [message] = &replayed(&[&update])[..] else {
@@ -267,7 +267,7 @@ fn steps_and_subagents_are_told_as_in_a_turn() {
     };
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(kinds(&messages[0]), ["text"]);
-    // The last step is begun, but nothing was done in it.
+    // The last step is begun, but empty.
     let steps = [
         "step-start",
         "text",

@@ -1,4 +1,4 @@
-//! A user's message: the content blocks of a prompt, back to the parts of a `UIMessage`.
+//! User messages of a replay: converts the content blocks of a prompt back to the parts of a `UIMessage`.
 
 use crate::core::dialect::{ATTACHMENT, UNNAMED};
 use crate::core::event::{Content, MessagePiece, Original};
@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The type of what an agent does not name.
+/// Media type for content whose type the agent does not report.
 const ANY_TYPE: &str = "application/octet-stream";
 
-/// A user's message in the making.
+/// A user's message under construction.
 #[derive(Debug)]
 pub struct UserMessage {
     id: String,
@@ -23,7 +23,7 @@ pub struct UserMessage {
 }
 
 impl UserMessage {
-    /// The message that the piece begins; the piece is still to be pushed.
+    /// Creates the message that a piece begins. The piece itself is not added.
     pub fn new(id: String, dialect: &'static str, piece: &MessagePiece<'_>) -> Self {
         Self {
             id,
@@ -34,12 +34,12 @@ impl UserMessage {
         }
     }
 
-    /// Whether the piece belongs to this message too.
+    /// Returns `true` if the piece has the same message id.
     pub fn continues_with(&self, piece: &MessagePiece<'_>) -> bool {
         self.message_id.as_deref() == piece.message_id.as_deref()
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn push(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
         if let Some(text) = piece.content.text() {
             return self.text(text, self.about(piece, Map::new()));
@@ -88,7 +88,7 @@ impl UserMessage {
         self.parts.push(part);
     }
 
-    /// The whole message.
+    /// Returns the complete message.
     pub fn finish(mut self) -> Value {
         self.end_text();
         let mut message = json!({ "id": self.id, "role": "user", "parts": self.parts });
@@ -98,7 +98,7 @@ impl UserMessage {
         message
     }
 
-    /// Appends to the text before, unless other things are said of it.
+    /// Appends to the previous text, unless its metadata differs.
     fn text(&mut self, text: JsonStr<'_>, about: Option<Value>) {
         let continues = self.parts.last().is_some_and(|part| {
             part["type"] == "text" && part.get("providerMetadata") == about.as_ref()
@@ -116,7 +116,7 @@ impl UserMessage {
         self.append(&text.decode());
     }
 
-    /// Half a character that nothing completed ends with its text.
+    /// Replaces half of a surrogate pair at the end of the text.
     fn end_text(&mut self) {
         if let Some(rest) = self.surrogates.rest() {
             self.append(rest);
@@ -129,7 +129,7 @@ impl UserMessage {
         }
     }
 
-    /// What is said of a piece besides what its part holds.
+    /// Returns the metadata of a piece: everything that its part does not hold.
     fn about(&self, piece: &MessagePiece<'_>, mut about: Map<String, Value>) -> Option<Value> {
         for (name, said) in piece.about.iter() {
             about.insert(name.to_owned(), value(said));
@@ -149,7 +149,7 @@ fn file(url: &str, media_type: &str, name: Option<String>, about: Option<Value>)
     part
 }
 
-/// What a block says besides its type, its data and what stands in [`MessagePiece::about`].
+/// Returns the members of a block except type, data and those in [`MessagePiece::about`].
 fn members(block: &RawValue) -> Map<String, Value> {
     const KNOWN: &[&str] = &["type", "mimeType", "data", "annotations", "_meta"];
     match value(block) {
@@ -161,7 +161,7 @@ fn members(block: &RawValue) -> Map<String, Value> {
     }
 }
 
-/// The name of an embedded resource, and what else its block says.
+/// Returns the name of an embedded resource, and the other members of its block.
 fn resource(block: &RawValue) -> (Option<String>, Map<String, Value>) {
     let mut rest = members(block);
     let Some(Value::Object(resource)) = rest.get_mut("resource") else {
@@ -171,7 +171,7 @@ fn resource(block: &RawValue) -> (Option<String>, Map<String, Value>) {
     let uri = resource.get("uri").and_then(Value::as_str);
     let uri = uri.unwrap_or_default();
     let name = if let Some(name) = uri.strip_prefix(ATTACHMENT) {
-        // The place that a prompt gives to a file without one: only its name was the client's.
+        // A prompt gives this URI to files that have no URI; only the name came from the client.
         let name = Some(name).filter(|name| *name != UNNAMED);
         let name = name.map(str::to_owned);
         resource.remove("uri");

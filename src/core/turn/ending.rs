@@ -1,11 +1,11 @@
-//! How a turn ends.
+//! End of a turn and of its attempts.
 
 use super::{Settle, Turn, TurnEvent, TurnView};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
 use crate::proto::wire::TokenUsage;
 
-/// What a turn came to, all attempts together.
+/// Totals of a turn over all attempts.
 #[derive(Debug, Default)]
 pub struct Spent {
     pub usage: Option<TokenUsage>,
@@ -38,7 +38,7 @@ fn sum(known: Option<u64>, more: Option<u64>) -> Option<u64> {
 }
 
 impl Turn {
-    /// Ends the turn as the agent ended it; `cancelled` when the client had asked for it.
+    /// Ends the turn with the agent's answer; `cancelled` is `true` if the client requested a cancel.
     pub fn finish(&mut self, end: &TurnEnd, cancelled: bool, view: &mut impl TurnView) {
         let settle = match end.stop_reason {
             StopReason::Cancelled => Settle::Cancelled,
@@ -61,7 +61,7 @@ impl Turn {
         });
     }
 
-    /// Ends a turn of which nobody reports that or why it ended.
+    /// Ends a turn for which the agent reports no outcome.
     pub fn finish_unasked(&mut self, view: &mut impl TurnView) {
         self.close(Settle::TurnEnded, view);
         view.event(&TurnEvent::FinishedUnasked);
@@ -73,7 +73,7 @@ impl Turn {
         view.event(&TurnEvent::Failed(error));
     }
 
-    /// Ends the turn with an error and nothing else: what was open was never shown.
+    /// Ends the turn with an error only: nothing that was open is shown.
     pub fn cut_off(&mut self, error: &Error, view: &mut impl TurnView) {
         struct Nowhere;
         impl TurnView for Nowhere {
@@ -88,7 +88,7 @@ impl Turn {
         let terminals = self.terminals.all();
         view.event(&TurnEvent::Ending { terminals });
         for call in self.terminals.calls() {
-            // Output that came after the call's result.
+            // Output that arrived after the call's result.
             if let Some(output) = self.terminals.output_of(call) {
                 self.tools.set_terminal_output(call, output, view);
             }
@@ -98,7 +98,7 @@ impl Turn {
         view.event(&TurnEvent::Closed);
     }
 
-    /// Ends what is open, since the prompt is sent again; the turn goes on.
+    /// Closes what is open because the prompt is sent again; the turn continues.
     pub fn break_off(&mut self, view: &mut impl TurnView) {
         self.messages.end_text();
         let terminals = self.terminals.all();
@@ -106,7 +106,7 @@ impl Turn {
         self.tools.settle(Settle::Failed, view);
     }
 
-    /// Adds what an attempt came to.
+    /// Adds cost, usage and agent turns of an attempt to the totals.
     pub fn account(&mut self, end: &TurnEnd) {
         self.cost = end.cost.or(self.cost);
         self.spent.add(end);

@@ -1,11 +1,12 @@
-//! What acpipe did for the agent in a turn: the requests that were asked about, and the terminals that tools show.
+//! Turn state for files and terminals that acpipe serves: judged requests, and terminals that tool calls
+//! show.
 
 use super::{Turn, TurnView};
 use crate::core::event::ToolUpdate;
 use crate::core::host::TerminalView;
 
 impl Turn {
-    /// What was asked about as a tool call was done, or could not be.
+    /// Records the result of a request that was shown as tool call `tool`.
     pub fn served(&mut self, tool: &str, done: bool, view: &mut impl TurnView) {
         let status = if done { "completed" } else { "failed" };
         let update = ToolUpdate {
@@ -16,13 +17,13 @@ impl Turn {
         self.tools.update(&update, view);
     }
 
-    /// The tool that shows a terminal.
+    /// Returns the id of the tool call that shows a terminal.
     #[must_use]
     pub fn showing(&self, terminal: &str) -> Option<String> {
         self.tools.showing(terminal).map(str::to_owned)
     }
 
-    /// Takes over the state of a terminal that acpipe runs.
+    /// Copies the state of a terminal that acpipe runs.
     pub fn terminal(
         &mut self,
         id: &str,

@@ -1,18 +1,18 @@
-//! The words of a turn: the text of the answer, and whether there is anything for the user.
+//! Messages of a turn: the text of the answer, and whether there is output for the user.
 
 use super::SUMMED_UP;
 use crate::core::event::{MessagePiece, Voice};
 use crate::proto::json::{JsonStr, Surrogates};
 
-/// The messages of a turn.
+/// Messages of a turn.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// Whether the agent wrote or sent anything that a user can see.
+    /// `true` once the agent sent output that a user can see.
     has_output: bool,
-    /// Kind and message of the last piece of text.
+    /// Kind and message id of the last piece of text.
     last: Option<(Voice, Option<String>)>,
     text: String,
-    /// How many bytes of it are not kept.
+    /// Bytes of text that are not kept.
     omitted: u64,
     surrogates: Surrogates,
     /// The agent's ids of its messages.
@@ -20,8 +20,8 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Takes a piece of text. Returns whether the piece before it was of the same message and kind; `None` for an empty
-    /// piece that would begin a message.
+    /// Takes a piece of text. Returns whether the previous piece had the same message and kind; `None` for an
+    /// empty piece that would begin a message.
     #[inline]
     pub fn text(
         &mut self,
@@ -69,45 +69,44 @@ impl Messages {
         self.has_output |= piece.voice != Voice::User;
     }
 
-    /// The text so far is complete.
+    /// Ends the text: half of a surrogate pair at its end is replaced.
     pub fn end_text(&mut self) {
         if let Some(rest) = self.surrogates.rest() {
             self.text.push_str(rest);
         }
     }
 
-    /// Whether the agent wrote or sent anything that a user can see.
+    /// Returns `true` once the agent sent output that a user can see.
     pub fn has_output(&self) -> bool {
         self.has_output
     }
 
-    /// Forgets whether anything was visible: the prompt is sent again.
+    /// Resets the visible output, because the prompt is sent again.
     pub fn begin_attempt(&mut self) {
         self.has_output = false;
     }
 
-    /// The agent's ids of the messages, taken out.
+    /// Takes out the agent's ids of the messages.
     pub fn take_ids(&mut self) -> Vec<String> {
         std::mem::take(&mut self.ids)
     }
 
-    /// The text of the answer so far, as far as it is kept.
+    /// Returns the kept text of the answer.
     pub fn all_text(&self) -> &str {
         &self.text
     }
 
-    /// How many bytes of the text are not kept: the chunks have them.
+    /// Bytes of text that are not kept here; the chunks have them.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// The text of the answer as far as it is kept, taken out: it can be large.
+    /// Takes out the kept text of the answer, because it can be large.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 }
 
-/// Whether a text is nothing but white space.
 fn is_blank(text: JsonStr<'_>) -> bool {
     text.decode().trim().is_empty()
 }

@@ -1,25 +1,25 @@
-//! What an agent called the messages and tool calls of a turn: what comes late is told by these names.
+//! The agent's ids of the messages, tool calls and subagents of a turn, to recognise late updates.
 
 use crate::core::event::Update;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// The agent's ids of a turn's messages and tool calls.
+/// The agent's ids of a turn's messages, tool calls and subagents.
 #[derive(Debug, Default)]
 pub struct Names {
     messages: Vec<String>,
-    /// Tool calls by their ids, and the names of their tools.
+    /// Tool call ids, with the index of the tool name in `tools`.
     calls: HashMap<Box<str>, usize>,
     tools: Vec<String>,
-    /// What was told of subagents, in this turn or before.
+    /// Reported information on subagents, from this turn and earlier ones.
     subagents: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Of how many subagents is remembered what was told of them.
+/// Maximum number of subagents whose information is kept.
 const SUBAGENTS: usize = 256;
 
 impl Names {
-    /// Tool calls by their ids, as places in the list of their tools' names.
+    /// Creates the names of tool calls; `calls` maps each id to an index in `tools`.
     #[must_use]
     pub fn of_tools(calls: HashMap<Box<str>, usize>, tools: Vec<String>) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Names {
         self
     }
 
-    /// Adds what was told of subagents, to what was known of others before.
+    /// Adds the information `told` on subagents. Earlier subagents are kept as far as there is room.
     #[must_use]
     pub fn with_subagents(
         mut self,
@@ -54,7 +54,7 @@ impl Names {
         self
     }
 
-    /// The names of subagents alone: a prompt's turn may call its tools as the last one did.
+    /// Copies the subagents only. A prompt's turn may reuse the tool call ids of the previous turn.
     #[must_use]
     pub fn of_subagents(&self) -> Self {
         Self {
@@ -63,20 +63,20 @@ impl Names {
         }
     }
 
-    /// What was told of a subagent.
+    /// Returns the reported information on a subagent; empty if there is none.
     #[must_use]
     pub fn subagent(&self, id: &str) -> Map<String, Value> {
         self.subagents.get(id).cloned().unwrap_or_default()
     }
 
-    /// Whether something of the turn had this id.
+    /// Returns `true` if a message or tool call of the turn had this id.
     #[must_use]
     pub fn knows(&self, id: &str) -> bool {
         self.calls.contains_key(id) || self.messages.iter().any(|known| known == id)
     }
 
-    /// Whether an update is about a tool call of the turn. By messages' ids nothing can be told: some agents
-    /// use the same in every turn.
+    /// Returns `true` if an update concerns a tool call of the turn. Message ids are not compared, because
+    /// some agents use the same ids in every turn.
     #[must_use]
     pub fn are_meant(&self, update: &Update<'_>) -> bool {
         match update {
@@ -85,7 +85,7 @@ impl Names {
         }
     }
 
-    /// The name of the tool that was called with this id.
+    /// Returns the name of the tool that was called with this id.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<&str> {
         self.tools.get(*self.calls.get(id)?).map(String::as_str)

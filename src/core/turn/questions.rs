@@ -1,4 +1,4 @@
-//! Questions of a turn, its own and those of its subagents.
+//! Questions of a turn and of its subagents.
 
 use super::{Question, RanUnasked, Turn, TurnView};
 use crate::core::event::Permission;
@@ -8,7 +8,7 @@ use crate::core::policy::Subject;
 use crate::proto::wire::{AskedTool, OfferedOption};
 
 impl Turn {
-    /// The subagent that asks: under its own id, or the session asks for a call that only a subagent has.
+    /// Returns the subagent that asks: the one named, or the one that made the call if the main turn did not.
     fn asking(&self, subagent: Option<&str>, tool: &str) -> Option<String> {
         let caller = || {
             let own = self.tools.knows(tool);
@@ -17,8 +17,9 @@ impl Turn {
         subagent.or_else(caller).map(str::to_owned)
     }
 
-    /// What a question is about, for a session that works in `cwd`. Where the agent asks about a call of which it told
-    /// nothing else, and nothing can be read of that, the question stands for the open calls that were not asked about.
+    /// Returns the subject of a permission request, for a session that works in `cwd`. If the agent reported
+    /// nothing else of the call, and nothing can be read from the request, the question stands for all open
+    /// calls without a permission request.
     #[must_use]
     pub fn subject(
         &self,
@@ -41,14 +42,15 @@ impl Turn {
         subject.standing_for(calls)
     }
 
-    /// The open calls that were not asked about, those of subagents too.
+    /// Returns the open calls without a permission request, including those of subagents.
     fn unasked(&self, cwd: &str) -> Vec<(String, Subject)> {
         let subagents = self.subagents.turns();
         let of_subagents = subagents.flat_map(|turn| turn.tools.unasked(cwd));
         self.tools.unasked(cwd).chain(of_subagents).collect()
     }
 
-    /// These calls need no question of their own: one stood for them, or they were judged otherwise.
+    /// Marks calls that need no permission request of their own: another one stood for them, or they were
+    /// judged otherwise.
     pub fn note_asked(&mut self, calls: &[String]) {
         self.tools.note_asked(calls);
         for turn in self.subagents.turns_mut() {
@@ -56,13 +58,14 @@ impl Turn {
         }
     }
 
-    /// Whether calls of the turn itself ran without having been asked about, and were not taken yet.
+    /// Returns `true` if calls of the turn itself ran without a permission request and have not been taken
+    /// yet.
     #[must_use]
     pub fn has_ran_unasked(&self) -> bool {
         self.tools.has_ran_unasked()
     }
 
-    /// Forgets the calls that ran without having been asked about: no policy objects to them.
+    /// Forgets the calls that ran without a permission request, because no policy objects to them.
     pub fn forget_ran_unasked(&mut self) {
         self.tools.forget_ran_unasked();
         for turn in self.subagents.turns_mut() {
@@ -70,7 +73,7 @@ impl Turn {
         }
     }
 
-    /// The calls that ran without having been asked about, each once, with those of subagents.
+    /// Takes the calls that ran without a permission request, each once, including those of subagents.
     pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
         let mut ran = self.tools.take_ran_unasked(cwd);
         for turn in self.subagents.turns_mut() {
@@ -79,7 +82,8 @@ impl Turn {
         ran
     }
 
-    /// Takes a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
+    /// Applies a permission request. `automatic` is `true` if the policy answers it; `calls` are the ids of
+    /// the calls that it stands for.
     pub fn ask(
         &mut self,
         subagent: Option<&str>,
@@ -102,7 +106,7 @@ impl Turn {
         self.tools.ask(permission, calls, automatic, view)
     }
 
-    /// Takes the answer to a question of this turn.
+    /// Applies the decision on a question of this turn.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         if question.subagent.is_some() {
             self.subagents.decide(question, decision, view);
@@ -112,7 +116,7 @@ impl Turn {
         self.tools.decide(question, decision, view);
     }
 
-    /// Takes what the user is asked along with a permission question.
+    /// Adds an elicitation to a permission request.
     pub fn inquire(
         &mut self,
         question: &mut Question,
@@ -127,7 +131,7 @@ impl Turn {
         self.tools.inquire(question, inquiry, options, view);
     }
 
-    /// Takes a question to the user that asks for no permission; `tool` is the call that asks, where it is known.
+    /// Applies an elicitation without a permission request; `tool` is the call that asks, if known.
     pub fn pose(
         &mut self,
         subagent: Option<&str>,
@@ -149,12 +153,12 @@ impl Turn {
         self.tools.pose(tool, inquiry, view)
     }
 
-    /// The user has been at an address to which they were sent; false where this turn knows of none.
+    /// Records that a URL elicitation was completed. Returns `false` if this turn does not know the id.
     pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
         self.tools.visited(id, view) || self.subagents.visited(id, view)
     }
 
-    /// The call that a question is about, as a client is asked about it.
+    /// Returns the call that a question concerns, in the form that clients receive.
     #[must_use]
     pub fn asked(&self, question: &Question) -> Option<AskedTool> {
         let subagent = question.subagent.as_deref();

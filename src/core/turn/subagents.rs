@@ -1,4 +1,4 @@
-//! Subagents of a turn: what each does makes a turn of its own, kept out of the main text.
+//! Subagents of a turn. Each has a turn of its own, kept out of the main text.
 
 use super::{Names, Question, Settle, Turn, TurnEvent, TurnView};
 use crate::core::event::{Original, Permission, Update};
@@ -9,15 +9,15 @@ use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The subagents of a turn.
+/// Subagents of a turn.
 #[derive(Debug, Default)]
 pub struct Subagents {
     all: Vec<Subagent>,
-    /// What was reported of some of them in earlier turns.
+    /// Information that was reported on subagents in earlier turns.
     earlier: Arc<Names>,
 }
 
-/// A subagent: what was reported of it and of its session, and its turn.
+/// A subagent: its id, the information on it, the state of its session, and its turn.
 #[derive(Debug)]
 pub struct Subagent {
     pub(in crate::core) id: String,
@@ -34,13 +34,14 @@ impl Subagents {
         }
     }
 
-    /// What was reported of the subagents, taken out.
+    /// Takes out the reported information on the subagents.
     pub fn take_infos(&mut self) -> impl Iterator<Item = (String, Map<String, Value>)> {
         let infos = self.all.iter_mut();
         infos.map(|s| (s.id.clone(), std::mem::take(&mut s.info)))
     }
 
-    /// The place of a subagent, which begins if it is not known; `message_id` is that of the main message.
+    /// Returns the number of a subagent, which is created if it is unknown; `message_id` is the id of the
+    /// main message.
     fn at(&mut self, id: &str, message_id: &str, view: &mut impl TurnView) -> usize {
         if let Some(at) = self.place(Some(id)) {
             return at;
@@ -81,7 +82,7 @@ impl Subagents {
         done
     }
 
-    /// Takes what a subagent reported, or what was reported of it.
+    /// Applies an update that comes from a subagent or describes it.
     pub fn update(
         &mut self,
         id: &str,
@@ -115,7 +116,7 @@ impl Subagents {
         });
     }
 
-    /// Takes a permission question of a subagent.
+    /// Applies a permission request of a subagent.
     pub fn ask(
         &mut self,
         id: &str,
@@ -132,7 +133,7 @@ impl Subagents {
         question
     }
 
-    /// Takes the answer to it.
+    /// Applies the decision on a subagent's question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         if let Some(at) = self.place(question.subagent.as_deref()) {
             self.change(at, view, |turn, view| {
@@ -141,7 +142,7 @@ impl Subagents {
         }
     }
 
-    /// Takes what the user is asked along with a permission question.
+    /// Adds an elicitation to a subagent's permission request.
     pub fn inquire(
         &mut self,
         question: &mut Question,
@@ -156,7 +157,7 @@ impl Subagents {
         }
     }
 
-    /// Takes a question of a subagent to the user.
+    /// Applies an elicitation of a subagent.
     pub fn pose(
         &mut self,
         id: &str,
@@ -171,7 +172,7 @@ impl Subagents {
         question
     }
 
-    /// The user has been at an address to which a subagent sent them.
+    /// Records that a URL elicitation was completed. Returns `false` if no subagent knows the id.
     pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
         for at in 0..self.all.len() {
             let subagent = &mut self.all[at];
@@ -188,23 +189,22 @@ impl Subagents {
         false
     }
 
-    /// The turn of a subagent.
+    /// Returns the turn of a subagent.
     pub fn turn(&self, id: &str) -> Option<&Turn> {
         let subagent = self.all.iter().find(|subagent| subagent.id == id);
         subagent.map(|subagent| &subagent.turn)
     }
 
-    /// The turns of all of them.
+    /// Iterates over the turns of all subagents.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.all.iter().map(|subagent| &subagent.turn)
     }
 
-    /// The turns of all of them, to be changed.
     pub fn turns_mut(&mut self) -> impl Iterator<Item = &mut Turn> {
         self.all.iter_mut().map(|subagent| &mut subagent.turn)
     }
 
-    /// The subagent that made a call.
+    /// Returns the id of the subagent that made a call.
     pub fn caller(&self, call: &str) -> Option<&str> {
         let caller = self.all.iter().find(|s| s.turn.tools.knows(call));
         caller.map(|subagent| subagent.id.as_str())
@@ -214,12 +214,12 @@ impl Subagents {
         self.all.is_empty()
     }
 
-    /// Whether a tool of one of them runs.
+    /// Returns `true` if a tool of a subagent runs.
     pub fn are_working(&self) -> bool {
         self.all.iter().any(|s| s.turn.activity().is_some())
     }
 
-    /// Ends all of them.
+    /// Closes the turns of all subagents.
     pub fn close(&mut self, settle: Settle, view: &mut impl TurnView) {
         for at in 0..self.all.len() {
             self.change(at, view, |turn, view| turn.close(settle, view));
@@ -227,9 +227,10 @@ impl Subagents {
     }
 }
 
-/// Delivers the events of a subagent's turn to the views of the turn that it belongs to.
+/// Forwards the events of a subagent's turn to the view of the main turn.
 ///
-/// The only dynamic dispatch between a turn and its views: a turn that contains turns would need an endless type else.
+/// This is the only dynamic dispatch between a turn and its views: static dispatch would need an infinitely
+/// nested type, because a turn contains turns.
 struct ViewOfSubagent<'a> {
     at: usize,
     view: &'a mut dyn TurnView,

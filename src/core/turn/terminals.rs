@@ -1,4 +1,4 @@
-//! Terminals of a turn, those that the agent runs itself and those that acpipe runs for it.
+//! Terminals of a turn: those that the agent runs itself and those that acpipe runs for it.
 
 use super::{TurnEvent, TurnView};
 use crate::core::event::TerminalUpdate;
@@ -8,11 +8,11 @@ use crate::core::tail::{Tail, end};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value};
 
-/// The terminals of a turn.
+/// Terminals of a turn.
 #[derive(Debug, Default)]
 pub struct Terminals(Vec<Terminal>);
 
-/// A terminal: the end of its output, and what else was reported of it.
+/// A terminal: the end of its output, and further reported details.
 #[derive(Debug)]
 pub struct Terminal {
     pub(in crate::core) id: String,
@@ -21,14 +21,14 @@ pub struct Terminal {
     pub(in crate::core) details: Map<String, Value>,
 }
 
-/// How much of the output is kept, in bytes.
+/// Maximum size of kept output per terminal, in bytes.
 const KEPT: usize = 1024 * 1024;
 
-/// Limit of the terminal output that stands in a call's result, in bytes: its end is kept.
+/// Maximum size of terminal output in a call's result, in bytes. The end of the output is kept.
 const RESULT_LIMIT: usize = 64 * 1024;
 
 impl Terminals {
-    /// Adds what the agent reports of a terminal.
+    /// Applies the agent's report of a terminal.
     pub fn update(&mut self, update: &TerminalUpdate<'_>, view: &mut impl TurnView) {
         let at = self.terminal(&update.id, || update.tool.clone().into_owned());
         let terminal = &mut self.0[at];
@@ -55,7 +55,7 @@ impl Terminals {
         });
     }
 
-    /// Takes over the state of a terminal that acpipe runs.
+    /// Copies the state of a terminal that acpipe runs.
     pub fn served(
         &mut self,
         id: &str,
@@ -98,12 +98,13 @@ impl Terminals {
         })
     }
 
-    /// All of them, in the order in which they came up.
+    /// Returns all terminals in the order of their first appearance.
     pub fn all(&self) -> &[Terminal] {
         &self.0
     }
 
-    /// The end of the output of a call's terminals, one terminal after the other; `None` for a call without terminals.
+    /// Returns the end of the output of a call's terminals, joined in order; `None` for a call without
+    /// terminals.
     pub fn output_of(&self, tool: &str) -> Option<String> {
         let own = || self.0.iter().filter(|t| t.tool == tool);
         own().next()?;
@@ -119,14 +120,14 @@ impl Terminals {
         Some(format!("{dots}{kept}"))
     }
 
-    /// The calls that have terminals.
+    /// Iterates over the ids of the calls that have terminals.
     pub fn calls(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|t| t.tool.as_str())
     }
 }
 
 impl Terminal {
-    /// Takes over a detail. Returns whether it changed.
+    /// Sets a detail. Returns `true` if it changed.
     fn set(&mut self, name: &str, detail: Value) -> bool {
         let changed = self.details.get(name) != Some(&detail);
         self.details.insert(name.to_owned(), detail);

@@ -1,6 +1,6 @@
-//! The tool calls of one turn: partial updates are merged into the state of a call.
+//! Tool calls of one turn: partial updates are merged into the state of a call.
 //!
-//! A call is made at first sight, be it a call, an update or a permission question.
+//! A call is created by the first report that names it: a call, an update or a permission request.
 
 mod call;
 mod question;
@@ -18,25 +18,30 @@ use std::collections::HashMap;
 use std::sync::Arc;
 pub use unasked::RanUnasked;
 
-/// The tool that runs now, for people.
+/// The running tool, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity<'a> {
+    /// Name of the tool.
     pub tool_name: &'a str,
+    /// Title of the call, or the tool name if the call has no title.
     pub description: &'a str,
 }
 
-/// Why calls that are still open are settled.
+/// Reason why open calls are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settle {
+    /// The agent ended the turn without a result of the call.
     TurnEnded,
+    /// The client cancelled the turn.
     Cancelled,
+    /// The turn or the attempt failed.
     Failed,
-    /// The model is asked once more, without having finished the call.
+    /// The model is called again without having finished the call.
     BegunAnew,
 }
 
 impl Settle {
-    /// The reason for people.
+    /// Returns the reason as text for the user.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -54,17 +59,17 @@ impl Settle {
 #[derive(Debug)]
 pub struct Tools {
     message_id: String,
-    /// The calls of the message that this one may go on with.
+    /// Ids of the message that this one may continue.
     earlier: Arc<Names>,
     calls: Vec<Call>,
     by_id: HashMap<Box<str>, usize>,
-    /// The calls that are not settled, in the order of their first sight.
+    /// Indices of the unsettled calls, in the order of their first appearance.
     open: Vec<usize>,
     asked: u32,
-    /// The addresses to which the user was sent.
+    /// URL elicitations of the turn.
     visits: Vec<Visit>,
     failed_last: Option<usize>,
-    /// The calls that ran without having been asked about, until they are judged.
+    /// Indices of the calls that ran without a permission request, until they are judged.
     ran_unasked: Vec<usize>,
 }
 
@@ -89,7 +94,7 @@ impl Tools {
         }
         let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
         let mut call = Call::new(update, earlier);
-        // What was asked about in the message before is not asked about again.
+        // A call of the previous message needs no further permission request.
         call.consent.asked = earlier.is_some();
         self.calls.push(call);
         let at = self.calls.len() - 1;
@@ -98,12 +103,11 @@ impl Tools {
         at
     }
 
-    /// Whether there is a call of that id.
     pub fn knows(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }
 
-    /// The call that shows a terminal, by the name of that.
+    /// Returns the id of the last call that shows a terminal with this name.
     pub fn showing(&self, terminal: &str) -> Option<&str> {
         let mut calls = self.calls.iter().rev();
         Some(calls.find(|call| call.shows(terminal))?.id())
@@ -144,7 +148,7 @@ impl Tools {
         self.note_settled(at);
     }
 
-    /// The step is over that the calls so far were made in.
+    /// Ends the step in which the calls so far were made.
     pub fn end_step(&mut self, view: &mut impl TurnView) {
         for &at in &self.open {
             self.calls[at].end_step();
@@ -153,7 +157,8 @@ impl Tools {
         view.event(&TurnEvent::Step { calls: &self.calls });
     }
 
-    /// Takes over the output of a call's terminals: part of its result where the call itself reports no text.
+    /// Sets the output of a call's terminals. It becomes part of the call's result if the call itself reports
+    /// no text.
     pub fn set_terminal_output(&mut self, id: &str, output: String, view: &mut impl TurnView) {
         if let Some(&at) = self.by_id.get(id)
             && self.calls[at].set_terminal_output(output)
@@ -163,7 +168,7 @@ impl Tools {
         }
     }
 
-    /// Settles every call that is still open.
+    /// Settles every open call.
     pub fn settle(&mut self, why: Settle, view: &mut impl TurnView) {
         self.open.clear();
         for call in &mut self.calls {
@@ -181,7 +186,7 @@ impl Tools {
         })
     }
 
-    /// Ids of the calls and names of their tools, taken out.
+    /// Takes out the ids of the calls and the names of their tools.
     pub fn take_names(&mut self) -> Names {
         let tools = self.calls.iter_mut().map(Call::take_name).collect();
         Names::of_tools(std::mem::take(&mut self.by_id), tools)
@@ -191,7 +196,8 @@ impl Tools {
         self.calls.is_empty()
     }
 
-    /// The calls with arguments of up to `room` bytes in all, and how many bytes did not fit.
+    /// Returns the calls with arguments of up to `room` bytes in total, and the number of bytes that did not
+    /// fit.
     pub fn calls(&self, mut room: usize) -> (Vec<ToolCall>, u64) {
         let mut omitted = 0;
         let calls = self.calls.iter();
@@ -199,7 +205,7 @@ impl Tools {
         (calls.collect(), omitted)
     }
 
-    /// The same with the results.
+    /// Returns the results of up to `room` bytes in total, and the number of bytes that did not fit.
     pub fn results(&self, mut room: usize) -> (Vec<ToolResult>, u64) {
         let mut omitted = 0;
         let calls = self.calls.iter();
@@ -211,7 +217,7 @@ impl Tools {
         self.failed_last.map(|at| self.calls[at].name())
     }
 
-    /// Something other than a tool happened: the last failure did not end the turn.
+    /// Records an event other than a tool's: the last failure did not end the turn.
     pub fn went_on(&mut self) {
         self.failed_last = None;
     }

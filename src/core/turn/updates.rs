@@ -1,4 +1,4 @@
-//! Updates: what an agent reports in a turn, in the order in which it does.
+//! Handling of updates, in the order in which the agent reports them.
 
 use super::{Turn, TurnEvent, TurnView};
 use crate::core::event::{MessagePiece, Original, Update, Voice};
@@ -6,7 +6,7 @@ use crate::proto::json::{Members, to_raw};
 use serde_json::value::RawValue;
 
 impl Turn {
-    /// Takes an update.
+    /// Applies an update of the main turn.
     pub fn update(
         &mut self,
         update: &Update<'_>,
@@ -21,7 +21,7 @@ impl Turn {
         self.apply(update, original, view);
     }
 
-    /// Takes what a subagent reported, or what was reported of it.
+    /// Applies an update that comes from a subagent or describes it.
     pub fn subagent(
         &mut self,
         id: &str,
@@ -48,7 +48,7 @@ impl Turn {
         }
     }
 
-    /// Takes what is not a piece of the turn's own message.
+    /// Applies an update that is not a piece of the turn's own message.
     fn apply_other(
         &mut self,
         update: &Update<'_>,
@@ -99,7 +99,7 @@ impl Turn {
                 let figures = figures.clone().unwrap_or_else(|| original.fields());
                 self.context(&figures, *cost, view);
             }
-            // The session's state is the session's to report.
+            // The session reports its state itself.
             Update::Session(_) => {}
             Update::Notice => view.event(&TurnEvent::Notice(original)),
             Update::Compaction { id } => view.event(&TurnEvent::Compaction { id, original }),
@@ -135,12 +135,12 @@ impl Turn {
         view: &mut impl TurnView,
     ) {
         match update {
-            // Not part of any message.
+            // A notice is not part of any message.
             Update::Notice => view.event(&TurnEvent::Notice(original)),
             Update::Passing => view.event(&TurnEvent::Passing(original)),
-            // Both sides report it.
+            // The session and the subagent both report it.
             Update::Letter { .. } => self.apply(update, original, view),
-            // It is about another subagent, one of its own.
+            // The update describes another subagent, started by this one.
             Update::Subagent { id: own } if own != id => {
                 self.apply_of_subagent(own, update, original, view);
             }
@@ -188,7 +188,7 @@ impl Turn {
         view.event(&TurnEvent::TextEnded { provider: None });
     }
 
-    /// Another step begins, unless this one is still empty.
+    /// Begins another step, unless the current one is empty.
     fn step(&mut self, view: &mut impl TurnView) {
         self.end_text(view);
         if self.in_step {

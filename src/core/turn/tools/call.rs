@@ -1,4 +1,4 @@
-//! One tool call: its merged state.
+//! Merged state of one tool call.
 
 mod output;
 mod stages;
@@ -11,36 +11,36 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// How far a call is.
+/// Lifecycle stage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     New,
-    /// The agent named it; the model may still write its input.
+    /// The agent named the call; the model may still be writing its input.
     Announced,
-    /// Its input is complete, as far as the agent reports one.
+    /// The input is complete, as far as the agent reports one.
     Called,
     Completed,
     Failed,
-    /// Its permission was refused.
+    /// The permission was refused.
     Denied,
 }
 
-/// What an update changed of a call.
+/// Change of a call by an update.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Change {
-    /// Size of what changed, in bytes; `None` where nothing did.
+    /// Size of the change, in bytes; `None` if nothing changed.
     pub bytes: Option<usize>,
-    /// How much of that stands in `meta` and `other`.
+    /// Size of the part of it in `meta` and `other`, in bytes.
     pub beside: usize,
-    /// Whether the input changed.
+    /// `true` if the input changed.
     pub input: bool,
 }
 
-/// What said the content of a call.
+/// Origin of a call's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Update,
-    /// A permission question: it is no output of the tool.
+    /// A permission request, whose content is not output of the tool.
     Question,
 }
 
@@ -50,65 +50,67 @@ pub struct Call {
     id: String,
     pub(in crate::core) name: String,
     pub(in crate::core) title: Option<String>,
-    /// The name, where the agent gave another one later.
+    /// A different name that the agent reported later.
     pub(in crate::core) late_name: Option<String>,
     pub(in crate::core) kind: Option<String>,
     pub(in crate::core) status: Option<ToolStatus>,
-    /// The agent's word for the status.
+    /// Status as the agent wrote it.
     pub(in crate::core) status_word: Option<Cow<'static, str>>,
     pub(in crate::core) input: Option<Box<RawValue>>,
-    /// The text of the input as far as the model has written it: the inside of a JSON string.
+    /// Input text that the model has written so far: the inside of a JSON string.
     written: String,
     surrogates: Surrogates,
     pub(in crate::core) output: Option<Box<RawValue>>,
     pub(in crate::core) content: Option<Box<RawValue>>,
     content_from: Source,
-    /// The content before the end, where that brought another.
+    /// Content before the final update replaced it.
     before_end: Option<Box<RawValue>>,
-    /// The end of the output of its terminals.
+    /// End of the output of the call's terminals.
     pub(in crate::core) terminal_output: Option<String>,
     pub(in crate::core) locations: Option<Box<RawValue>>,
     pub(in crate::core) meta: Option<Value>,
-    /// Fields that the protocol does not have.
+    /// Fields that the protocol does not define.
     pub(in crate::core) other: Map<String, Value>,
     stage: Stage,
-    /// The permission question about it that is open.
+    /// Id of the open permission request on the call.
     question: Option<String>,
-    /// Whether there was such a question: only the first one decides.
+    /// `true` after the first permission request: only the first one decides.
     was_asked_about: bool,
-    /// Whether it failed before the model had written its input; then `input` is the text that was written.
+    /// `true` if the call failed before the model had written its input. `input` is then the partial text.
     pub(in crate::core) broken_off: bool,
-    /// Why it was settled without a report of its end.
+    /// Reason for settling the call without a reported end.
     settled: Option<&'static str>,
+    /// Relation of the call to permission requests and the policy.
     pub consent: Consent,
 }
 
-/// How far the agent told of a call by updates.
+/// How much of a call the agent has reported by updates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
-    /// There was no update.
+    /// No update was received.
     #[default]
     Unannounced,
-    /// There was one.
+    /// An update was received.
     Announced,
-    /// One said that the call runs.
+    /// An update reported that the call runs.
     Started,
 }
 
-/// How a call stands with the policy.
+/// Relation of a call to permission requests and the policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Consent {
-    /// What the agent told of the call otherwise than by a question about it.
+    /// What the agent reported of the call, permission requests aside.
     pub progress: Progress,
-    /// Whether the agent asked about it, be it by another call that stood for it, or it was judged otherwise.
+    /// `true` if the agent requested permission for it, also through a request for another call that stood
+    /// for it, or if it was judged otherwise.
     pub asked: bool,
-    /// Whether it was found to have run without that.
+    /// `true` if the call was found to have run without permission.
     pub noted: bool,
 }
 
 impl Call {
     pub(super) fn new(first: &ToolUpdate<'_>, earlier: Option<&str>) -> Self {
-        // The name cannot change afterwards: a part keeps the one it began with.
+        // The name is final: a message part keeps the name that it began with.
         let name = first.name.as_deref().or(earlier).or(first.kind.as_deref());
         Self {
             id: first.id.clone().into_owned(),
@@ -138,7 +140,7 @@ impl Call {
         }
     }
 
-    /// Merges what an update says.
+    /// Merges an update.
     fn merge(&mut self, u: &ToolUpdate<'_>) -> Change {
         let mut changed = None;
         let mut beside = 0;
@@ -199,8 +201,8 @@ impl Call {
         }
     }
 
-    /// Takes over the status; false when that changes nothing. What has ended does not begin again: a word
-    /// that says so is kept apart.
+    /// Sets the status. Returns `false` if nothing changes. An ended call does not restart: a later status
+    /// that is not an end is kept in `other`.
     fn set_status(&mut self, word: &str) -> bool {
         use ToolStatus::{Completed, Failed};
         let status = ToolStatus::of(word);
@@ -219,7 +221,7 @@ impl Call {
         true
     }
 
-    /// Merges what a permission question says: it repeats the call, often with less than is known.
+    /// Merges the call in a permission request. The request repeats the call, often with less than is known.
     pub(super) fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Change {
         let filled = |raw: &Cow<'_, RawValue>| raw.get() != "[]";
         let input = |raw: &Cow<'_, RawValue>| raw.get() != "{}" || self.input.is_none();
@@ -250,7 +252,7 @@ impl Call {
         changed
     }
 
-    /// What a policy has to know of it.
+    /// Returns the facts that a policy judges.
     pub(super) fn facts(&self) -> Tool<'_> {
         Tool {
             name: self.late_name.as_deref().or(Some(&self.name)),
@@ -262,7 +264,7 @@ impl Call {
         }
     }
 
-    /// The same once it has run: what it shows now is what came of it.
+    /// Returns the facts before the end of the call: the content of an ended call is its result.
     pub(super) fn facts_before_end(&self) -> Tool<'_> {
         let content = self.before_end.as_deref().or(self.content.as_deref());
         Tool {
@@ -271,7 +273,7 @@ impl Call {
         }
     }
 
-    /// Whether it ran, as far as the agent tells. A call that failed may not have come so far.
+    /// Returns `true` if the call ran, as far as the agent reports. A failed call may not have started.
     pub(super) fn has_run(&self) -> bool {
         let shows_terminal = || {
             let content = self.content.as_deref().map_or("", RawValue::get);
@@ -287,7 +289,7 @@ impl Call {
         }
     }
 
-    /// The call as a client is asked about it.
+    /// Returns the call in the form that clients receive in requests.
     pub(super) fn asked(&self) -> AskedTool {
         let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(asked_value);
         AskedTool {
@@ -301,13 +303,13 @@ impl Call {
         }
     }
 
-    /// The agent's id of it.
+    /// The agent's id of the call.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether a terminal of that name, which has no odd characters, is part of its content.
+    /// Returns `true` if the content shows the terminal with this name. The name must not need JSON escapes.
     pub(super) fn shows(&self, terminal: &str) -> bool {
         let content = self.content.as_deref().map_or("", RawValue::get);
         content.contains(&format!("{terminal:?}"))
@@ -317,7 +319,6 @@ impl Call {
         &self.name
     }
 
-    /// The name, taken out.
     pub(super) fn take_name(&mut self) -> String {
         std::mem::take(&mut self.name)
     }
@@ -326,7 +327,7 @@ impl Call {
         self.title.as_deref()
     }
 
-    /// The call for the turn's summary; arguments for which there is no room are left out.
+    /// Returns the call for the turn's summary, without arguments that exceed `room`.
     pub(super) fn summary(&self, room: &mut usize, omitted: &mut u64) -> ToolCall {
         let size = self.input.as_ref().map_or(0, |i| i.get().len());
         let fits = size <= *room;
@@ -343,10 +344,10 @@ impl Call {
         }
     }
 
-    /// The result for the turn's summary, as far as there is room; `None` while there is none.
+    /// Returns the result for the turn's summary, cut to `room`; `None` while there is no result.
     pub(super) fn result(&self, room: &mut usize, omitted: &mut u64) -> Option<ToolResult> {
         let ((mut result, beyond), is_error) = match self.stage {
-            // What is known of a call without a result is no result of it.
+            // A settled call has no result of its own: its known content is not one.
             Stage::Completed => match self.settled {
                 Some(note) => ((note.to_owned(), 0), false),
                 None => (self.output_up_to(*room).unwrap_or_default(), false),
@@ -367,16 +368,17 @@ impl Call {
     }
 }
 
-/// The largest input, content or list of places that a client is asked about in full, in bytes.
+/// Maximum size of an input, content or location list that is sent to clients in full, in bytes.
 const ASKED: usize = 1 << 20;
 
-/// What is said beside a call, without the output of terminals, which has a chunk of its own; and its size, in bytes.
+/// Removes terminal output from metadata, as it has its own chunk. Returns the metadata and its size in
+/// bytes.
 fn without_terminal_output(mut meta: Value, mut size: usize) -> (Value, usize) {
     for name in ["terminal_output", "terminal_output_delta"] {
         let Some(said) = meta.get_mut(name).and_then(Value::as_object_mut) else {
             continue;
         };
-        // Where it names no terminal, or is no text, it is not shown elsewhere.
+        // Data without a terminal id, or that is not text, is shown nowhere else and stays.
         let is_shown = said.get("terminal_id").is_some_and(Value::is_string)
             && said.get("data").is_some_and(Value::is_string);
         if is_shown && let Some(Value::String(data)) = said.remove("data") {
@@ -386,8 +388,7 @@ fn without_terminal_output(mut meta: Value, mut size: usize) -> (Value, usize) {
     (meta, size)
 }
 
-/// A value for a client that is asked. What is too large to be judged is shortened: the client has all of it in a
-/// chunk.
+/// Converts a value for a client request. Too large values are shortened; a chunk has the full value.
 fn asked_value(raw: &RawValue) -> Value {
     if raw.get().len() > ASKED {
         return shortened_raw(raw, ASKED);
@@ -395,14 +396,14 @@ fn asked_value(raw: &RawValue) -> Value {
     value(raw)
 }
 
-/// Takes over a text; gives its size if it is another one.
+/// Sets a text. Returns its size if it changed.
 fn set_text(slot: &mut Option<String>, value: Option<&str>) -> Option<usize> {
     let value = value.filter(|value| slot.as_deref() != Some(value))?;
     *slot = Some(value.to_owned());
     Some(value.len())
 }
 
-/// Takes over a value; gives its size if it is another one.
+/// Sets a value. Returns its size if it changed.
 fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> Option<usize> {
     let same = |value: &&RawValue| slot.as_ref().is_some_and(|s| s.get() == value.get());
     let value = value.filter(|value| !same(value))?;

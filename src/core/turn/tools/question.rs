@@ -1,4 +1,4 @@
-//! Questions of a turn: whether a tool may run, and what the user is asked beside that.
+//! Questions of a turn: permission requests for tools and elicitations.
 
 use super::Tools;
 use super::call::Call;
@@ -11,38 +11,37 @@ use crate::proto::json::{shortened, shortened_raw};
 use crate::proto::wire::{AskedTool, OfferedOption};
 use serde_json::{Map, Value};
 
-/// How much of each field of a question's call is kept with the question, in bytes.
+/// Maximum size of each kept field of a question's call, in bytes.
 const WRITTEN: usize = 4 << 10;
 
-/// So many addresses are remembered in a turn: agents send their user to one, seldom to two.
+/// Maximum number of remembered URL elicitations per turn: agents send their user to one URL, seldom to two.
 const MOST_VISITS: usize = 16;
 
-/// An address to which the user was sent.
+/// URL elicitation, which the agent may report as completed later.
 #[derive(Debug)]
 pub(super) struct Visit {
-    /// The agent's id of it.
+    /// The agent's id of the elicitation.
     id: String,
-    /// Id of the question.
     question: String,
 }
 
-/// A question that was asked.
+/// A question of the agent: a permission request, an elicitation, or both.
 #[derive(Debug)]
 pub struct Question {
-    /// Its id.
+    /// Id of the question.
     pub id: String,
-    /// Id of the tool call, where one asks.
+    /// Id of the tool call that asks; `None` if no call does.
     pub tool: Option<String>,
-    /// The subagent that asks.
+    /// Id of the subagent that asks; `None` for the main turn.
     pub subagent: Option<String>,
     is_permission: bool,
-    /// What the user is asked, where it is more than a permission.
+    /// What the user is asked, if it is more than a permission.
     pub inquiry: Option<Inquiry>,
     options: Vec<OfferedOption>,
 }
 
 impl Question {
-    /// A question to the user that is asked outside of any turn, and shown nowhere.
+    /// Creates an elicitation outside of any turn, which no view shows.
     #[must_use]
     pub fn outside(id: String, inquiry: Inquiry) -> Self {
         Self {
@@ -55,19 +54,19 @@ impl Question {
         }
     }
 
-    /// Whether it is about a permission, whatever else it asks.
+    /// Returns `true` if the question is a permission request, regardless of what else it asks.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         self.is_permission
     }
 
-    /// What the user can choose, where they are asked to choose.
+    /// Options that the user can choose from; empty if there is no choice.
     #[must_use]
     pub fn options(&self) -> &[OfferedOption] {
         &self.options
     }
 
-    /// What a person answered, without secrets.
+    /// Returns the user's answer without secrets.
     #[must_use]
     pub fn content(&self, decision: &Decision) -> Option<Map<String, Value>> {
         let inquiry = self.inquiry.as_ref()?;
@@ -78,7 +77,7 @@ impl Question {
 }
 
 impl Tools {
-    /// What a question is about, with all that is known of its call.
+    /// Returns the subject of a permission request, including everything known of its call.
     pub fn subject(&self, asked: &ToolUpdate<'_>, cwd: &str) -> Subject {
         let asking = Tool {
             name: asked.name.as_deref(),
@@ -94,7 +93,8 @@ impl Tools {
         }
     }
 
-    /// Takes a permission question; `automatic` where the policy answers it, `calls` are those that it stands for.
+    /// Applies a permission request. `automatic` is `true` if the policy answers it; `calls` are the ids of
+    /// the calls that it stands for.
     pub fn ask(
         &mut self,
         permission: &Permission<'_>,
@@ -128,7 +128,7 @@ impl Tools {
         question
     }
 
-    /// Takes a question to the user that asks for no permission.
+    /// Applies an elicitation without a permission request.
     pub fn pose(
         &mut self,
         tool: Option<&str>,
@@ -143,7 +143,7 @@ impl Tools {
         question
     }
 
-    /// Takes what the user is asked along with a permission question.
+    /// Adds an elicitation to a permission request.
     pub fn inquire(
         &mut self,
         question: &mut Question,
@@ -161,7 +161,7 @@ impl Tools {
         self.note_visit(question);
     }
 
-    /// Remembers the address that a question sends the user to.
+    /// Remembers a URL elicitation of a question.
     fn note_visit(&mut self, question: &Question) {
         let Some(id) = question.inquiry.as_ref().and_then(|i| i.id.as_ref()) else {
             return;
@@ -176,7 +176,7 @@ impl Tools {
         });
     }
 
-    /// The user has been at an address; false where nobody was sent there.
+    /// Records that a URL elicitation was completed. Returns `false` if the id is unknown.
     pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
         let Some(visit) = self.visits.iter().find(|visit| visit.id == id) else {
             return false;
@@ -186,7 +186,7 @@ impl Tools {
         true
     }
 
-    /// Takes the answer to a question.
+    /// Applies the decision on a question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         let tool = question.tool.as_deref().filter(|_| question.is_permission);
         let at = tool.and_then(|tool| self.by_id.get(tool).copied());
@@ -202,7 +202,7 @@ impl Tools {
         self.note_visit(question);
     }
 
-    /// The agent refused to run a tool, without a question.
+    /// Records that the agent refused to run a tool, without a permission request.
     pub fn refused(&mut self, tool: &str, reason: &str, view: &mut impl TurnView) {
         let at = self.call(&ToolUpdate {
             id: tool.into(),
@@ -222,7 +222,7 @@ impl Tools {
         self.note_settled(at);
     }
 
-    /// The call as a client is asked about it.
+    /// Returns the call in the form that clients receive in requests.
     pub fn asked(&self, id: &str) -> Option<AskedTool> {
         let call = self.by_id.get(id).map(|&at| &self.calls[at]);
         call.map(Call::asked)
@@ -234,8 +234,8 @@ impl Tools {
     }
 }
 
-/// What the agent wrote in the call of its question, cut where it is long. What the policy answers at once is
-/// replaced before anything else could show it.
+/// Returns the call of a permission request as the agent wrote it, with long fields cut, for the ledger. When
+/// the policy answers at once, a later update replaces these fields before anything else can show them.
 #[must_use]
 pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
     let mut written = Map::new();

@@ -1,34 +1,35 @@
-//! Calls and the questions about them: which open calls a question can stand for, and which calls ran without one.
+//! Calls without a permission request: open calls that a question can stand for, and calls that ran.
 
 use super::Tools;
 use super::call::{Call, Progress};
 use crate::core::policy::Subject;
 use crate::proto::wire::AskedTool;
 
-/// A call that ran without having been asked about.
+/// A call that ran without a permission request.
 #[derive(Debug)]
 pub struct RanUnasked {
-    /// Its id and the name of its tool.
+    /// Id of the call and name of its tool.
     pub tool: AskedTool,
-    /// What it was about, as far as it was told before its end.
+    /// Subject of the call, as reported before its end.
     pub subject: Subject,
 }
 
 impl Tools {
-    /// Whether the agent told of a call of this id otherwise than by a question about it.
+    /// Returns `true` if the agent reported the call other than by a permission request.
     pub fn announced(&self, id: &str) -> bool {
         let call = self.by_id.get(id).map(|&at| &self.calls[at]);
         call.is_some_and(is_announced)
     }
 
-    /// The calls that are open and that nothing was asked about yet: a question that names none can stand for them.
+    /// Iterates over the open calls without a permission request; a request that names no call can stand for
+    /// them.
     pub fn unasked<'a>(&'a self, cwd: &'a str) -> impl Iterator<Item = (String, Subject)> + 'a {
         let calls = self.open.iter().map(|&at| &self.calls[at]);
         let calls = calls.filter(|call| is_announced(call) && !call.consent.asked);
         calls.map(move |call| (call.id().to_owned(), Subject::of_tool(&call.facts(), cwd)))
     }
 
-    /// These calls need no question of their own.
+    /// Marks calls that need no permission request of their own.
     pub fn note_asked(&mut self, ids: &[String]) {
         for id in ids {
             if let Some(&at) = self.by_id.get(id.as_str()) {
@@ -37,24 +38,24 @@ impl Tools {
         }
     }
 
-    /// Whether calls ran without having been asked about that were not taken yet.
+    /// Returns `true` if calls ran without a permission request and have not been taken yet.
     pub fn has_ran_unasked(&self) -> bool {
         !self.ran_unasked.is_empty()
     }
 
-    /// Forgets the calls that ran without having been asked about: no policy objects to them.
+    /// Forgets the calls that ran without a permission request, because no policy objects to them.
     pub fn forget_ran_unasked(&mut self) {
         self.ran_unasked.clear();
     }
 
-    /// The calls that ran without having been asked about, each once.
+    /// Takes the calls that ran without a permission request, each once.
     pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
         let ran = std::mem::take(&mut self.ran_unasked).into_iter();
         let calls = ran.map(|at| &self.calls[at]);
-        // What was asked about meanwhile was asked late, but asked.
+        // A permission request that came after the start counts.
         let calls = calls.filter(|call| !call.consent.asked);
         let unasked = |call: &Call| RanUnasked {
-            // Its output can be huge, and nobody needs that here.
+            // The output can be huge and is not needed here.
             tool: AskedTool {
                 tool_call_id: call.id().to_owned(),
                 tool_name: call.name().to_owned(),

@@ -1,19 +1,19 @@
-//! The output of a tool call as text: for its result, and for the error text of a call that failed.
+//! Output of a tool call as text: for its result, and for the error text of a failed call.
 
 use super::{Call, Source, Stage};
 use crate::proto::json::{JsonStr, prefix, raw_object};
 use serde_json::value::RawValue;
 
 impl Call {
-    /// The output of the tool as text: its text content, else its raw output.
+    /// Returns the output of the tool as text: its text content, otherwise its raw output.
     pub(in crate::core) fn output_text(&self) -> Option<String> {
         self.output_up_to(usize::MAX).map(|(text, _)| text)
     }
 
-    /// Takes over the output of its terminals. Returns whether that changed anything.
+    /// Sets the output of the call's terminals. Returns `true` if it changed.
     pub(in crate::core::turn) fn set_terminal_output(&mut self, output: String) -> bool {
         let known = self.terminal_output.as_ref() == Some(&output);
-        // A failure was reported with the error text that was known then.
+        // A failure was already reported with the error text known at that time.
         if known || matches!(self.stage, Stage::Failed | Stage::Denied) {
             return false;
         }
@@ -21,7 +21,7 @@ impl Call {
         true
     }
 
-    /// Why the call failed.
+    /// Returns the reason of the failure.
     pub(in crate::core) fn error_text(&self) -> String {
         let said = || self.output_text().filter(|text| !text.is_empty());
         self.settled
@@ -30,14 +30,14 @@ impl Call {
             .unwrap_or_else(|| "Tool call failed".to_owned())
     }
 
-    /// The output of its terminals, where nothing else of its output is text.
+    /// Returns the output of the call's terminals if it has no other text output.
     pub(in crate::core) fn result_of_terminals(&self) -> Option<&str> {
         let shown = self.terminal_output.as_deref().filter(|s| !s.is_empty())?;
         let own = self.own_output(BLANK_LIMIT);
         own.as_ref().is_none_or(is_blank).then_some(shown)
     }
 
-    /// As much of it as there is room for, and how many bytes more there are.
+    /// Returns up to `room` bytes of the output, and the number of bytes left out.
     pub(super) fn output_up_to(&self, room: usize) -> Option<(String, usize)> {
         if let Some(shown) = self.result_of_terminals() {
             let fits = prefix(shown, room);
@@ -46,7 +46,8 @@ impl Call {
         self.own_output(room)
     }
 
-    /// The text of its content, else its raw output. Some agents repeat no content after their question.
+    /// Returns the text of the content, otherwise the raw output. Content from a permission request does not
+    /// count: some agents send none afterwards.
     pub(super) fn own_output(&self, room: usize) -> Option<(String, usize)> {
         let content = self
             .content
@@ -67,10 +68,10 @@ impl Call {
     }
 }
 
-/// How much of an output is read to find out whether it is blank, in bytes.
+/// Maximum number of output bytes that are read to check for a blank output.
 const BLANK_LIMIT: usize = 256;
 
-/// Whether an output holds nothing to read: white space, or JSON without any field.
+/// Returns `true` if an output is white space or JSON without any field.
 fn is_blank((said, beyond): &(String, usize)) -> bool {
     *beyond == 0 && matches!(said.trim(), "" | "{}" | "[]" | "null")
 }

@@ -1,4 +1,4 @@
-//! How a call goes on: from its announcement over its question to its end.
+//! Lifecycle of a call: from its announcement and permission request to its end.
 
 use super::{Call, Change, Stage};
 use crate::core::event::{ToolStatus, ToolUpdate};
@@ -7,7 +7,7 @@ use crate::proto::json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
 
 impl Call {
-    /// Takes over what an update says.
+    /// Applies an update.
     pub(in crate::core::turn) fn update(&mut self, update: &ToolUpdate<'_>) -> Change {
         let change = self.merge(update);
         self.advance(change.bytes.is_some());
@@ -38,20 +38,21 @@ impl Call {
         }
     }
 
-    /// Some agents announce a call with an empty object before they know its input.
+    /// Returns `true` if the input is still unknown: some agents announce a call with an empty object.
     pub(in crate::core) fn is_only_announced(&self) -> bool {
         matches!(self.status, None | Some(ToolStatus::Pending))
             && self.input.as_ref().is_none_or(|i| i.get() == "{}")
             && self.output.is_none()
     }
 
-    /// Whether the model writes the input, and the whole of it did not come yet.
+    /// Returns `true` while the model writes the input and the complete input has not been received.
     pub(in crate::core) fn is_writing(&self) -> bool {
         let known = self.input.as_ref().is_some_and(|i| i.get() != "{}");
         self.stage == Stage::Announced && !self.written.is_empty() && !known
     }
 
-    /// Adds a piece of the input's text. Returns false where it is of no use: it is empty, or the input is complete.
+    /// Appends a piece of the input's text. Returns `false` if it is ignored: it is empty, or the input is
+    /// complete.
     pub(in crate::core::turn) fn write(
         &mut self,
         delta: JsonStr<'_>,
@@ -70,24 +71,24 @@ impl Call {
         true
     }
 
-    /// What was written, as text.
+    /// Returns the written text as a JSON string.
     fn written_text(&self) -> Box<RawValue> {
         let text = format!("\"{}\"", self.written);
         RawValue::from_string(text).unwrap_or_else(|_| to_raw(&self.written))
     }
 
-    /// What was written, if it is whole.
+    /// Returns the written input if it is complete JSON.
     fn written_input(&self) -> Option<Box<RawValue>> {
         let text = text(Some(&self.written_text()))?.into_owned();
         RawValue::from_string(text).ok()
     }
 
-    /// Whether the model stopped in the middle of the input.
+    /// Returns `true` if the model stopped in the middle of the input.
     fn is_broken_off(&self) -> bool {
         self.is_writing() && self.written_input().is_none()
     }
 
-    /// The input is complete.
+    /// Moves to [`Stage::Called`]: the input is complete.
     fn call(&mut self) {
         if matches!(self.stage, Stage::New | Stage::Announced) {
             if self.is_writing() {
@@ -116,7 +117,7 @@ impl Call {
         self.stage = Stage::Failed;
     }
 
-    /// The agent asks whether it may run the call: its input is complete.
+    /// Records a permission request for the call; its input is then complete.
     pub(in crate::core::turn) fn ask(&mut self, question: &str) {
         if self.question.is_none() {
             self.call();
@@ -127,7 +128,7 @@ impl Call {
         }
     }
 
-    /// The question was decided.
+    /// Records the decision on the permission request.
     pub(in crate::core::turn) fn decide(&mut self, question: &str, approved: bool) {
         if self.question.as_deref() == Some(question) {
             self.end_question(approved);
@@ -141,7 +142,7 @@ impl Call {
         }
     }
 
-    /// The step that the call began in is over: the model does not write its input to the end.
+    /// Ends the step that the call began in: the model does not finish its input.
     pub(in crate::core::turn) fn end_step(&mut self) {
         if matches!(self.stage, Stage::New | Stage::Announced) {
             self.settle(Settle::BegunAnew);
@@ -155,7 +156,7 @@ impl Call {
         }
         if self.is_open() {
             self.settled = Some(why.text());
-            // The model did not finish a call whose input is broken off.
+            // The model did not finish a call with incomplete input.
             if why == Settle::TurnEnded && !self.is_broken_off() {
                 self.complete();
             } else {
