@@ -152,7 +152,7 @@ pub struct SessionMachine {
     pub running: Option<Running>,
     /// Open client requests: permission requests and questions.
     pub asks: Vec<Ask>,
-    /// Tool calls that were approved in this turn.
+    /// Tool calls that a client approved in this turn.
     pub granted: Granted,
     /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
     /// prompt.

@@ -1,5 +1,5 @@
-//! Turns that were given up: the agent did not answer their cancel. The session takes prompts again after a while, and the
-//! other sessions of the agent go on.
+//! Abandoned turns: turns whose cancel the agent does not answer. The session takes prompts again after a
+//! while, and the agent's other sessions continue.
 
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
@@ -13,24 +13,25 @@ use crate::proto::wire::{Rung, Strategy};
 use std::time::Instant;
 use tracing::warn;
 
-/// The prompt of a turn that was given up and that the agent has not answered yet.
+/// The unanswered prompt of an abandoned turn.
 #[derive(Debug)]
 pub struct Abandoned {
     pub call: CallId,
-    /// When the wait for its answer is over; `None` once it is, and the session waits for other sessions of its agent.
+    /// When the wait for the response ends. `None` after that, while the session waits for turns of other
+    /// sessions of its agent.
     pub until: Option<Instant>,
 }
 
 impl SessionMachine {
-    /// Ends a turn whose cancel the agent does not answer. Where the session has a process of its own that is ended,
-    /// else the session waits for the answer.
+    /// Ends a turn whose cancel the agent does not answer. If the session has its own process, the process is
+    /// ended; otherwise the session waits for the response.
     pub(super) fn abandon_turn<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         let Some(call) = self.running.as_ref().map(|r| r.call) else {
             return;
         };
         self.abandoned = Some(Abandoned {
             call,
-            // As long again, before the session is restored without it.
+            // The cancel timeout applies once more before the session is restored without the turn.
             until: cx.until(Wait::Cancel),
         });
         self.end_turn(Ending::Failed(error), cx);
@@ -41,7 +42,7 @@ impl SessionMachine {
         self.end_own_process(cx);
     }
 
-    /// Whether this is the late answer to a turn that was given up: then the session is free again.
+    /// Returns `true` if `call` is the prompt of the abandoned turn. The session is then free again.
     pub(super) fn was_abandoned<C: ClientSinks>(
         &mut self,
         call: CallId,
@@ -49,14 +50,14 @@ impl SessionMachine {
     ) -> bool {
         let late = self.abandoned.take_if(|abandoned| abandoned.call == call);
         if late.is_some() {
-            // What came after the turn was given up belonged to it.
+            // Updates received after the turn was abandoned belonged to it.
             self.end_unprompted(None, cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
         late.is_some()
     }
 
-    /// Stops waiting for the answer to a turn that was given up.
+    /// Stops waiting for the response to the abandoned turn.
     pub fn forget_abandoned<C>(&mut self, cx: &mut Cx<'_, C>) {
         if let Some(abandoned) = self.abandoned.take()
             && let Some(connection) = &mut cx.agent.connection
@@ -65,8 +66,8 @@ impl SessionMachine {
         }
     }
 
-    /// Stops the wait for the answer to a turn that was given up: the session is restored without it, now or when the
-    /// turns of others have ended.
+    /// Ends the wait for the response to the abandoned turn. The session is restored without it, now or after
+    /// the turns of other sessions.
     pub(super) fn give_up_abandoned<C: ClientSinks>(
         &mut self,
         others_run: bool,
@@ -78,15 +79,16 @@ impl SessionMachine {
         }
     }
 
-    /// Whether the session waits for the turns of others, to be restored without a turn that was given up.
+    /// Returns `true` if the session waits for the turns of other sessions before it is restored without the
+    /// abandoned turn.
     #[must_use]
     pub fn is_abandoned_overdue(&self) -> bool {
         self.abandoned.as_ref().is_some_and(|a| a.until.is_none())
     }
 
-    /// Frees the session of a turn that does not end. A process that no other turn runs in is started again; where one
-    /// does, the session alone is closed and restored, if the agent can do that. If it cannot, the other turns are
-    /// waited for.
+    /// Frees the session from a turn that does not end. If no other turn runs in the agent process, the agent
+    /// is restarted. Otherwise only the session is closed and restored, if the agent supports that. If it
+    /// does not, the session waits for the other turns.
     pub fn recover_abandoned<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
         if self.end_own_process(cx) {
             return;
@@ -114,7 +116,8 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the process of the session, if it has one of its own; the next prompt restores the session.
+    /// Ends the session's own process, if it has one; the next prompt restores the session. Returns `true` if
+    /// it did.
     fn end_own_process<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return false;
@@ -134,8 +137,8 @@ impl SessionMachine {
         true
     }
 
-    /// Checks whether a live session may be opened anew: not in a turn. A new session takes the place of whatever the
-    /// agent does.
+    /// Checks that a live session may be opened again, which it may not during a turn. Strategy `new` is also
+    /// allowed while the agent has not ended a cancelled turn.
     ///
     /// # Errors
     /// `busy`.

@@ -1,10 +1,11 @@
-//! Unprompted turns: what an agent says and does without a prompt.
+//! Background turns: what an agent reports and does without a prompt.
 //!
-//! An agent may go on after it has answered a prompt (a task in the background ends, a subagent reports). What would be
-//! part of a message then makes a message of its own, with a turn id of its own and `unprompted` in its metadata. ACP does
-//! not report its end: it ends before the next prompt, with the agent, or when the agent has been quiet for a while and no
-//! tool runs. Where the agent reports the end, a prompt that comes meanwhile waits beside it. What comes late while the
-//! next prompt runs (an update of an earlier tool call) makes one beside that prompt's.
+//! An agent may continue after it has answered a prompt, for example when a background task ends or a
+//! subagent reports. Updates that would be part of a message then form a message of their own, with its own
+//! turn id and `unprompted` in its metadata. ACP does not report the end of such a turn. It ends before the
+//! next prompt, with the agent, or when the agent has been quiet for a while and no tool runs. If the agent
+//! does report the end, a prompt that arrives meanwhile waits. Late updates of an earlier tool call form a
+//! background turn beside the prompt's turn.
 
 use super::{Last, Numbered, SessionMachine, Unprompted};
 use crate::core::client_sink::ClientSinks;
@@ -18,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 
-/// After how long without news an unprompted turn is over.
+/// Time without updates after which a background turn ends.
 pub const QUIET_LIMIT: Duration = Duration::from_secs(10);
 
 impl SessionMachine {
-    /// Takes an update that is not part of a prompt's turn.
+    /// Applies an update that is not part of a prompt's turn.
     pub(super) fn unasked<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
@@ -64,7 +65,7 @@ impl SessionMachine {
                     user_message(original, &mut self.sink(None, cx.clients));
                     return;
                 }
-                // An empty text is no reason for a message.
+                // An empty text starts no message.
                 Update::Message(MessagePiece {
                     content: Content::Text(text),
                     about,
@@ -74,7 +75,7 @@ impl SessionMachine {
                 _ => {}
             }
         }
-        // Figures and notices are no sign that the agent goes on.
+        // Figures and notices do not keep the background turn alive.
         let is_passing = matches!(
             update,
             Update::Context { .. } | Update::Notice | Update::Passing | Update::Session(_)
@@ -93,8 +94,8 @@ impl SessionMachine {
         });
     }
 
-    /// Begins an unprompted turn, if none is open; `begins_with` is the agent's id of the message or tool call that it
-    /// begins with.
+    /// Begins a background turn if none is open. `begins_with` is the agent's id of its first message or tool
+    /// call.
     pub(super) fn begin_unprompted<C: ClientSinks>(
         &mut self,
         begins_with: Option<&str>,
@@ -132,7 +133,7 @@ impl SessionMachine {
         });
     }
 
-    /// Ends the unprompted turn, and what was asked in it.
+    /// Ends the background turn and its client requests.
     pub fn end_background<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if let Some(turn_id) = self.unprompted.as_ref().map(|u| u.turn_id.clone()) {
             self.end_asks_of(&turn_id, cx);
@@ -140,10 +141,10 @@ impl SessionMachine {
         self.end_unprompted(None, cx.clients);
     }
 
-    /// The agent begins something unprompted: a prompt that is on its way to it, or that is to be sent again, waits
-    /// meanwhile.
+    /// Handles the agent's start of background work: a prompt that is on its way, or that is to be sent
+    /// again, waits meanwhile.
     pub fn background_begins<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        // Nothing more comes of the turn that was answered.
+        // The answered turn receives no more updates.
         if self.running.as_ref().is_some_and(|r| r.ended.is_some()) {
             self.end_answered(cx);
         }
@@ -152,7 +153,8 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the unprompted turn in which nothing was reported; one whose tool runs waits for the tool.
+    /// Ends the background turn after its quiet time. If a tool runs or a client request is open, the turn
+    /// waits for that.
     pub(super) fn end_quiet_turn(&mut self, client: &mut impl ClientSinks) {
         let Some(unprompted) = &mut self.unprompted else {
             return;
@@ -164,7 +166,7 @@ impl SessionMachine {
         }
     }
 
-    /// Does `act` to the unprompted turn, which may be open beside a prompt's turn.
+    /// Calls `act` on the background turn, which may be open beside a prompt's turn.
     pub fn with_unprompted<C: ClientSinks>(
         &mut self,
         clients: &mut C,
@@ -186,7 +188,7 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the unprompted turn, if there is one.
+    /// Ends the background turn, if there is one.
     pub fn end_unprompted(&mut self, error: Option<&Error>, clients: &mut impl ClientSinks) {
         if self.unprompted.is_none() {
             return;
@@ -198,7 +200,7 @@ impl SessionMachine {
         self.forget_unprompted();
     }
 
-    /// The agent begins with the prompt that waited for the unprompted turn.
+    /// Handles the agent's start of the prompt that waited for the background turn.
     pub fn begin_prompt(&mut self, clients: &mut impl ClientSinks) {
         self.end_unprompted(None, clients);
         if let Some(running) = &mut self.running {
@@ -206,7 +208,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent reports the end of the unprompted turn.
+    /// Handles the agent's report that the background turn ended.
     pub fn finish_unprompted(&mut self, end: &TurnEnd, clients: &mut impl ClientSinks) {
         let cancelled = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
         self.with_unprompted(clients, |turn, sink| turn.finish(end, cancelled, sink));

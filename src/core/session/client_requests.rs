@@ -1,4 +1,5 @@
-//! Requests to clients: sent, answered, timed out, withdrawn. Each is answered to its agent exactly once, whoever decides.
+//! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each, whoever
+//! decides.
 
 use super::{SessionMachine, Undelivered};
 use crate::core::answers;
@@ -18,19 +19,20 @@ use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use tracing::debug;
 
-/// A question that the client is to be asked.
+/// A question about to be sent to clients.
 pub(super) struct Asking<'a> {
     pub turn_id: String,
     pub key: &'a RequestKey,
-    /// The file or command that is judged.
+    /// The file or terminal request that is judged; `None` for a request of the agent itself.
     pub ticket: Option<Ticket>,
     pub about: AskKind,
-    /// Its entry in the ledger, without the decision.
+    /// Ledger entry without the decision.
     pub entry: LedgerEntry,
 }
 
 impl SessionMachine {
-    /// Sends a request to all clients that can answer it; without any it is decided at once.
+    /// Sends a request to all subscribed clients that can answer it. Without such a client it is decided at
+    /// once.
     pub(super) fn ask_client<C: ClientSinks>(
         &mut self,
         asking: Asking<'_>,
@@ -41,7 +43,7 @@ impl SessionMachine {
         let id = cx.shared.next_ask(owner);
         let request = Arc::new(request);
         let asked = self.able(|can| request.is_answered_with(can), cx);
-        // What shows the question comes before it.
+        // Clients need the chunks that show the question before the request.
         self.number_unsent(cx.clients);
         let seq = self.log.seq();
         for client in &asked {
@@ -68,7 +70,7 @@ impl SessionMachine {
         }
     }
 
-    /// The subscribed clients that have a capability.
+    /// Returns the subscribed clients that have a capability.
     pub(super) fn able<C>(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
@@ -79,7 +81,7 @@ impl SessionMachine {
         able.collect()
     }
 
-    /// Asks a client that has subscribed what others were asked and have not answered yet.
+    /// Sends the open requests to a client that has just subscribed.
     pub(super) fn ask_also<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return;
@@ -95,7 +97,7 @@ impl SessionMachine {
         }
     }
 
-    /// A client has left: what nobody else can answer is decided.
+    /// Handles a client's departure: requests that no other client can answer are decided.
     pub(super) fn end_asks_to<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         let asks = self.asks.iter_mut();
         let unanswerable = asks.filter_map(|ask| ask.note_left(client).then_some(ask.id));
@@ -123,8 +125,8 @@ impl SessionMachine {
         self.decide(ask, &decision, cx);
     }
 
-    /// A client answered a request of this session: the first valid answer decides. An answer that is not awaited any more
-    /// changes nothing.
+    /// Handles a client's response to a request of this session. The first valid response decides. A response
+    /// to a request that is no longer open is ignored.
     pub fn client_answered<C: ClientSinks>(
         &mut self,
         client: ClientId,
@@ -163,7 +165,7 @@ impl SessionMachine {
         self.decide(ask, &decision, cx);
     }
 
-    /// Whether it has an open question of a connection, under this key.
+    /// Returns `true` if the session has an open request of this agent connection with this key.
     #[must_use]
     pub fn has_question(&self, agent: u64, key: &RequestKey) -> bool {
         let mut asks = self.asks.iter();
@@ -175,14 +177,14 @@ impl SessionMachine {
         Some(self.asks.remove(at))
     }
 
-    /// A question is decided: the stream shows it, the ledger has it, the agent is answered.
+    /// Applies a decision: shows it in the stream, logs it in the ledger and answers the agent.
     fn decide<C: ClientSinks>(&mut self, ask: Ask, decision: &Decision, cx: &mut Cx<'_, C>) {
         cx.close_request(ask.id);
         let question = ask.about.question();
         self.with_turn_of(&ask.turn_id, cx.clients, |turn, sink| {
             turn.decide(question, decision, sink);
         });
-        // The agent had to wait: that was not its silence.
+        // The agent was waiting for the answer, so the idle timer restarts.
         self.hear(cx.now, "answer", cx.clients);
         let mut entry = *ask.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(ask.since)));
@@ -209,7 +211,8 @@ impl SessionMachine {
         }
     }
 
-    /// Logs a decision in the ledger. What cannot be logged is not allowed: returns the decision to take instead.
+    /// Logs a decision in the ledger. An approval that cannot be logged must not take effect: returns the
+    /// refusal to use instead.
     pub(super) fn log_decision<C: ClientSinks>(
         &mut self,
         turn_id: &str,
@@ -237,7 +240,7 @@ impl SessionMachine {
         lost.then(|| Decision::cancelled(By::End))
     }
 
-    /// Answers a permission question of the agent, or carries out the decision about a file or command.
+    /// Answers a permission request of the agent, or carries out the decision on a file or terminal request.
     pub(super) fn answer_agent<C>(
         &mut self,
         key: &RequestKey,
@@ -253,7 +256,7 @@ impl SessionMachine {
         }
     }
 
-    /// Decides the questions that the client has not answered in time.
+    /// Decides the requests that no client answered in time.
     pub(super) fn time_out_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_ask(|ask| ask.until.is_some_and(|at| at <= now)) {
@@ -271,7 +274,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent does not wait for the answer to this question any more.
+    /// Handles the agent's withdrawal of a request.
     pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
         let number = cx.agent.number();
         let meant = |ask: &Ask| ask.agent == number && ask.key == *key;
@@ -280,27 +283,27 @@ impl SessionMachine {
         }
     }
 
-    /// Gives up all questions of the session.
+    /// Cancels all open requests of the session.
     pub(super) fn end_asks<C: ClientSinks>(&mut self, by: &By, cx: &mut Cx<'_, C>) {
         for ask in std::mem::take(&mut self.asks) {
             self.give_up_ask(ask, by.clone(), cx);
         }
     }
 
-    /// Gives up the questions that were asked in one turn.
+    /// Cancels the open requests of one turn.
     pub(super) fn end_asks_of<C: ClientSinks>(&mut self, turn_id: &str, cx: &mut Cx<'_, C>) {
         while let Some(ask) = self.take_ask(|ask| ask.turn_id == turn_id) {
             self.give_up_ask(ask, By::End, cx);
         }
     }
 
-    /// Whether a question is open whose turn is over.
+    /// Returns `true` if a request of an ended turn is still open.
     #[must_use]
     pub fn has_stale_asks(&self) -> bool {
         self.asks.iter().any(|ask| self.is_over(&ask.turn_id))
     }
 
-    /// Gives up the questions whose turns are over, however they ended.
+    /// Cancels the requests of ended turns, however the turns ended.
     pub fn sweep_asks<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         while let Some(at) = self.asks.iter().position(|ask| self.is_over(&ask.turn_id)) {
             let ask = self.asks.remove(at);
@@ -321,7 +324,7 @@ impl SessionMachine {
     }
 }
 
-/// Notes whether the agent gets a person's words with the answer.
+/// Records in the decision whether the agent receives the user's feedback with the answer.
 fn note_delivery<C>(ask: &Ask, decision: &mut Decision, cx: &Cx<'_, C>) {
     let refuses = decision.choice.as_ref().map(|option| option.kind.refuses());
     let is_for_agent = ask.ticket.is_none() && ask.about.question().is_permission();

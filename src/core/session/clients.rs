@@ -1,4 +1,4 @@
-//! The clients of a session: they subscribe, lag and catch up, and leave.
+//! Clients of a session: subscribing, lagging, catching up and leaving.
 
 use super::SessionMachine;
 use super::merged::Merged;
@@ -8,16 +8,16 @@ use crate::core::cx::Cx;
 use std::collections::BTreeSet;
 use tracing::warn;
 
-/// How many chunks are read from the log at once for a lagging client.
+/// Maximum number of chunks read from the log at once for a lagging client.
 const PAGE: usize = 1000;
 
-/// How many pages a client is sent that lags when a session is closed or cleared. A page has 1 MiB of the log at most, or one
-/// chunk.
+/// Maximum number of pages sent to a lagging client when a session is closed or cleared. A page is at most 1
+/// MiB of the log, or one chunk.
 const PAGES_AT_END: usize = 4;
 
 impl SessionMachine {
-    /// Subscribes a client, where it is not subscribed yet: it receives what is said from now on, and is asked what waits
-    /// for an answer.
+    /// Subscribes a client unless it is subscribed already. It receives chunks from now on, and the open
+    /// requests.
     pub fn join<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return;
@@ -25,7 +25,7 @@ impl SessionMachine {
         if self.subscribers.has(client) {
             return;
         }
-        // It receives only whole chunks that come later.
+        // The client receives only whole chunks created after this.
         self.number_unsent(cx.clients);
         self.subscribers.add(client, declaration.subscription);
         self.ask_also(client, cx);
@@ -43,7 +43,7 @@ impl SessionMachine {
         }
     }
 
-    /// A client has left: its prompts are cancelled, and it is not asked any more.
+    /// Handles a client's departure: its prompts are cancelled and its requests withdrawn.
     pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         self.number_unsent(cx.clients);
         while self.queue.take_of(client) {
@@ -59,7 +59,7 @@ impl SessionMachine {
         self.end_host_calls_to(client, cx);
     }
 
-    /// The agent does not wait for the client that the session works for, where that is one of these: it lags from now on.
+    /// Makes the leader lag if it is in `full`, so that the agent does not wait for it.
     pub fn lag_leader(&mut self, full: &BTreeSet<ClientId>) {
         let leader = self
             .subscribers
@@ -73,15 +73,15 @@ impl SessionMachine {
         }
     }
 
-    /// Sends lagging clients what they have not received, from the log, as far as they have room.
+    /// Sends lagging clients the missed chunks from the log, as far as they have room.
     pub fn catch_up(&mut self, clients: &mut impl ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(None, clients);
         }
     }
 
-    /// Sends lagging clients what they have not received, whether they have room or not: the log is about to be closed or
-    /// cleared. A client that is very far behind does not receive all of it.
+    /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or
+    /// cleared. A client that is very far behind does not receive all of them.
     pub fn catch_up_at_end(&mut self, clients: &mut impl ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(Some(PAGES_AT_END), clients);
@@ -89,7 +89,8 @@ impl SessionMachine {
         self.subscribers.end_lags(clients);
     }
 
-    /// Sends so many pages to each client, or without a number as many as it has room for.
+    /// Sends each lagging client up to `pages` pages of missed chunks; without a limit, as many as it has
+    /// room for.
     fn send_missed(&mut self, pages: Option<usize>, clients: &mut impl ClientSinks) {
         let Self {
             id,
@@ -114,7 +115,7 @@ impl SessionMachine {
                     Ok(page) => page.until(log.released()),
                     Err(error) => {
                         warn!(session = id, %error, "a client that lags cannot be sent what it has not received");
-                        // No call waits for a disk that fails.
+                        // Replies must not wait for a failing disk.
                         subscriber.send_deferred(clients);
                         break;
                     }

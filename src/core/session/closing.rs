@@ -1,5 +1,5 @@
-//! Sessions that are closed at the agent, and sessions that the agent could not close. See
-//! [`directory`](crate::core::agent::directory) for why a session waits for its own close.
+//! Closing of sessions at the agent, and sessions that the agent cannot close.
+//! [`directory`](crate::core::agent::directory) explains why a session waits for its own close.
 
 use super::restore::Adoption;
 use super::{SessionMachine, Stage};
@@ -10,7 +10,7 @@ use crate::core::silence::Silence;
 use crate::proto::wire::Rung;
 
 impl SessionMachine {
-    /// Tells the agent that the session is not needed any more, where it takes that.
+    /// Releases the session at the agent: sends `session/close` if the agent supports it.
     pub fn let_go<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return;
@@ -27,8 +27,8 @@ impl SessionMachine {
         cx.close_at_agent(&agent_session);
     }
 
-    /// The agent did not load a session that is still open in its process: takes the open one. False where it is not
-    /// open.
+    /// Takes over a session that is still open in the agent's process although the agent did not load it.
+    /// Returns `false` if no such session is open.
     pub(super) fn take_left_open<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let key = cx.agent.identity();
         let (Some(known), Some(connection)) = (self.known.id_of(&key), &mut cx.agent.connection)
@@ -55,7 +55,7 @@ impl SessionMachine {
         true
     }
 
-    /// Waits while the agent is still closing the session; true where it waits.
+    /// Waits while the agent is still closing the session. Returns `true` if the session waits.
     pub(super) fn wait_for_close<C>(&mut self, known: Option<&str>, cx: &Cx<'_, C>) -> bool {
         let directory = cx.agent.connection.as_ref().map(|c| &c.directory);
         let (Some(known), Some(directory)) = (known, directory) else {
@@ -80,7 +80,8 @@ impl SessionMachine {
         true
     }
 
-    /// The session waited long enough for its close; false where it did not wait for that.
+    /// Continues the restore after a close that was not answered in time. Returns `false` if the session did
+    /// not wait for a close.
     pub(super) fn close_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let Some(agent_session) = self.held().map(str::to_owned) else {
             return false;
@@ -92,14 +93,14 @@ impl SessionMachine {
             restore, deadline, ..
         } = &mut self.stage
         {
-            // An agent that is not ready now opens it when it is.
+            // If the agent is not ready now, it opens the session once it is.
             (restore.held, *deadline) = (None, None);
         }
         self.continue_restore(cx);
         true
     }
 
-    /// The agent's id of the session, while it waits for the close of that.
+    /// The agent session id whose close the session waits for.
     #[must_use]
     pub fn held(&self) -> Option<&str> {
         match &self.stage {

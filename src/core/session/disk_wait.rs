@@ -1,5 +1,5 @@
-//! A disk that does not answer: clients receive nothing that is not in the log, and the session goes on until it has waited
-//! for too long.
+//! Waiting for a disk that does not answer: clients receive nothing that is not in the log, and the session
+//! continues until the wait times out.
 
 use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
@@ -10,20 +10,21 @@ use crate::core::log::no_answer;
 use crate::core::store::Progress;
 use std::time::Instant;
 
-/// A session waits for the disk.
+/// A session's wait for the disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskWait {
-    /// When it stops waiting; `None` where it has stopped, or never does.
+    /// When the wait times out; `None` after the timeout, or without a limit.
     pub until: Option<Instant>,
-    /// The last chunk that the disk had then: where it has more, it answers, if slowly.
+    /// Number of the last chunk on disk when the wait began. If this number grows, the disk is slow but
+    /// answers.
     released: u64,
 }
 
 impl SessionMachine {
-    /// Writes what was logged. Where the disk does not answer in time, the clients are sent it when it has.
+    /// Writes the pending log records. If the disk does not answer in time, the clients receive them later.
     ///
     /// # Errors
-    /// `storage`, also where more waits for the disk than may.
+    /// `storage`, also if the pending records exceed their size limit.
     pub fn commit(
         &mut self,
         (now, limits): (Instant, &Limits),
@@ -53,7 +54,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// The clients receive nothing more until the disk has answered.
+    /// Withholds further chunks from the clients until the disk has answered.
     pub(super) fn hold_back(
         &mut self,
         (now, limits): (Instant, &Limits),
@@ -72,14 +73,15 @@ impl SessionMachine {
             .hold_back(&self.id, released, may_hold, clients);
     }
 
-    /// The disk has answered. Lagging clients are sent what they have not received when they catch up.
+    /// Ends the wait for the disk. Lagging clients receive the missed chunks when they catch up.
     fn disk_answered(&mut self, clients: &mut impl ClientSinks) {
         if self.disk_wait.take().is_some() {
             self.subscribers.release(clients);
         }
     }
 
-    /// Nobody waits for the disk any more: calls are answered though their clients have not received all chunks.
+    /// Gives up the wait for the disk: calls are answered although their clients have not received all
+    /// chunks.
     pub(super) fn give_up_disk<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         self.hold_back((cx.now, &cx.shared.settings.limits), cx.clients);
         self.log.give_up();

@@ -1,5 +1,5 @@
-//! What an agent says of a session and may not be true: a refusal while its list has the session, and a session that it
-//! says it loaded though it does not have it.
+//! Verification of an agent's claims about a session against its session list: a refusal of a session that it
+//! still lists, and a load of a session that it does not have.
 
 use super::restore::{Adoption, PAGES, WAY_OUT};
 use super::{SessionMachine, Stage};
@@ -11,11 +11,12 @@ use crate::core::ladder::leads_down;
 use crate::core::limits::Wait;
 use crate::proto::wire::Rung;
 
-/// A page of an agent's sessions: their ids, and the cursor of the next page; `None` where the agent gives no list.
+/// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
+/// session list.
 pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
 
 impl SessionMachine {
-    /// A call for the session failed: tries the next way, unless the error says that this is of no use.
+    /// Handles a failed call for the session: tries the next strategy, unless the error rules that out.
     pub fn open_refused<C: ClientSinks>(&mut self, mut error: Error, cx: &mut Cx<'_, C>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
@@ -36,7 +37,7 @@ impl SessionMachine {
         if is_last && self.take_left_open(cx) {
             return;
         }
-        // A fresh session in the place of one that the agent still has would hide its history.
+        // A new session in place of one that the agent still has would hide its history.
         if is_last
             && can_list(cx)
             && let Stage::Opening { restore, .. } = &mut self.stage
@@ -61,7 +62,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent gave a page of its sessions.
+    /// Handles a page of the agent's session list.
     pub fn listed<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let known = self.known.id_of(&cx.agent.identity()).map(str::to_owned);
         let Stage::Opening { restore, .. } = &mut self.stage else {
@@ -88,8 +89,8 @@ impl SessionMachine {
         }
     }
 
-    /// An agent says that it loaded a session that is to be adopted, but repeated no message: looks the session up in
-    /// the agent's list. False where there is none.
+    /// Looks up a session to adopt in the agent's list, because the agent reported a load but replayed no
+    /// message. Returns `false` if the agent has no list.
     pub(super) fn doubt_adopted<C>(&mut self, agent_session: &str, cx: &mut Cx<'_, C>) -> bool {
         if !can_list(cx) {
             return false;
@@ -103,7 +104,7 @@ impl SessionMachine {
         true
     }
 
-    /// The agent gave a page of its sessions while one is to be adopted.
+    /// Handles a page of the agent's session list while a session is being adopted.
     fn listed_for_adoption<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
@@ -146,7 +147,7 @@ impl SessionMachine {
     }
 }
 
-/// Whether the agent lists its sessions.
+/// Returns `true` if the agent can list its sessions.
 fn can_list<C>(cx: &Cx<'_, C>) -> bool {
     cx.agent.ready().is_some_and(|info| info.capabilities.list)
 }

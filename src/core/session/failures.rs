@@ -1,4 +1,4 @@
-//! Turns that failed although the agent's answer to the prompt does not say so.
+//! Failed turns that the agent's answer to the prompt does not report as failed.
 
 use super::{Running, SessionMachine};
 use crate::core::cause::cause;
@@ -10,8 +10,8 @@ use crate::core::turn_ending::Ending;
 use serde_json::{Map, Value};
 
 impl SessionMachine {
-    /// The end of an answered turn, with the error that the answer does not report: the agent reported a failure
-    /// beside the answer, it ended the turn with a word for failure, or it gave the user nothing at all.
+    /// Adds the error that an agent's answer to a prompt does not report: the agent reported a failure
+    /// separately, ended the turn with a stop reason such as `error`, or produced no output.
     pub(super) fn find_failure<C>(&self, ending: Ending, cx: &Cx<'_, C>) -> Ending {
         let Ending::Answered(end) = &ending else {
             return ending;
@@ -32,7 +32,7 @@ impl SessionMachine {
         }
     }
 
-    /// The failure that the agent reported in the turn: the text after the report is the reason.
+    /// Returns the failure that the agent reported in the turn. The text after the report is the reason.
     fn reported_failure<C>(
         &self,
         running: &Running,
@@ -62,7 +62,7 @@ impl SessionMachine {
         Some(self.with_stderr(error, running, cx))
     }
 
-    /// Adds what the agent wrote to stderr in the turn, to the message too where it looks like an error.
+    /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
     fn with_stderr<C>(&self, mut error: Error, running: &Running, cx: &Cx<'_, C>) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
@@ -79,8 +79,8 @@ impl SessionMachine {
     }
 }
 
-/// Whether a prompt is one of the agent's commands, which may have nothing to say. Where the agent lists no commands,
-/// whatever looks like one is one.
+/// Returns `true` if a prompt is a command of the agent, which may have no output. If the agent lists no
+/// commands, everything that looks like a command counts.
 fn is_command(message: &Value, state: &Map<String, Value>) -> bool {
     let mut parts = message["parts"].as_array().into_iter().flatten();
     let text = parts.find_map(|part| part["text"].as_str());

@@ -1,14 +1,14 @@
-//! What was allowed as a tool call in a turn covers the file or the command that it is done with: nobody is asked
-//! twice for the same.
+//! Approvals of tool calls in a turn. An approval also covers the file or terminal request by which the call
+//! is carried out, so that no client is asked twice.
 
 use crate::core::policy::Subject;
 use std::collections::VecDeque;
 
-/// How many tool calls are remembered; what is older is asked about again.
+/// Maximum number of remembered tool calls; older ones need a new approval.
 const KEPT: usize = 64;
 
-/// The tool calls that were allowed in a turn, when somebody was asked, and that nothing came of yet; and the files and
-/// commands that were judged when the agent wanted them of its client.
+/// Approvals of a turn: tool calls that a client approved and whose requests are still expected, and file and
+/// terminal requests that were judged.
 #[derive(Debug, Default)]
 pub struct Granted {
     allowed: VecDeque<Grant>,
@@ -23,7 +23,7 @@ struct Grant {
 }
 
 impl Granted {
-    /// A tool call was allowed.
+    /// Adds an approved tool call.
     pub fn add(&mut self, kind: Option<&str>, paths: &[String], command: Option<&str>) {
         let grant = Grant {
             kind: kind.unwrap_or_default().to_owned(),
@@ -33,7 +33,7 @@ impl Granted {
         push(&mut self.allowed, grant);
     }
 
-    /// A file or a command that the agent wants of its client is judged.
+    /// Adds a file or terminal request that was judged.
     pub fn note_served(&mut self, wanted: &Subject) {
         let grant = Grant {
             kind: wanted.kind.clone(),
@@ -43,7 +43,7 @@ impl Granted {
         push(&mut self.served, grant);
     }
 
-    /// Whether a tool call did what it did through files and commands that were judged by themselves.
+    /// Returns `true` if a tool call was carried out by requests that were judged themselves.
     #[must_use]
     pub fn was_served(&self, call: &Subject) -> bool {
         if let Some(command) = &call.command {
@@ -58,8 +58,8 @@ impl Granted {
         !call.paths.is_empty() && call.paths.iter().all(is_served)
     }
 
-    /// Whether one of them covers a file or a command that the agent wants; each covers one change or command, and
-    /// what is read on the way to it.
+    /// Returns `true` if an approval covers a file or terminal request. Each approval covers one change or
+    /// command, and the reads that precede it.
     pub fn cover(&mut self, wanted: &Subject) -> bool {
         let same = |grant: &Grant| match wanted.kind.as_str() {
             "execute" => {

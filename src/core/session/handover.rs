@@ -1,4 +1,4 @@
-//! Hand-over: a session moves to another agent, which gets the stored conversation with the next prompt.
+//! Hand-over of a session to another agent, which receives the stored conversation with the next prompt.
 
 use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
@@ -7,10 +7,10 @@ use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 
-/// Characters of the stored conversation that the next agent gets, at least.
+/// Minimum length of the stored conversation that the next agent receives, in characters.
 const TRANSCRIPT: usize = 32 << 10;
 
-/// The agent that had a session until it was handed over.
+/// The previous agent of a session that is being handed over.
 #[derive(Debug)]
 pub struct Handover {
     pub agent: AgentRef,
@@ -18,7 +18,8 @@ pub struct Handover {
 }
 
 impl SessionMachine {
-    /// Moves the session to another agent; the old one may forget it. The session is to be opened there next.
+    /// Moves the session to another agent; the old one may forget it. The caller must open the session at the
+    /// new agent next.
     ///
     /// # Errors
     /// `busy`.
@@ -45,14 +46,14 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// Gives the session back to the agent that had it: it could not be opened at the other one.
+    /// Returns the session to its previous agent, because it could not be opened at the new one.
     pub(super) fn give_back(&mut self) {
         if let Some(handover) = self.handover.take() {
             self.agent = handover.agent;
         }
     }
 
-    /// What happens to the history where the agent does not know it: a hand-over keeps it and passes it on.
+    /// Returns how to treat the history if the agent does not know it. A hand-over keeps it and passes it on.
     pub(super) fn on_lost(&self, configured: OnLost) -> OnLost {
         match self.handover {
             Some(_) => OnLost {

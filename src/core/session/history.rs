@@ -1,4 +1,4 @@
-//! The session's history: its chunks and messages, as they are stored.
+//! History of a session: its stored chunks and messages.
 
 use super::SessionMachine;
 use crate::core::client_requests::Ask;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 
 impl SessionMachine {
-    /// A page of chunks after a number, at most `limit`, in a profile.
+    /// Returns up to `limit` chunks after number `after`, in a profile.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -46,7 +46,7 @@ impl SessionMachine {
         Ok(wire::ReplayResult { entries, next })
     }
 
-    /// The places of the messages between two others.
+    /// Returns the positions of the messages between two others.
     ///
     /// # Errors
     /// `messageNotFound`.
@@ -58,7 +58,7 @@ impl SessionMachine {
         Ok(begin..before.unwrap_or(total))
     }
 
-    /// The place of a message in their order.
+    /// Returns the position of a message in the history.
     fn place(&self, id: &str) -> Result<usize, Error> {
         self.log.position(id).ok_or_else(|| {
             let text = format!("there is no message {id:?}: message/list shows what there is");
@@ -87,7 +87,7 @@ impl SessionMachine {
         })
     }
 
-    /// Changes fields of a message; the client has it in a profile.
+    /// Changes fields of a message. `profile` is the one in which the client knows the message.
     ///
     /// # Errors
     /// `messageNotFound`, `busy` while its turn runs, `invalidParams`, `storage`.
@@ -145,7 +145,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// The last `limit` characters of the text in these messages; `None` where that is empty.
+    /// Returns the last `limit` characters of the text in these messages; `None` if there is no text.
     pub(super) fn transcript(
         &self,
         messages: Range<u64>,

@@ -1,7 +1,7 @@
-//! Tools that an agent reports before it runs them without asking: the policy's rules hold for them, too.
+//! Policy for tools that an agent reports before it runs them without a permission request.
 //!
-//! With rules, what the policy denies is denied, by default too. To ask about what the agent takes for harmless takes a
-//! rule that says so.
+//! If the policy has rules, its denials apply to these tools, including a denial by default. A client is asked
+//! about a tool that the agent considers harmless only if a rule demands it.
 
 use super::SessionMachine;
 use super::permissions::entry;
@@ -14,7 +14,8 @@ use crate::core::turn::written;
 use tracing::warn;
 
 impl SessionMachine {
-    /// Lets a tool run, has the agent ask, or refuses it; what cannot be judged is refused.
+    /// Decides about a tool: the agent runs it, requests permission, or must not run it. A tool that cannot
+    /// be judged is denied.
     pub fn judge_call<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
@@ -39,7 +40,7 @@ impl SessionMachine {
             return Effect::Deny;
         };
         let verdict = cx.shared.settings.policy.judge(&subject);
-        // It is judged here: that it runs without a question needs no notice.
+        // The tool is judged here, so that it needs no notice for running without a permission request.
         let calls = [call.tool.id.clone().into_owned()];
         self.with_turn_of(&turn_id, cx.clients, |turn, _| turn.note_asked(&calls));
         match verdict.effect {

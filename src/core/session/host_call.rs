@@ -1,4 +1,4 @@
-//! An open request of an agent for a file or a terminal.
+//! Open request of an agent for a file or a terminal.
 
 use crate::core::ask::AskId;
 use crate::core::client::ClientId;
@@ -10,19 +10,20 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// An open request of an agent for a file or a terminal.
+/// Open request of an agent for a file or a terminal.
 #[derive(Debug)]
 pub struct HostCall {
-    /// The connection of the agent.
+    /// Number of the agent connection.
     pub agent: u64,
     pub key: RequestKey,
-    /// The tool call as which it is shown, where the client was asked about it.
+    /// Id of the tool call that shows the request, if a client was asked about it.
     pub tool: Option<String>,
     pub stage: HostStage,
 }
 
 impl HostCall {
-    /// How many bytes of the agent's it holds: its key, and what is to be done while that is judged.
+    /// Size of the agent's data that the request holds, in bytes: its key, and while it is judged the request
+    /// itself.
     pub fn size(&self) -> usize {
         let request = match &self.stage {
             HostStage::Judged(request) => request.size(),
@@ -32,32 +33,33 @@ impl HostCall {
     }
 }
 
-/// How far a request is.
+/// Stage of a request.
 #[derive(Debug)]
 pub enum HostStage {
-    /// The policy or the client decides whether it may be done.
+    /// The policy or a client decides whether it is allowed.
     Judged(HostRequest),
-    /// acpipe does it, with a terminal.
+    /// acpipe carries it out with a terminal.
     Terminal,
     /// acpipe reads or writes a file.
     File,
-    /// The client does it.
+    /// A client carries it out.
     Client(ForwardedCall),
 }
 
-/// A request that was forwarded to the client.
+/// Request that was forwarded to a client.
 #[derive(Debug)]
 pub struct ForwardedCall {
     pub id: AskId,
     pub client: ClientId,
     pub method: &'static str,
-    /// The terminal that it is about.
+    /// Id of the terminal that the request concerns.
     pub terminal: Option<String>,
-    /// When the wait for the answer is over.
+    /// When the wait for the response ends.
     pub until: Option<Instant>,
 }
 
-/// What a request is as a tool call, where it has to be judged; the ledger's word for it first.
+/// Converts a request that must be judged into a tool call, with its name in the ledger. `None` if it needs
+/// no judgement.
 pub(super) fn tool(
     ticket: Ticket,
     request: &HostRequest,
@@ -92,7 +94,7 @@ pub(super) fn tool(
             cwd,
             ..
         } => {
-            // What is set for a command may change all that it does.
+            // Environment variables may change the effect of a command.
             let line = judged_line(command, args, env);
             let input = json!({ "command": line, "cwd": cwd });
             ("terminal", "terminal/create", "execute", line, input, None)
@@ -113,7 +115,7 @@ pub(super) fn tool(
     Some((what, tool))
 }
 
-/// The answers to whether a request may be.
+/// Returns the permission options for a file or terminal request.
 pub(super) fn options() -> [PermissionOption; 2] {
     let option = |id: &str, name: &str, kind| PermissionOption {
         id: id.to_owned(),

@@ -1,8 +1,8 @@
-//! Deadlines of the requests that a client serves: files and terminals.
+//! Timeouts of file and terminal requests that a client serves.
 //!
-//! A request has `--timeout client=…` for its answer. `terminal/waitForExit` has no deadline while the command may run,
-//! since commands take as long as they take; from when the client says that the command has ended, or that the terminal
-//! was killed or released, the wait for its exit has the same deadline.
+//! A request must be answered within `--timeout client=…`. `terminal/waitForExit` has no timeout while the
+//! command may run, since commands may take any time. It gets the same timeout once the client reports that
+//! the command has ended, or that the terminal was killed or released.
 
 use super::SessionMachine;
 use super::host_call::HostStage;
@@ -16,16 +16,16 @@ use crate::core::silence::in_words;
 use std::time::Instant;
 use tracing::warn;
 
-/// The method whose answer comes when a command ends.
+/// Method whose response arrives when a command ends.
 const WAIT_FOR_EXIT: &str = "terminal/waitForExit";
 
-/// Whether a request has a deadline from its beginning.
+/// Returns `true` if a request has a timeout from its start.
 pub(super) fn has_deadline(request: &Forwarded) -> bool {
     request.method() != WAIT_FOR_EXIT
 }
 
 impl SessionMachine {
-    /// The deadlines of open requests that a client serves.
+    /// Iterates over the deadlines of open requests that a client serves.
     pub(super) fn client_request_limits(&self) -> impl Iterator<Item = Instant> {
         let calls = self.host_calls.values();
         calls.filter_map(|call| match &call.stage {
@@ -34,7 +34,7 @@ impl SessionMachine {
         })
     }
 
-    /// The same deadlines, to be changed.
+    /// Iterates over the deadlines of [`Self::client_request_limits`] for changes.
     pub(super) fn client_request_limits_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
         let calls = self.host_calls.values_mut();
         calls.filter_map(|call| match &mut call.stage {
@@ -43,7 +43,7 @@ impl SessionMachine {
         })
     }
 
-    /// Gives up the requests that the client did not answer in time: the agent gets an error.
+    /// Times out the requests that the client did not answer in time: the agent gets an error.
     pub(super) fn time_out_client_requests<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let now = cx.now;
         let overdue = self.host_calls.iter().filter_map(|(ticket, call)| {
@@ -63,13 +63,14 @@ impl SessionMachine {
             let by = &By::Timeout(None);
             self.subscribers.withdraw(client, ask, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
-            // The agent had to wait for the client: that was not its silence.
+            // The agent was waiting for the client, so the idle timer restarts.
             self.hear(now, "file or terminal", cx.clients);
             self.answer_host_call(ticket, &Err(error), cx);
         }
     }
 
-    /// Sets the deadline of open waits for a command's exit, once the client's answer says that the command has ended.
+    /// Sets the deadline of open `terminal/waitForExit` requests once the client's response shows that the
+    /// command has ended.
     pub(super) fn limit_waits_for_exit<C>(
         &mut self,
         answered: Ticket,

@@ -1,4 +1,4 @@
-//! Who serves the files and terminals of a session: one of its clients, or acpipe.
+//! Selection of the server for files and terminals of a session: one of its clients, or acpipe.
 
 use super::SessionMachine;
 use super::host_call::HostStage;
@@ -8,21 +8,22 @@ use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::HostRequest;
 
-/// How many terminals of clients are remembered in a session. Requests about further ones go to the client that the session
-/// works for.
+/// Maximum number of client terminals that are remembered per session. Requests for further ones go to the
+/// leader, the client that the session works for.
 const MOST_TERMINALS: usize = 1024;
 
-/// Who serves a request.
+/// Server of a request.
 pub(super) enum Server {
     Client(ClientId),
     Acpipe,
 }
 
 impl SessionMachine {
-    /// Who serves a request; `None` where nobody can.
+    /// Returns the server for a request; `None` if no client nor acpipe can serve it.
     ///
-    /// A terminal is served by whoever made it. Anything else is served by a client where one can: for a new terminal one
-    /// that has terminals of the session already, else the client that the session works for, else any.
+    /// A terminal is served by its creator. Other requests are served by a client if one can: a new terminal
+    /// by a client that already has terminals of the session, otherwise the leader, otherwise any client.
+    /// acpipe comes last.
     pub(super) fn server<C>(&self, request: &HostRequest, cx: &Cx<'_, C>) -> Option<Server> {
         let made_by = match request.terminal() {
             Some(terminal) if cx.hosting.host.has_terminal(&self.id, terminal) => {
@@ -44,14 +45,14 @@ impl SessionMachine {
         client.map(Server::Client).or_else(own)
     }
 
-    /// Notes which client has a terminal.
+    /// Records which client has a terminal.
     pub(super) fn note_client_terminal(&mut self, terminal: &str, client: ClientId) {
         if self.client_terminals.len() < MOST_TERMINALS {
             self.client_terminals.insert(terminal.to_owned(), client);
         }
     }
 
-    /// A client has left: the agent gets errors for what it was to serve.
+    /// Handles a client's departure: the agent gets errors for the requests that the client was serving.
     pub(super) fn end_host_calls_to<C: ClientSinks>(
         &mut self,
         client: ClientId,

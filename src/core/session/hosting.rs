@@ -1,4 +1,5 @@
-//! Files and terminals that the agent asks for: judged, served by acpipe or by a client that declared it, answered.
+//! File and terminal requests of the agent: judged, served by acpipe or by a client that declared the
+//! capability, and answered.
 
 use super::SessionMachine;
 use super::host_call::{ForwardedCall, HostCall, HostStage, options, tool};
@@ -26,16 +27,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tracing::warn;
 
-/// How many requests of a session may wait for their answers: more than an agent has tools at work, each of which waits for
+/// Maximum number of unanswered requests per session: more than an agent runs tools, each of which waits for
 /// one.
 const MOST_CALLS: usize = 1024;
 
-/// How many bytes the requests of a session that are being judged may have: some of the largest files that are written, as
-/// many bytes as the shell queues for all sessions once they are judged. One request of any size has room.
+/// Maximum total size of the requests of a session that are being judged, in bytes: room for several of the
+/// largest files that are written, and as much as the shell queues for all sessions once requests are judged.
+/// A single request of any size is accepted.
 const MOST_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
-    /// The agent asks for a file or a terminal.
+    /// Handles a request of the agent for a file or a terminal.
     pub fn host_request<C: ClientSinks>(
         &mut self,
         key: RequestKey,
@@ -75,14 +77,14 @@ impl SessionMachine {
         }
     }
 
-    /// Whether a request of this size is one too many.
+    /// Returns `true` if a request of this size exceeds a limit.
     fn has_no_room(&self, size: usize) -> bool {
         let waiting: usize = self.host_calls.values().map(HostCall::size).sum();
         let is_too_large = waiting > 0 && waiting.saturating_add(size) > MOST_BYTES;
         self.host_calls.len() >= MOST_CALLS || is_too_large
     }
 
-    /// Whether a request may be done: the policy decides at once, or the client is asked as about any tool.
+    /// Judges a request: the policy decides at once, or a client is asked as for any tool.
     fn judge_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
@@ -136,7 +138,7 @@ impl SessionMachine {
         }
     }
 
-    /// Shows what is asked about or refused as a tool call with its question.
+    /// Shows a request that is refused or needs a client's decision as a tool call with a permission request.
     fn ask_about_host_call<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
@@ -144,7 +146,7 @@ impl SessionMachine {
         mut tool: ToolUpdate<'static>,
         cx: &mut Cx<'_, C>,
     ) {
-        // An agent that announced a call of this name would have its own words shown beside the question.
+        // If the agent announced a call with this id, the agent's text would be shown beside the question.
         while self.knows_call(&tool.id) {
             tool.id.to_mut().push('+');
         }
@@ -167,7 +169,7 @@ impl SessionMachine {
         self.permission((what, Some(ticket)), None, &question, cx);
     }
 
-    /// It was decided whether a request may be done: carried out when everything else of the event is done.
+    /// Records the decision on a request. It is carried out after everything else of the event.
     pub(super) fn host_decided<C>(
         &mut self,
         ticket: Ticket,
@@ -178,7 +180,7 @@ impl SessionMachine {
         cx.hosting.note_decision(&self.id);
     }
 
-    /// Carries out the decisions about files and terminals.
+    /// Carries out the decisions on file and terminal requests.
     pub fn do_host_decisions<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (ticket, decision) in std::mem::take(&mut self.host_decisions) {
             if decision.approved() {
@@ -203,7 +205,7 @@ impl SessionMachine {
         self.answer_host_call(ticket, &Err(error), cx);
     }
 
-    /// Does what was asked for, or has the client do it.
+    /// Carries out a request, or forwards it to a client.
     fn do_host_call<C: ClientSinks>(&mut self, ticket: Ticket, cx: &mut Cx<'_, C>) {
         let Some(call) = self.host_calls.get(&ticket) else {
             return;
@@ -248,7 +250,7 @@ impl SessionMachine {
         if let Some(call) = self.host_calls.get_mut(&ticket) {
             call.stage = stage;
         }
-        // What the client was sent before comes before it.
+        // The client needs the earlier chunks before the request.
         self.number_unsent(cx.clients);
         let request = Arc::new(ClientRequest::Host(Box::new(forwarded)));
         let seq = self.log.seq();
@@ -258,7 +260,7 @@ impl SessionMachine {
 
     fn serve<C: ClientSinks>(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_, C>) {
         if matches!(request, HostRequest::ReleaseTerminal { .. }) {
-            // The last chance to show its output.
+            // This is the last chance to show its output.
             self.show_terminals(cx);
         }
         let mut env = nested::environment();
@@ -273,7 +275,7 @@ impl SessionMachine {
         cx.requests.push(SessionRequest::SettleHost);
     }
 
-    /// The client answered a forwarded request; false where it was not one.
+    /// Handles a client's response to a forwarded request. Returns `false` if `id` is not such a request.
     pub(super) fn client_served<C: ClientSinks>(
         &mut self,
         client: ClientId,
@@ -302,14 +304,14 @@ impl SessionMachine {
         true
     }
 
-    /// acpipe has done what was asked for.
+    /// Handles acpipe's own result of a request.
     pub fn host_answered<C: ClientSinks>(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
         cx: &mut Cx<'_, C>,
     ) {
-        // The agent had to wait: that was not its silence.
+        // The agent was waiting for the result, so the idle timer restarts.
         self.hear(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, answer, cx);
     }
@@ -338,7 +340,8 @@ impl SessionMachine {
         }
     }
 
-    /// Whether it has an open request of a connection, under this key, that can still be stopped.
+    /// Returns `true` if the session has an open request of this agent connection with this key that can
+    /// still be stopped.
     #[must_use]
     pub fn has_host_call(&self, agent: u64, key: &RequestKey) -> bool {
         self.stoppable(agent, key).is_some()
@@ -352,8 +355,9 @@ impl SessionMachine {
         found.map(|(ticket, _)| *ticket)
     }
 
-    /// The agent withdrew a request: what the client was asked is withdrawn, a file is not read or written any more. The
-    /// request is answered all the same. What is done with a terminal goes on.
+    /// Handles the agent's withdrawal of a request: a forwarded request is withdrawn from the client, and a
+    /// file is no longer read or written. The request is answered with an error. Operations on terminals
+    /// continue.
     pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
         if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
             self.stop_host_call(ticket, &By::Agent, cx);
@@ -362,13 +366,13 @@ impl SessionMachine {
         }
     }
 
-    /// Ends all requests: the session is not the agent's any more.
+    /// Ends all requests, because the agent does not have the session any more.
     pub fn end_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let all: Vec<Ticket> = self.host_calls.keys().copied().collect();
         self.end_calls(all, cx);
     }
 
-    /// Ends the requests of earlier connections.
+    /// Ends the requests of earlier agent connections.
     pub fn end_old_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let number = cx.agent.number();
         let old = self.host_calls.iter().filter(|(_, c)| c.agent != number);
@@ -398,7 +402,8 @@ impl SessionMachine {
         }
     }
 
-    /// Has the session's directories held, which is about to be opened: what takes their place later is not served.
+    /// Pins the directories of the session before it is opened, so that directories that replace them later
+    /// are not served.
     pub(super) fn hold_roots<C>(&self, cx: &mut Cx<'_, C>) {
         if cx.shared.served != Offer::default() {
             cx.hosting.host.hold_roots(&self.id, self.roots());
@@ -414,7 +419,7 @@ impl SessionMachine {
         }
     }
 
-    /// The directories that are served to the session.
+    /// Returns the directories that are served to the session.
     fn roots(&self) -> Vec<String> {
         let more = self.options.additional_directories.iter().cloned();
         std::iter::once(self.cwd.clone()).chain(more).collect()
@@ -426,7 +431,6 @@ fn take_host_effects<C>(cx: &mut Cx<'_, C>) {
     cx.effects.extend(effects.map(Effect::Host));
 }
 
-/// Answers a request of the agent.
 fn give_agent<C>(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;

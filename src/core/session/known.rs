@@ -1,31 +1,31 @@
-//! The agents that had a session, and the ids by which they know it.
+//! Agents that have had a session, with their agent session ids.
 
 use crate::core::agent_command::{AgentCommand, key_of_line};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::log::{Given, Identity};
 
-/// The most agents whose ids of one session are kept.
+/// Maximum number of agents whose ids are kept per session.
 const AGENTS: usize = 8;
 
-/// What is known of the agents of a session. An agent that had it before another one did keeps its id.
+/// Agents of a session. An agent keeps its agent session id while another agent has the session.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// How the agent that had the session last is started.
+    /// Command that starts the last agent of the session.
     pub command: Option<AgentCommand>,
-    /// The command line of that agent, as lists show it.
+    /// Command line of the last agent, as shown in lists.
     pub line: Option<String>,
-    /// Name of the agent; `None` for the default agent.
+    /// Name of the last agent; `None` for the default agent.
     pub name: Option<String>,
-    /// One for each agent, the last one last.
+    /// One entry per agent, the last agent at the end.
     given: Vec<Given>,
 }
 
 impl Known {
-    /// What is stored of the agents of a session.
+    /// Reads the agents from the stored identity of a session.
     #[must_use]
     pub fn of(identity: &Identity) -> Self {
         let mut given = identity.agents.clone();
-        // Earlier versions stored the last agent's id alone, and its command line as one text.
+        // Earlier versions stored only the last agent's id, with its command line as one text.
         if let (Some(line), Some(id)) = (&identity.agent, &identity.agent_session_id)
             && given.last().is_none_or(|last| last.id != *id)
         {
@@ -45,7 +45,7 @@ impl Known {
         }
     }
 
-    /// An id that the client says the agent with this key gave.
+    /// Creates the record of an agent session id that the client supplied, for the agent with this key.
     #[must_use]
     pub fn told(agent: String, id: String) -> Self {
         let mut known = Self::default();
@@ -53,25 +53,25 @@ impl Known {
         known
     }
 
-    /// Name of the agent.
+    /// Name of the last agent.
     #[must_use]
     pub fn agent_name(&self) -> &str {
         self.name.as_deref().unwrap_or(DEFAULT_AGENT)
     }
 
-    /// All ids, for the log.
+    /// Returns the ids of all agents, for the log.
     #[must_use]
     pub fn given(&self) -> &[Given] {
         &self.given
     }
 
-    /// The id by which the agent that had the session last knows it.
+    /// Returns the last agent's id of the session.
     #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.given.last().map(|given| given.id.as_str())
     }
 
-    /// The id by which the agent with this key knows the session.
+    /// Returns the agent session id of the agent with this key.
     #[must_use]
     pub fn id_of(&self, agent: &str) -> Option<&str> {
         self.find(agent).map(|given| given.id.as_str())
@@ -81,23 +81,24 @@ impl Known {
         self.given.iter().find(|given| given.agent == agent)
     }
 
-    /// The command line of the agent that had the session last, where the agent with this key is another one.
+    /// Returns the command line of the last agent, if that is not the agent with this key.
     #[must_use]
     pub fn other_than(&self, agent: &str) -> Option<&str> {
         let last = self.given.last().filter(|last| last.agent != agent)?;
         Some(self.line.as_deref().unwrap_or(&last.agent))
     }
 
-    /// How many of so many messages, the last ones, the agent with this key has not seen: another agent had the
-    /// session.
+    /// Returns how many of `messages` messages, counted from the end, the agent with this key has missed
+    /// because another agent had the session.
     #[must_use]
     pub fn missed_by(&self, agent: &str, messages: u64) -> u64 {
         let seen = self.find(agent).and_then(|given| given.messages);
-        // Fewer messages than it saw: they were cleared since, and all that there are are new.
+        // If there are fewer messages than it has seen, they were cleared since, and all are new to it.
         seen.map_or(0, |seen| messages.checked_sub(seen).unwrap_or(messages))
     }
 
-    /// The agent with this key has the session by this id now, which has so many messages.
+    /// Makes the agent with this key the last one. `id` is its agent session id, `messages` the number of
+    /// messages so far.
     pub fn give(&mut self, agent: String, id: String, messages: u64) {
         if let Some(last) = self.given.last_mut().filter(|last| last.agent != agent) {
             last.messages = Some(messages);
@@ -112,20 +113,20 @@ impl Known {
         self.given.drain(..excess);
     }
 
-    /// The agent that has the session is started like this.
+    /// Sets the command that starts the last agent.
     pub fn started_by(&mut self, command: Option<AgentCommand>) {
         self.line = command.as_ref().map(AgentCommand::line);
         self.command = command;
     }
 
-    /// The agent that has the session gave it another id.
+    /// Changes the last agent's id of the session.
     pub fn rename(&mut self, id: String) {
         if let Some(last) = self.given.last_mut() {
             last.id = id;
         }
     }
 
-    /// The agent with this key does not have the session any more.
+    /// Removes the agent with this key: it does not have the session any more.
     pub fn forget(&mut self, agent: &str) {
         self.given.retain(|given| given.agent != agent);
     }

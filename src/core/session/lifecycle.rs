@@ -1,4 +1,4 @@
-//! The session as a whole: lost by its agent, renamed, closed, released, and what lists show of it.
+//! Lifecycle of a session: loss by its agent, renaming, close, release, and its entry in lists.
 
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_spec::DEFAULT_AGENT;
@@ -14,7 +14,7 @@ use crate::proto::wire::{Recovery, SessionInfo, SessionResult, SessionStage, Str
 use serde_json::Value;
 
 impl SessionMachine {
-    /// The agent does not have the session any more, though it serves others: the next prompt restores it.
+    /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
     pub fn lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         self.end_asks(&By::End, cx);
         self.end_turn(Ending::Failed(error.clone()), cx);
@@ -28,7 +28,7 @@ impl SessionMachine {
         self.forget_abandoned(cx);
         cx.requests.push(SessionRequest::Free);
         self.rest();
-        // Queued prompts still need it, those for another environment with that.
+        // Queued prompts still need the session. Prompts that wait for another environment open it later.
         let prompts: Vec<Token> = self.queue.tokens().collect();
         if !prompts.is_empty() {
             self.begin_opening(Strategy::Auto, Vec::new());
@@ -38,8 +38,8 @@ impl SessionMachine {
         }
     }
 
-    /// The agent's connection is over, or about to be: everything that waits for it fails. `broke_off` says that nobody
-    /// asked for the end. With `renews` the session is restored at the next agent.
+    /// Handles the end of the agent's connection: everything that waits for it fails. `broke_off` is `true`
+    /// if the end was not requested. With `renews` the session stays open for the next agent process.
     pub fn agent_lost<C: ClientSinks>(
         &mut self,
         error: &Error,
@@ -59,17 +59,18 @@ impl SessionMachine {
         }
     }
 
-    /// The agent is being stopped on request: cancels the running turn and fails the queued prompts.
+    /// Handles a requested stop of the agent: cancels the running turn and fails the queued prompts.
     pub fn agent_stopping<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let message = "the agent was disconnected before the prompt's turn began";
         self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.clients);
         self.cancel(None, cx);
     }
 
-    /// The agent calls the session by another id: what it had under the old one may be gone.
+    /// Handles a change of the agent session id. Everything that the agent stored under the old id may be
+    /// gone.
     pub fn renamed<C: ClientSinks>(&mut self, to: String, cx: &mut Cx<'_, C>) {
         self.known.rename(to.clone());
-        // What it counts from now on may not continue from before.
+        // The agent may count costs from zero again.
         self.cost = None;
         self.with_turn(cx.clients, |turn, sink| turn.moved(&to, sink));
         if let Stage::Live { agent_session } = &mut self.stage {
@@ -79,15 +80,15 @@ impl SessionMachine {
         let _ = self.identify(cx);
     }
 
-    /// Closes the session: the agent may forget it, and other programs may have it; what is stored stays.
+    /// Closes the session: the agent may forget it, and other programs may open it. Stored data stays.
     ///
     /// # Errors
     /// `busy`.
     pub fn close<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
         self.must_be_idle()?;
         self.end_background(cx);
-        // What changed outside of turns, such as the title, and what was logged before it was open. A full disk does
-        // not prevent the close.
+        // The log may lack changes outside of turns, such as the title, and records from before the session
+        // was open. A full disk does not prevent the close.
         let _ = match self.log.identity() {
             Some(_) => self.identify(cx),
             None => Ok(()),
@@ -120,13 +121,13 @@ impl SessionMachine {
         }
     }
 
-    /// Whether the session is being opened.
+    /// Returns `true` while the session is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         matches!(self.stage, Stage::Opening { .. })
     }
 
-    /// Whether something is to be done without another event of the session.
+    /// Returns `true` if the session has work to do without another event.
     #[must_use]
     pub fn has_more_to_do(&self) -> bool {
         self.deadline().is_some()
@@ -135,7 +136,7 @@ impl SessionMachine {
             || self.subscribers.are_lagging()
     }
 
-    /// Whether nothing goes on in the session, and nothing waits for anything in it.
+    /// Returns `true` if nothing is in progress, queued or awaited in the session.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.running.is_none()
@@ -147,7 +148,7 @@ impl SessionMachine {
             && !self.is_opening()
     }
 
-    /// Checks that no turn runs or is queued.
+    /// Checks that no turn runs and no prompt is queued.
     ///
     /// # Errors
     /// `busy`.
@@ -162,7 +163,7 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, text))
     }
 
-    /// The answer to a call that opens it.
+    /// Returns the result of a call that opens the session.
     #[must_use]
     pub fn result(&self, recovery: Recovery) -> SessionResult {
         SessionResult {
@@ -175,7 +176,7 @@ impl SessionMachine {
         }
     }
 
-    /// What lists show of it.
+    /// Returns the session's entry in lists.
     #[must_use]
     pub fn info(&self) -> SessionInfo {
         let card = self.log.card();
@@ -195,7 +196,7 @@ impl SessionMachine {
     }
 }
 
-/// What lists show of a stored session that is not open.
+/// Returns the list entry of a stored session that is not open.
 #[must_use]
 pub fn stored_info(card: Card) -> SessionInfo {
     SessionInfo {

@@ -1,7 +1,7 @@
-//! Repair after a panic: a fault of acpipe costs the turn in which it happened, and nothing else.
+//! Repair after a panic: a bug in acpipe costs only the turn in which it occurred.
 //!
-//! A session that was being written to is marked (see `Numbered`): its turn ends with an error, its prompt is cancelled,
-//! and its log is cut to whole lines.
+//! A session that was being written to is marked (see `Numbered`). Its turn ends with an error, its prompt is
+//! cancelled, and its log is cut to whole lines.
 
 use super::{SessionMachine, SessionRequest};
 use crate::core::client::Token;
@@ -14,14 +14,14 @@ use crate::proto::chunk::Chunk;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl SessionMachine {
-    /// Repairs a session in which a panic happened, and ends its turn with this error. Returns the call that was answered
-    /// with that.
+    /// Repairs a session in which a panic occurred and ends its turn with this error. Returns the client call
+    /// that was answered with the error.
     pub fn mend<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) -> Option<Token> {
         let running = self.running.as_ref();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
         self.cut_log(cx.clients);
-        // First as any turn that fails; if that panics again, the error chunk alone.
+        // Ends the turn like any failed turn. If that panics again, only the error chunk is written.
         let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.clients)));
         self.cut_log(cx.clients);
         self.unprompted = None;
@@ -45,7 +45,7 @@ impl SessionMachine {
         Some(token)
     }
 
-    /// Removes what was half written to the log.
+    /// Removes incomplete records from the log, and retracts their chunks from the clients.
     fn cut_log(&mut self, clients: &mut impl ClientSinks) {
         self.broken = false;
         self.log.mend();

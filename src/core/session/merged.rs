@@ -1,14 +1,14 @@
-//! Stored chunks for a client that lags: those that continue the same text are merged into one.
+//! Merges stored chunks of the same text for a lagging client.
 
 use crate::core::log::Stored;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// From which size on a merged chunk is not continued, in bytes of JSON.
+/// Size at which a merged chunk is not extended further, in bytes of JSON.
 const LARGEST: usize = 32 * 1024;
 
-/// A stored chunk, or several that continue the same text, with the number of the last.
+/// A stored chunk, or several merged ones with the number of the last.
 #[derive(Debug)]
 pub(super) struct Merged<'a> {
     pub turn: Option<&'a str>,
@@ -16,7 +16,7 @@ pub(super) struct Merged<'a> {
     pub json: Cow<'a, [u8]>,
 }
 
-/// A chunk that continues a text or the input of a tool, and has no other members.
+/// A chunk that continues a text or the input of a tool, without further members.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Delta<'a> {
@@ -29,7 +29,7 @@ struct Delta<'a> {
 }
 
 impl<'a> Merged<'a> {
-    /// Merges neighbours.
+    /// Merges adjacent chunks of the same text.
     pub fn of(chunks: &'a [Stored]) -> Vec<Self> {
         let mut all: Vec<(Self, Option<Delta<'a>>)> = Vec::new();
         for stored in chunks {
@@ -41,7 +41,7 @@ impl<'a> Merged<'a> {
                 && last.json.len() < LARGEST
             {
                 let json = last.json.to_mut();
-                // Without the closing quote and brace.
+                // The closing quote and brace are cut off.
                 json.truncate(json.len() - 2);
                 json.extend_from_slice(&delta.text.get().as_bytes()[1..]);
                 json.push(b'}');
@@ -57,7 +57,7 @@ impl<'a> Merged<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// The chunk as a delta whose text is its last member.
+    /// Parses a chunk as a delta whose text is its last member.
     fn of(stored: &'a Stored) -> Option<Self> {
         let json = stored.chunk.get();
         let delta: Self = serde_json::from_str(json).ok()?;

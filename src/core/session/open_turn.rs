@@ -1,4 +1,4 @@
-//! The turns of a session that are not over: the prompted one, and the one that the agent began unprompted.
+//! Open turns of a session: the prompted one, and the background turn.
 
 use super::{Numbered, SessionMachine};
 use crate::core::client_sink::ClientSinks;
@@ -6,7 +6,7 @@ use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkView;
 
 impl SessionMachine {
-    /// Whether a turn that is under way has a tool call of this id.
+    /// Returns `true` if an open turn has a tool call with this id.
     #[must_use]
     pub fn knows_call(&self, id: &str) -> bool {
         let running = self.running.as_ref().map(|r| &r.turn);
@@ -17,7 +17,7 @@ impl SessionMachine {
             .any(|turn| turn.has_call(id))
     }
 
-    /// Whether a turn that something was asked in is over.
+    /// Returns `true` if the turn with this id is not open.
     #[must_use]
     pub fn is_over(&self, turn_id: &str) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.as_str());
@@ -25,7 +25,7 @@ impl SessionMachine {
         running != Some(turn_id) && unprompted != Some(turn_id)
     }
 
-    /// The turn of that id, if it is not over.
+    /// Returns the turn with this id, if it is open.
     #[must_use]
     pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
         let running = self.running.as_ref().filter(|r| r.turn_id == turn_id);
@@ -35,7 +35,7 @@ impl SessionMachine {
         running.or_else(|| unprompted.map(|u| &u.turn))
     }
 
-    /// Does `act` to the turn of that id, if it is not over.
+    /// Calls `act` on the turn with this id, if it is open.
     pub fn with_turn_of<C: ClientSinks>(
         &mut self,
         turn_id: &str,

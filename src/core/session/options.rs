@@ -1,4 +1,4 @@
-//! Options of a session: those that it is opened with.
+//! Options that a session is opened with.
 
 use super::{Required, SessionMachine};
 use crate::core::dialects::traits;
@@ -8,7 +8,8 @@ use crate::proto::wire::{NotRestored, Protocol, SessionOptions, SettingValue};
 use serde_json::json;
 
 impl SessionMachine {
-    /// Checks whether it can be had with these options though it was opened, or is being opened, without them.
+    /// Checks that the options of an open session, or one that is being opened, agree with the requested
+    /// ones.
     pub fn must_have(&self, wish: &SessionOptions) -> Result<(), Error> {
         if wish.clone().or(&self.options) == self.options {
             return Ok(());
@@ -20,8 +21,8 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
     }
 
-    /// The mode and model among these options that were changed after the session was opened with them: it goes on as it
-    /// is.
+    /// Returns the requested mode and model that differ from the live session because they were changed after
+    /// it was opened. The session keeps its current settings.
     pub fn changed_since(&self, wish: &SessionOptions) -> Vec<NotRestored> {
         let mode = wish.mode.clone().map(Setting::Mode);
         let model = wish.model.clone().map(Setting::Model);
@@ -46,7 +47,7 @@ impl SessionMachine {
         mode.into_iter().chain(model).filter_map(changed).collect()
     }
 
-    /// The settings that it is to have when it is opened with these options.
+    /// Returns the settings that the session must have to be opened with these options.
     #[must_use]
     pub fn required(&self, wish: &SessionOptions) -> Required {
         let fresh = self.log.identity().is_none();
@@ -56,7 +57,8 @@ impl SessionMachine {
         }
     }
 
-    /// Takes over what it is to be opened with. What is wished now holds against what was set before.
+    /// Sets the options for the opening. A requested mode or model takes precedence over one that was set
+    /// before.
     pub fn set_options(
         &mut self,
         options: SessionOptions,

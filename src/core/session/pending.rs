@@ -1,4 +1,4 @@
-//! Settings of a session that are on their way: what the client waits for, and what is set again.
+//! Pending settings of a session: those that a client waits for, and those that a restore sets again.
 
 use crate::core::client::Token;
 use crate::core::error::Error;
@@ -8,7 +8,7 @@ use crate::proto::wire::{NotRestored, Recovery};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What the client waits for.
+/// A setting call to the agent, with the client call that waits for it.
 #[derive(Debug)]
 struct Waiting {
     call: CallId,
@@ -16,29 +16,29 @@ struct Waiting {
     deadline: Option<Instant>,
 }
 
-/// What the client asked to set in a session and is not answered yet.
+/// Settings that clients have requested and that are not answered yet.
 #[derive(Debug, Default)]
 pub struct PendingSettings {
-    /// Until the session is live.
+    /// Settings to send once the session is live.
     queued: Vec<(Token, Setting)>,
-    /// Until the agent answers.
+    /// Settings that the agent has not answered yet.
     waiting: Vec<Waiting>,
 }
 
 impl PendingSettings {
-    /// When the first wait is given up.
+    /// When the first of them times out.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().filter_map(|w| w.deadline).min()
     }
 
-    /// Whether nobody waits for anything.
+    /// Returns `true` if no setting is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queued.is_empty() && self.waiting.is_empty()
     }
 
-    /// Puts off what is to be given up.
+    /// Extends all timeouts.
     pub fn postpone(&mut self, by: Duration) {
         let deadlines = self.waiting.iter_mut();
         for deadline in deadlines.filter_map(|w| w.deadline.as_mut()) {
@@ -46,23 +46,23 @@ impl PendingSettings {
         }
     }
 
-    /// Who waits for this answer, if somebody still does.
+    /// Returns the client call that waits for this response, if one still does.
     pub fn answered(&mut self, call: CallId) -> Option<Token> {
         let at = self.waiting.iter().position(|w| w.call == call)?;
         Some(self.waiting.remove(at).token)
     }
 
-    /// Keeps what is to be set until the session is live.
+    /// Queues a setting until the session is live.
     pub fn queue(&mut self, token: Token, setting: Setting) {
         self.queued.push((token, setting));
     }
 
-    /// What was to be set once the session is live.
+    /// Takes the queued settings, once the session is live.
     pub fn take_queued(&mut self) -> Vec<(Token, Setting)> {
         std::mem::take(&mut self.queued)
     }
 
-    /// The agent was asked.
+    /// Records a setting that was sent to the agent.
     pub fn wait(&mut self, call: CallId, token: Token, deadline: Option<Instant>) {
         self.waiting.push(Waiting {
             call,
@@ -71,12 +71,12 @@ impl PendingSettings {
         });
     }
 
-    /// The agent will not answer any more.
+    /// Takes the client calls whose response will not arrive any more.
     pub fn take_waiting(&mut self) -> Vec<Token> {
         self.waiting.drain(..).map(|w| w.token).collect()
     }
 
-    /// Those who waited for long enough: an answer that comes after all still counts.
+    /// Takes the client calls that timed out. A late response of the agent still takes effect.
     pub fn take_overdue(&mut self, now: Instant) -> Vec<Token> {
         let is_due = |w: &mut Waiting| w.deadline.is_some_and(|at| at <= now);
         let due = self.waiting.extract_if(.., is_due);
@@ -84,16 +84,19 @@ impl PendingSettings {
     }
 }
 
-/// The settings without which a session is not opened: those that the client asks for as it opens the session, and all of
-/// a session that was never open. Others are restored as far as the agent allows.
+/// Settings without which a session must not be opened: those that the client requests when it opens the
+/// session, and for a session that was never open all of its options. Other settings are restored as far as
+/// the agent allows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Required {
+    /// `true` if the mode is required.
     pub mode: bool,
+    /// `true` if the model is required.
     pub model: bool,
 }
 
 impl Required {
-    /// Whether a setting is among them.
+    /// Returns `true` if a setting is required.
     #[must_use]
     pub fn includes(self, setting: &Setting) -> bool {
         match setting {
@@ -104,17 +107,19 @@ impl Required {
     }
 }
 
-/// A session that the agent has, but not yet as it was.
+/// A session that the agent has, but whose settings are not restored yet.
 #[derive(Debug)]
 pub struct Restoring {
+    /// The agent session id.
     pub agent_session: String,
+    /// Receipt of the restore.
     pub recovery: Recovery,
-    /// What may have to be set; the agent is asked for the first.
+    /// Settings that may have to be set again. The first one is in progress.
     pub left: VecDeque<Setting>,
 }
 
 impl Restoring {
-    /// The first that is left is not to be had.
+    /// Drops the first of the remaining settings and reports it as not restored.
     pub fn give_up(&mut self, error: Error) {
         if let Some(setting) = self.left.pop_front() {
             self.recovery.not_restored.push(NotRestored {

@@ -1,4 +1,4 @@
-//! Permission questions of agents: the policy decides, or says that the client is to be asked.
+//! Permission requests of agents: the policy decides them, or has a client asked.
 
 use super::SessionMachine;
 use super::client_requests::Asking;
@@ -18,18 +18,18 @@ use crate::core::turn::written;
 use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
 use tracing::warn;
 
-/// What is to be done with a question.
+/// How a permission request is handled.
 enum Course {
     Decided(Decision),
-    /// The client is asked because of this rule.
+    /// A client is asked, because of this rule.
     Ask(String),
     /// The user is asked more than whether the tool may run.
     Inquire,
 }
 
 impl SessionMachine {
-    /// Answers a permission question, or asks the client. After a cancel nothing more is allowed. `what` is the ledger's
-    /// word for it, `ticket` the file or command that waits for the answer.
+    /// Answers a permission request, or asks the clients. After a cancel nothing is approved. `what` is the
+    /// kind in the ledger; `ticket` is the file or terminal request that waits for the answer.
     pub fn permission<C: ClientSinks>(
         &mut self,
         (what, ticket): (&str, Option<Ticket>),
@@ -105,7 +105,7 @@ impl SessionMachine {
         }
     }
 
-    /// Asks the client whether a tool may run.
+    /// Asks the clients whether a tool may run.
     fn ask_permission<C: ClientSinks>(
         &mut self,
         mut asking: Asking<'_>,
@@ -129,7 +129,7 @@ impl SessionMachine {
         self.ask_client(asking, request, cx);
     }
 
-    /// What a question is about: its turn, and the subject of the policy's judgement.
+    /// Returns the turn of a permission request and the subject for the policy.
     pub(super) fn subject_of<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
@@ -142,7 +142,8 @@ impl SessionMachine {
         Some((turn_id, subject))
     }
 
-    /// The turn in which the agent asks something: an unprompted one where no prompt's turn runs.
+    /// Returns the id of the turn in which the agent asks: the prompted turn if one runs, otherwise a
+    /// background turn.
     pub(super) fn asking_turn<C: ClientSinks>(
         &mut self,
         tool: Option<&str>,
@@ -156,7 +157,7 @@ impl SessionMachine {
         Some(unprompted.turn_id.clone())
     }
 
-    /// The policy's verdict on a subject, with the session's lists of tools.
+    /// Returns the policy's verdict on a subject, with the tool lists of the session.
     pub(super) fn verdict<C>(&self, subject: &Subject, cx: &Cx<'_, C>) -> Verdict {
         let policy = &cx.shared.settings.policy;
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
@@ -166,7 +167,7 @@ impl SessionMachine {
         }
     }
 
-    /// What follows from the policy's verdict on a question.
+    /// Derives the handling of a permission request from the policy's verdict.
     fn course<C>(&self, subject: &Subject, permission: &Permission<'_>, cx: &Cx<'_, C>) -> Course {
         let policy = &cx.shared.settings.policy;
         let verdict = self.verdict(subject, cx);
@@ -199,7 +200,7 @@ impl SessionMachine {
     }
 }
 
-/// The ledger's entry for a question, without the decision.
+/// Creates the ledger entry for a question, without the decision.
 pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
     LedgerEntry {
         what: what.to_owned(),
@@ -215,12 +216,13 @@ pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subje
     }
 }
 
-/// Whether the user has to answer it: a form, or whether the agent may change to another mode, as from plan to work.
+/// Returns `true` if only the user may answer: a form, or a change of the agent's mode such as from plan to
+/// work.
 fn is_gate(subject: &Subject, permission: &Permission<'_>) -> bool {
     permission.form.is_some() || subject.kind == "switch_mode"
 }
 
-/// The options as a client sees them.
+/// Converts permission options to their wire form.
 pub(super) fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
     options.iter().map(offered).collect()
 }
