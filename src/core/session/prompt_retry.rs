@@ -1,5 +1,5 @@
-//! Prompts that are sent again within their turn: after an error that may be transient, and to a new session in the place
-//! of one that was restored but that the agent does not have after all.
+//! Prompt retries within a turn: after a transient error, and in a new session that replaces a restored one
+//! the agent turns out not to have.
 
 use super::doubts::ListPage;
 use super::restore::PAGES;
@@ -25,7 +25,8 @@ use serde_json::json;
 use tracing::{debug, info};
 
 impl SessionMachine {
-    /// A prompt was answered: sends it again where that may help, else returns how the turn ends.
+    /// Handles the answer to a prompt. Sends the prompt again if that may help; otherwise returns the outcome
+    /// of the turn.
     pub(super) fn try_again<C: ClientSinks>(
         &mut self,
         ending: Ending,
@@ -89,7 +90,7 @@ impl SessionMachine {
         None
     }
 
-    /// Sends the prompt of the running turn once more.
+    /// Sends the prompt of the running turn again.
     fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = cx.next_call();
@@ -100,7 +101,7 @@ impl SessionMachine {
             return;
         };
         let Prompt { message, degrade } = &running.attempts.prompt;
-        // It was sent before.
+        // The parts were valid when the prompt was sent first.
         let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
         let parts = with_history(self.reinject.take(), &parts);
         let dialect = &mut connection.dialect;
@@ -119,7 +120,7 @@ impl SessionMachine {
         connection.calls.insert(call, Call::Prompt { session });
     }
 
-    /// Ends the pause of the turn: its prompt is sent again, or what the agent refused is refused.
+    /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.
     pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let running = self.running.as_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
@@ -129,7 +130,8 @@ impl SessionMachine {
         }
     }
 
-    /// Ends a turn whose prompt is not with the agent, on the client's cancel; true when there was one.
+    /// Ends a turn whose prompt the agent does not have, on the client's cancel. Returns `true` if there was
+    /// one.
     pub(super) fn cancel_pause<C: ClientSinks>(
         &mut self,
         turn_id: Option<&str>,
@@ -151,8 +153,8 @@ impl SessionMachine {
         true
     }
 
-    /// The agent refused a prompt in a session that was restored: asks for a page of its list, the first or that at the
-    /// cursor.
+    /// Requests a page of the agent's session list, because the agent refused a prompt in a restored session.
+    /// Without a cursor it is the first page.
     fn look_up<C>(
         &mut self,
         refusal: TurnEnd,
@@ -178,8 +180,8 @@ impl SessionMachine {
         }
     }
 
-    /// The agent gave a page of its sessions. Only a list without the session is evidence that the refusal was for
-    /// want of it.
+    /// Handles a page of the agent's session list. Only a complete list without the session proves that the
+    /// agent refused the prompt because it lacks the session.
     pub fn looked_up<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let Some(running) = &mut self.running else {
@@ -204,7 +206,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent does not have a session that it seemed to restore: drops its id and asks for a new one.
+    /// Replaces a session that the agent turns out not to have: drops its id and requests a new session.
     fn replace_stale<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         let Some(info) = cx.agent.ready() else {
             return;
@@ -232,7 +234,8 @@ impl SessionMachine {
         self.continue_restore(cx);
     }
 
-    /// The session is live: sends the prompt again that found it stale; true when there is one.
+    /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`
+    /// if there was one.
     pub(super) fn resume_stale_turn<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
         let agent_session = self.agent_session().unwrap_or_default().to_owned();
         let Some(running) = &mut self.running else {
@@ -255,7 +258,8 @@ impl SessionMachine {
         true
     }
 
-    /// There is no new session in the place of a stale one: ends the turn that waited for it.
+    /// Ends the turn that waited for the replacement of a stale session, because no new session could be
+    /// opened.
     pub(super) fn fail_stale_turn<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         let running = self.running.as_ref();
         if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {

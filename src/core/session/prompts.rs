@@ -1,5 +1,4 @@
-//! Prompts: those that go to the agent at once, and those that are queued. An agent never gets two prompts of one session
-//! at a time.
+//! Prompts: sent to the agent at once, or queued. An agent never has two prompts of one session at a time.
 
 use super::{Queued, SessionMachine, Stage};
 use crate::core::client::Notice;
@@ -10,13 +9,13 @@ use crate::proto::wire::{self, PromptParams, PromptWhenBusy, Strategy};
 use serde_json::Value;
 
 impl SessionMachine {
-    /// Whether a prompt can go to the agent now.
+    /// Returns `true` if a prompt can be sent to the agent now.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.agent_session().is_some() && self.running.is_none() && self.abandoned.is_none()
     }
 
-    /// Refuses a prompt whose turn is under way already, or waits: it is run once.
+    /// Rejects a prompt whose turn is running or queued already, so that it runs only once.
     ///
     /// # Errors
     /// `busy`.
@@ -34,7 +33,8 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
     }
 
-    /// Refuses a prompt that is not to wait, or for which too many or too large ones wait.
+    /// Checks that a prompt can be sent or queued. It is rejected if it must not wait, or if the queue is
+    /// full.
     ///
     /// # Errors
     /// `busy` and `overloaded`.
@@ -65,7 +65,7 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Notifies the clients of the prompts that wait.
+    /// Notifies the clients of the queued prompts.
     pub fn tell_queue(&mut self, clients: &mut impl ClientSinks) {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
@@ -75,7 +75,7 @@ impl SessionMachine {
         self.subscribers.notify(self.log.seq(), &notice, clients);
     }
 
-    /// Queues a prompt, and restores a session that no agent has.
+    /// Queues a prompt. With `restores` it also starts the restore of the session.
     pub fn enqueue<C: ClientSinks>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, C>) {
         self.queue.push(queued);
         self.tell_queue(cx.clients);
@@ -84,13 +84,13 @@ impl SessionMachine {
         }
     }
 
-    /// Whether prompts are queued and no agent has the session.
+    /// Returns `true` if prompts are queued and no agent has the session.
     #[must_use]
     pub fn waits_for_agent(&self) -> bool {
         matches!(self.stage, Stage::Resting) && !self.queue.is_empty()
     }
 
-    /// Takes the next queued prompt, if it can be sent now; the clients are notified when it is sent
+    /// Takes the next queued prompt, if it can be sent now. The clients are notified when it is sent
     /// ([`SessionMachine::begin_queued`]).
     pub fn next_prompt<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Option<Queued> {
         if !self.is_free() {
@@ -99,10 +99,10 @@ impl SessionMachine {
         self.queue.next_if(|token| !cx.agent.holds(token))
     }
 
-    /// Sends a prompt that was queued: its turn begins.
+    /// Sends a prompt that was queued, which begins its turn.
     ///
     /// # Errors
-    /// As [`SessionMachine::begin_turn`].
+    /// See [`SessionMachine::begin_turn`].
     pub fn begin_queued<C: ClientSinks>(
         &mut self,
         queued: Queued,
@@ -112,8 +112,8 @@ impl SessionMachine {
         self.begin_turn(queued, cx)
     }
 
-    /// Takes one queued prompt out: that of this turn, or without one the first where no turn runs. True when there is
-    /// one.
+    /// Cancels one queued prompt: the one of turn `turn_id`, or without an id the first one if no turn runs.
+    /// Returns `true` if there was one.
     pub(super) fn cancel_queued(
         &mut self,
         turn_id: Option<&str>,

@@ -1,4 +1,4 @@
-//! Questions to the user that ask for no permission.
+//! Elicitations: questions of the agent to the user that request no permission.
 
 use super::SessionMachine;
 use super::client_requests::Asking;
@@ -15,7 +15,7 @@ use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
 use tracing::debug;
 
 impl SessionMachine {
-    /// Asks the client what the agent asks its user.
+    /// Sends an elicitation of the agent to the clients.
     pub fn elicitation<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,
@@ -70,7 +70,7 @@ impl SessionMachine {
         self.ask_user(asking, tool_call, cx);
     }
 
-    /// Asks the client what its user is asked.
+    /// Sends a question for the user to the clients.
     pub(super) fn ask_user<C: ClientSinks>(
         &mut self,
         asking: Asking<'_>,
@@ -96,7 +96,7 @@ impl SessionMachine {
         self.ask_client(asking, request, cx);
     }
 
-    /// The user has been at an address to which the agent sent them; true where a turn knows the id.
+    /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
     pub fn visited(&mut self, id: &str, client: &mut impl ClientSinks) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.clone());
         let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.clone());
@@ -110,7 +110,7 @@ impl SessionMachine {
     }
 }
 
-/// Answers a question of the agent.
+/// Answers an elicitation of the agent.
 fn answer<C>(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;

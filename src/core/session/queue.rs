@@ -1,4 +1,4 @@
-//! Prompts that wait for their turn: one after the other, in the order in which they came.
+//! Queue of the prompts of a session, in the order of their arrival.
 
 use crate::core::client::{ClientId, Token};
 use crate::proto::wire::{self, WaitingPrompt};
@@ -6,38 +6,41 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How many prompts may wait for a session: more than a person types ahead, and few enough to be listed in each
-/// `session/state`.
+/// Maximum number of queued prompts per session: more than a person types ahead, and few enough to be listed
+/// in each `session/state`.
 pub const MOST_PROMPTS: usize = 32;
 
-/// How much memory the prompts that wait for a session may take, in bytes: some prompts with photos, or the largest text
-/// that an agent can use. A prompt above it waits only where no other waits.
+/// Maximum memory for the queued prompts of a session, in bytes: room for several prompts with photos, or for
+/// the largest text that an agent can use. A larger prompt is accepted only by an empty queue.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A prompt that waits for its turn.
+/// A queued prompt.
 #[derive(Debug)]
 pub struct Queued {
+    /// The client's call, which is answered when the turn ends.
     pub token: Token,
+    /// Id of the turn that the prompt will begin.
     pub turn_id: String,
+    /// The prompt.
     pub prompt: wire::PromptParams,
 }
 
-/// The prompts of a session that wait.
+/// Queued prompts of a session.
 #[derive(Debug, Default)]
 pub struct Queue {
     prompts: VecDeque<Waiting>,
-    /// How much memory they take.
+    /// Memory of the queued prompts, in bytes.
     bytes: usize,
 }
 
-/// A prompt that waits, and how much memory it takes.
+/// A queued prompt and its memory in bytes.
 #[derive(Debug)]
 struct Waiting {
     queued: Queued,
     bytes: usize,
 }
 
-/// Why no more prompts can wait.
+/// Reason why no further prompt can be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueFull {
     TooMany,
@@ -58,22 +61,22 @@ impl fmt::Display for QueueFull {
 }
 
 impl Queue {
-    /// How many prompts wait.
+    /// Number of queued prompts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.prompts.len()
     }
 
-    /// Whether none waits.
+    /// Returns `true` if no prompt is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty()
     }
 
-    /// Checks that one more prompt can wait.
+    /// Checks that another prompt can be queued.
     ///
     /// # Errors
-    /// Too many wait, or they would take too much memory.
+    /// Too many prompts are queued, or they would take too much memory.
     pub fn check_room(&self, prompt: &wire::PromptParams) -> Result<(), QueueFull> {
         if self.prompts.is_empty() {
             return Ok(());
@@ -87,34 +90,34 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds one behind the others.
+    /// Appends a prompt.
     pub fn push(&mut self, queued: Queued) {
         let bytes = prompt_size(&queued.prompt);
         self.bytes = self.bytes.saturating_add(bytes);
         self.prompts.push_back(Waiting { queued, bytes });
     }
 
-    /// Takes out the next one, if it may go.
+    /// Takes the first prompt if `goes` returns `true` for its call.
     pub fn next_if(&mut self, goes: impl Fn(Token) -> bool) -> Option<Queued> {
         let goes = goes(self.prompts.front()?.queued.token);
         if goes { self.remove(0) } else { None }
     }
 
-    /// Takes out the one of this turn, or without one the next.
+    /// Takes the prompt of turn `turn_id`, or without an id the first one.
     pub fn take(&mut self, turn_id: Option<&str>) -> Option<Queued> {
         let meant = |w: &Waiting| turn_id.is_none_or(|turn_id| w.queued.turn_id == turn_id);
         let at = self.prompts.iter().position(meant)?;
         self.remove(at)
     }
 
-    /// Takes out a prompt of a client; false where it has none.
+    /// Removes one prompt of a client. Returns `false` if there is none.
     pub fn take_of(&mut self, client: ClientId) -> bool {
         let own = |waiting: &Waiting| waiting.queued.token.client == client;
         let at = self.prompts.iter().position(own);
         at.and_then(|at| self.remove(at)).is_some()
     }
 
-    /// Takes out the prompt of a call, if it waits.
+    /// Takes the prompt of a call.
     pub fn take_call(&mut self, token: Token) -> Option<Queued> {
         let at = self.prompts.iter().position(|w| w.queued.token == token)?;
         self.remove(at)
@@ -126,18 +129,18 @@ impl Queue {
         Some(queued)
     }
 
-    /// Takes out all.
+    /// Empties the queue and returns the calls of the prompts.
     pub fn take_all(&mut self) -> Vec<Token> {
         let all = std::mem::take(self).prompts.into_iter();
         all.map(|waiting| waiting.queued.token).collect()
     }
 
-    /// Who waits.
+    /// Iterates over the calls of the queued prompts.
     pub fn tokens(&self) -> impl Iterator<Item = Token> {
         self.prompts.iter().map(|waiting| waiting.queued.token)
     }
 
-    /// What the client is told of it.
+    /// Returns the queue in the form that clients receive.
     #[must_use]
     pub fn told(&self) -> Vec<WaitingPrompt> {
         let prompts = self.prompts.iter();
@@ -145,7 +148,7 @@ impl Queue {
         turn_ids.map(|turn_id| WaitingPrompt { turn_id }).collect()
     }
 
-    /// Whether the prompt of this turn waits.
+    /// Returns `true` if the prompt of this turn is queued.
     #[must_use]
     pub fn has(&self, turn_id: &str) -> bool {
         let mut prompts = self.prompts.iter();
@@ -153,7 +156,7 @@ impl Queue {
     }
 }
 
-/// How much memory a prompt takes, roughly: small values take many times their text.
+/// Estimates the memory of a prompt in bytes. Small JSON values take many times the size of their text.
 fn prompt_size(prompt: &wire::PromptParams) -> usize {
     let message = &prompt.message;
     let parts: usize = message.parts.iter().map(value_size).sum();

@@ -1,5 +1,5 @@
-//! Tools that an agent ran without asking, although the policy would have refused them or asked about them: nothing can
-//! be done about them any more, but the user and the ledger are told of each.
+//! Tools that an agent ran without a permission request although the policy would have denied them or asked
+//! about them. They cannot be prevented any more; the user gets a notice and the ledger an entry for each.
 
 use super::SessionMachine;
 use super::permissions::entry;
@@ -15,11 +15,11 @@ use crate::proto::wire::LedgerEntry;
 use serde_json::json;
 use tracing::info;
 
-/// The title of the notice about such a tool.
+/// Title of the notice about such a tool.
 pub const RAN_UNASKED: &str = "The agent ran a tool without asking";
 
 impl SessionMachine {
-    /// Looks at the tools that ran without a question.
+    /// Reports the tools that ran without a permission request.
     pub fn note_ran_unasked<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if !cx.shared.settings.policy.may_object(&self.options) {
             self.forget_ran_unasked();
@@ -36,7 +36,7 @@ impl SessionMachine {
         ran: RanUnasked,
         cx: &mut Cx<'_, C>,
     ) {
-        // Here nothing is allowed: a kind in a title is taken for what it says.
+        // Nothing is approved here, so a kind derived from the title is trusted.
         let subject = Subject {
             derived: false,
             ..ran.subject
@@ -75,11 +75,12 @@ impl SessionMachine {
     }
 }
 
-/// Whether that a tool ran was against a policy that says this of it. What could not be read may have been harmless; so
-/// is what only reads or thinks where nothing but the mode would have asked about it.
+/// Returns `true` if running the tool violated the policy. A tool whose subject cannot be read reliably does
+/// not count. Without an explicit rule, a tool that only reads does not count against "ask", nor one that
+/// only thinks against "deny".
 fn is_against(verdict: &Verdict, subject: &Subject) -> bool {
     let is_thought = subject.kind == "think" && subject.command.is_none();
-    // It asks by itself.
+    // This tool itself asks the user.
     let is_question = subject.name.as_deref() == Some("AskUserQuestion");
     match verdict.effect {
         Effect::Allow => false,
@@ -90,7 +91,7 @@ fn is_against(verdict: &Verdict, subject: &Subject) -> bool {
     }
 }
 
-/// What a tool did, for people: its command, else its places, else its title.
+/// Describes a tool call for the user: its command, otherwise its paths, otherwise its title.
 fn about(name: &str, subject: &Subject) -> String {
     let what = match (&subject.command, subject.paths.as_slice()) {
         (Some(command), _) => command.clone(),
@@ -105,7 +106,7 @@ fn about(name: &str, subject: &Subject) -> String {
 }
 
 impl SessionMachine {
-    /// Whether the turn that runs has tools that ran without having been asked about.
+    /// Returns `true` if tools of the running turn ran without a permission request.
     pub(super) fn has_ran_unasked(&self) -> bool {
         self.running
             .as_ref()
@@ -121,7 +122,7 @@ impl SessionMachine {
         }
     }
 
-    /// The tools that ran without having been asked about, each with its turn.
+    /// Takes the tools that ran without a permission request, each with its turn id.
     fn take_ran_unasked(&mut self) -> Vec<(String, RanUnasked)> {
         let cwd = &self.cwd;
         let take = |turn_id: &str, turn: &mut Turn| -> Vec<(String, RanUnasked)> {

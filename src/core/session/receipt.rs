@@ -1,4 +1,4 @@
-//! The receipt of a restore: what the agent remembers, and what becomes of the messages that are stored.
+//! Receipt of a restore: what the agent remembers, and what happens to the stored messages.
 
 use super::SessionMachine;
 use crate::core::config::OnLost;
@@ -10,8 +10,8 @@ use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
 impl SessionMachine {
-    /// The receipt; stores what the agent repeated beyond the stored messages. `agent` and `id`
-    /// are the identity of the agent that has the session now and its id of the session.
+    /// Creates the receipt, and stores replayed messages beyond the stored ones. `agent` and `id` are the
+    /// identity of the agent that has the session now and its agent session id.
     pub(super) fn receipt_of(
         &mut self,
         rung: Rung,
@@ -21,13 +21,13 @@ impl SessionMachine {
         on_lost: OnLost,
         at: &str,
     ) -> Result<Recovery, Error> {
-        // The turn that runs is no history.
+        // The running turn is not history.
         let before = match &self.running {
             Some(running) => running.messages_before,
             None => self.log.count(),
         };
         let mut adopted = 0;
-        // What the client cleared stays cleared.
+        // Cleared messages must not come back.
         let cleared = self.log.count() == 0 && self.log.seq() > 0;
         if let Some(replayed) = replayed.as_ref().filter(|_| !cleared) {
             let stored = (0..self.log.count()).filter_map(|place| {
@@ -56,7 +56,7 @@ impl SessionMachine {
         };
         self.reinject = self.transcript(unknown, on_lost.reinject)?;
         if memory == Memory::Lost {
-            // A turn that runs is not cut in two.
+            // A running turn must not lose its first part.
             if on_lost.clear && self.running.is_none() {
                 self.log.clear(at, true)?;
             }
@@ -69,7 +69,7 @@ impl SessionMachine {
             rung,
             memory,
             failed,
-            // The agent repeats nothing to a client that resumes: it was read beside the resume.
+            // An agent replays nothing on resume: this history was read separately.
             replayed: replayed
                 .filter(|_| rung == Rung::Load)
                 .map(|messages| messages.len() as u64),

@@ -1,4 +1,4 @@
-//! Restore: a session is brought back at its agent by the ways that the strategy allows, one call after the other.
+//! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
 use super::{Known, Restoring, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
@@ -19,38 +19,39 @@ use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 use std::time::Duration;
 
-/// What helps a client, whatever has become of a session.
+/// Advice that helps whatever the failure of a session is.
 pub(super) const WAY_OUT: &str =
     "call session/ensure with strategy \"new\" to go on without its memory";
 
-/// For how long an agent must be quiet after it loaded a session: some repeat the history after they answered.
+/// Time an agent must be quiet after it loaded a session. Some agents replay the history after their
+/// response.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
-/// How much of a history an agent may repeat, in bytes of its lines: what it repeats is held in memory.
+/// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
 pub(super) const REPEATED_LIMIT: usize = 512 << 20;
 
-/// How many pages of an agent's list are searched.
+/// Maximum number of pages of an agent's session list that are searched.
 pub(super) const PAGES: u32 = 50;
 
-/// What is known of a session that an agent loaded.
+/// Result of looking up a loaded session in the agent's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adoption {
-    /// Its id was not looked up.
+    /// The id was not looked up.
     Unknown,
-    /// The agent's list has its id.
+    /// The agent's list contains the id.
     Listed,
-    /// The agent has no list, or did not give the whole of it.
+    /// The agent has no list, or did not return all of it.
     NotListed,
 }
 
 impl SessionMachine {
-    /// Begins to restore the session, with whatever the strategy allows.
+    /// Starts the restore of the session with a strategy.
     pub fn open<C: ClientSinks>(&mut self, strategy: Strategy, cx: &mut Cx<'_, C>) {
         self.begin_opening(strategy, Vec::new());
         self.continue_restore(cx);
     }
 
-    /// Calls the agent for the session in the next way that is left; without effect until the agent is ready.
+    /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
     pub fn continue_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
             return;
@@ -128,7 +129,8 @@ impl SessionMachine {
         if let (Some(known), true, Stage::Opening { restore, .. }) =
             (&known, way != Opening::New, &mut self.stage)
         {
-            // If every message is adopted there are more than stored: the ids are new.
+            // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
+            // are not reused.
             let prefix = format!("{}-replayed-{stored}", self.id);
             let dialect = &connection.dialect;
             let repeats = rung == Rung::Load || dialect.repeats_on_resume();
@@ -152,14 +154,14 @@ impl SessionMachine {
         self.opening(call, cx.now, limit);
     }
 
-    /// Tells the agent that the result of a call for the session is not needed.
+    /// Drops a call for the session, whose result is not needed.
     fn forget_call<C>(call: Option<CallId>, cx: &mut Cx<'_, C>) {
         if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
             connection.dialect.forget(call, &mut connection.out);
         }
     }
 
-    /// Takes an update while the session is being opened; true when it was taken.
+    /// Handles an update while the session is being opened. Returns `true` if it was consumed.
     pub(super) fn repeated<C>(
         &mut self,
         update: &Update<'_>,
@@ -178,7 +180,7 @@ impl SessionMachine {
             merge_state(&mut restore.told, news);
             restore.cost = cost.or(restore.cost);
         }
-        // What comes while settings are set again is no history.
+        // Updates received while settings are set again are not history.
         if restore.restoring.is_some() {
             return news.is_some();
         }
@@ -188,7 +190,7 @@ impl SessionMachine {
             restore.until = Some(cx.now);
             return true;
         }
-        // The agent works: its time begins anew.
+        // The agent is working, so its timeout restarts.
         *deadline = match restore.opened {
             Some(_) => Some(cx.now + LOAD_QUIET),
             None => cx.until(Wait::Open),
@@ -201,7 +203,7 @@ impl SessionMachine {
         true
     }
 
-    /// The agent answered a call for the session.
+    /// Handles the agent's response to a call for the session.
     pub fn opened<C: ClientSinks>(
         &mut self,
         agent_session: String,
@@ -248,7 +250,7 @@ impl SessionMachine {
         self.arrived(agent_session, Adoption::Unknown, cx);
     }
 
-    /// A session that was loaded was quiet for long enough: what came is its history.
+    /// Completes a load after the quiet time: everything replayed so far is the history.
     pub(super) fn loaded<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if let Stage::Opening {
             restore, deadline, ..
@@ -261,7 +263,8 @@ impl SessionMachine {
         }
     }
 
-    /// The agent has the session, or says so: what it remembers follows from what it did.
+    /// Handles a session that the agent has or claims to have. The receipt derives from how the agent
+    /// restored it.
     pub(super) fn arrived<C: ClientSinks>(
         &mut self,
         agent_session: String,
@@ -277,7 +280,7 @@ impl SessionMachine {
         let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
         let repeats_nothing =
             rung == Rung::Load && restore.replay.as_ref().is_none_or(Replay::is_empty);
-        // The session was made to adopt one of the agent's.
+        // The session was created to adopt one of the agent's sessions.
         let doubtful = self.log.is_empty() && has_same_id && repeats_nothing;
         if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
             return;
@@ -310,13 +313,13 @@ impl SessionMachine {
         self.revived = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
         self.cost = match rung {
             Rung::New => Some(0.0),
-            // What it cost before is known only here.
+            // Only acpipe knows the earlier cost of the session.
             _ if history => self.cost,
             _ => None,
         };
         self.cost = cost.or(self.cost);
         if rung == Rung::New {
-            // It was said in the session whose place this one takes.
+            // The background turn belongs to the session that this one replaces.
             self.end_unprompted(None, cx.clients);
             if on_lost.clear {
                 self.catch_up_at_end(cx.clients);
@@ -352,7 +355,8 @@ impl SessionMachine {
         self.begin_to_restore_settings(cx);
     }
 
-    /// The session is as it was, as far as that could be had: everyone who waits for it is answered.
+    /// Makes the session live once its settings are restored as far as possible, and answers all waiting
+    /// calls.
     pub(super) fn live<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let at = cx.time();
         let Stage::Opening { restore, .. } = &mut self.stage else {
@@ -367,7 +371,7 @@ impl SessionMachine {
             return;
         };
         let told = !restore.told.is_empty();
-        // A turn that runs has begun before the session was restored.
+        // A turn that is running began before the restore.
         let tells = recovery.memory != Memory::None || self.running.is_some();
         if tells {
             self.log.append(&Record::Recovery {
@@ -376,7 +380,7 @@ impl SessionMachine {
             });
         }
         if let Err(error) = self.identify(cx) {
-            // Else the next attempt would take the agent's new session for the old one.
+            // Otherwise the next attempt would mistake the agent's new session for the old one.
             self.known = self.log.identity().map(Known::of).unwrap_or_default();
             cx.close_at_agent(&agent_session);
             self.opening_failed(&error, cx);
@@ -394,7 +398,7 @@ impl SessionMachine {
             self.receipt = Some(recovery.clone());
         }
         if told && waiters.is_empty() {
-            // No answer has the state: a prompt restored the session.
+            // A prompt restored the session, so no response carries the state.
             self.tell_state(cx.clients);
         }
         for token in waiters {
@@ -410,8 +414,8 @@ impl SessionMachine {
         }
     }
 
-    /// Gives up the opening of the session where a new one is to take its place: a load that never ends must not make
-    /// the session unusable. Returns the session's directory.
+    /// Gives up the opening of the session if a new session must replace it, so that a load that never ends
+    /// does not make the session unusable. Returns the session's directory in that case.
     pub fn replace_opening<C: ClientSinks>(
         &mut self,
         strategy: &Strategy,
@@ -430,7 +434,7 @@ impl SessionMachine {
         Some(cwd)
     }
 
-    /// The session cannot be opened: every waiting call fails.
+    /// Fails the opening of the session, with all calls that wait for it.
     pub fn opening_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         self.give_up_restoring();
         let Stage::Opening {
@@ -444,7 +448,7 @@ impl SessionMachine {
         };
         let asked = restore.asked.take();
         let waiters = std::mem::take(waiters);
-        // A late answer must not be taken for that of a later attempt.
+        // A late response must not be mistaken for that of a later attempt.
         if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
             connection.calls.remove(call);
         }
@@ -460,7 +464,7 @@ impl SessionMachine {
         Self::forget_call(asked, cx);
         self.fail_stale_turn(error, cx);
         if self.log.is_empty() {
-            // It was made for this restore, and nothing is in it.
+            // The log was created for this restore and is empty.
             let _ = self.log.remove(false);
             self.release_roots(cx);
             cx.requests.push(SessionRequest::Remove);
@@ -471,7 +475,8 @@ impl SessionMachine {
         self.end_host_calls(cx);
     }
 
-    /// Removes the session from the agent's directory: what still comes under its ids belongs to no session.
+    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
+    /// session.
     pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&self.id);

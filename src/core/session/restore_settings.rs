@@ -1,4 +1,4 @@
-//! Settings that are set again when a session is restored.
+//! Settings that a restore sets again.
 
 use super::pending::Restoring;
 use super::{Known, SessionMachine, Stage};
@@ -11,7 +11,7 @@ use crate::proto::wire::{NotRestored, Recovery};
 use serde_json::json;
 
 impl SessionMachine {
-    /// The session is there, but not yet as it was.
+    /// Starts to restore the settings of a session that the agent has.
     pub fn begin_restoring(&mut self, agent_session: String, recovery: Recovery) {
         let left = self.wanted.in_order(&self.state);
         if let Stage::Opening { restore, .. } = &mut self.stage {
@@ -23,7 +23,7 @@ impl SessionMachine {
         }
     }
 
-    /// What is being restored, if anything is.
+    /// Returns the session whose settings are being restored.
     pub fn restoring(&mut self) -> Option<&mut Restoring> {
         match &mut self.stage {
             Stage::Opening { restore, .. } => restore.restoring.as_mut(),
@@ -31,14 +31,15 @@ impl SessionMachine {
         }
     }
 
-    /// The agent's session was not live yet, and so is not stored: the next try is for the one that is.
+    /// Drops a session whose settings were being restored. It was not live and is not stored, so the next
+    /// attempt is for the stored one.
     pub fn give_up_restoring(&mut self) {
         if self.restoring().is_some() {
             self.known = self.log.identity().map(Known::of).unwrap_or_default();
         }
     }
 
-    /// The last call that the session was asked of the agent with, while it is not live.
+    /// Returns the last call to the agent for the session, while the session is being opened.
     #[must_use]
     pub fn asked(&self) -> Option<CallId> {
         match &self.stage {
@@ -47,16 +48,17 @@ impl SessionMachine {
         }
     }
 
-    /// Whether this call is the one that the session waits for to be live.
+    /// Returns `true` if the opening of the session waits for this call.
     #[must_use]
     pub fn is_asked(&self, asked: CallId) -> bool {
         matches!(self.stage, Stage::Opening { call, .. } if call == Some(asked))
     }
 
-    /// The next that has to be set, by the agent's ids, with the agent's id of the session.
+    /// Returns the next setting to set, by the agent's ids, with the agent session id. `None` if all are
+    /// done.
     ///
     /// # Errors
-    /// The agent does not offer a setting without which the session is not to be opened.
+    /// The agent does not offer a required setting.
     pub fn next_to_restore(&mut self) -> Result<Option<(String, Setting)>, Error> {
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return Ok(None);
@@ -66,7 +68,7 @@ impl SessionMachine {
         };
         while let Some(wanted) = restoring.left.front() {
             match wanted.resolve_again(&self.state) {
-                // Only what the agent said since it was asked for the session counts.
+                // Only state that the agent reported since the last call counts.
                 Ok(setting) if setting.is_shown(&restore.told) => {
                     restoring.left.pop_front();
                 }
@@ -80,10 +82,10 @@ impl SessionMachine {
         Ok(None)
     }
 
-    /// The first that is left could not be set.
+    /// Records that the first remaining setting could not be set.
     ///
     /// # Errors
-    /// The session is not to be opened without it.
+    /// The setting is required.
     pub fn not_restored(&mut self, error: Error) -> Result<(), Error> {
         if let Stage::Opening { restore, .. } = &mut self.stage
             && let Some(restoring) = &mut restore.restoring
@@ -98,10 +100,10 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// Checks that the agent is in the mode that its process was started with, as far as it reports its mode.
+    /// Checks that the agent is in the mode that its process was started with, if the agent reports its mode.
     ///
     /// # Errors
-    /// It is in another one, and the session is not to be opened without that mode.
+    /// The agent is in another mode, and the mode is required.
     pub fn check_mode(&mut self) -> Result<(), Error> {
         let Some(id) = self.options.mode.clone() else {
             return Ok(());
@@ -123,7 +125,7 @@ impl SessionMachine {
             let error = Error::new(ErrorKind::Session, why);
             return Err(wanted.required(error, &self.state));
         }
-        // What was set after the start is set again.
+        // A mode that was set after the start is set again.
         if let Some(restoring) = &mut restore.restoring
             && !self.wanted.has(&wanted, &self.state)
         {
@@ -136,13 +138,14 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// The session was not opened: its options and settings are those that are stored, or none where it never was open.
+    /// Resets options and settings to the stored ones after a failed opening; empty for a session that was
+    /// never open.
     pub fn reset_options(&mut self) {
         let stored = self.log.identity().cloned().unwrap_or_default();
         (self.options, self.wanted) = (stored.options, stored.wanted);
     }
 
-    /// The agent has set again what it was asked for.
+    /// Records that the agent has set a setting again.
     pub fn was_restored(&mut self, setting: &Setting, news: &Members<'_>) {
         setting.take_over(news, &mut self.state);
         if let Stage::Opening { restore, .. } = &mut self.stage {
@@ -153,7 +156,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent has set what the client asked for.
+    /// Records that the agent has set what a client requested, and notifies the clients of the state.
     pub fn take_over(
         &mut self,
         setting: Setting,

@@ -1,4 +1,4 @@
-//! A turn that has not ended.
+//! Running turn of a session.
 
 use super::Undelivered;
 use crate::core::client::Token;
@@ -10,40 +10,48 @@ use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkState;
 use std::time::{Duration, Instant};
 
-/// A turn that has not ended.
+/// A prompted turn that has not ended.
 #[derive(Debug)]
 pub struct Running {
+    /// State of the turn.
     pub turn: Turn,
-    /// What was shown of the turn.
+    /// State of the chunk view of the turn.
     pub chunks: ChunkState,
+    /// Id of the turn.
     pub turn_id: String,
+    /// The client's call, which is answered when the turn ends.
     pub token: Token,
+    /// The call to the agent that is in flight for the turn.
     pub call: CallId,
-    /// Whether the agent does something unasked before it begins with the prompt: until then what it says is
-    /// part of that.
+    /// `true` while the agent does background work before it begins with the prompt. Updates belong to the
+    /// background turn until then.
     pub waits: bool,
+    /// Attempts to send the prompt.
     pub attempts: Attempts,
+    /// When the turn began.
     pub started: Instant,
-    /// How many messages there were when it began.
+    /// Number of stored messages when the turn began.
     pub messages_before: u64,
-    /// How long the bridge had waited for agents when the turn began.
+    /// Total time that acpipe had waited for agents when the turn began.
     pub waited_before: Duration,
-    /// When the turn as a whole has lasted for too long, and the limit that says so.
+    /// When the turn as a whole times out, and that timeout.
     pub limit: Option<(Instant, Duration)>,
     /// Position in the agent's stderr at which the turn began.
     pub stderr_at: u64,
-    /// When a cancel that was sent is given up.
+    /// When a cancel that was sent times out; `None` if the turn is not cancelled.
     pub cancel_deadline: Option<Instant>,
-    /// Why acpipe itself cancelled it: the agent was silent for too long, or the turn lasted for too long.
+    /// Why acpipe cancelled the turn: the idle timeout or the timeout of the whole turn.
     pub timed_out: Option<Error>,
+    /// Types of the prompt parts that acpipe did not send.
     pub skipped_parts: Vec<String>,
-    /// What the user said with answers in it and the agent did not get.
+    /// Feedback that the user gave with answers and that the agent did not receive.
     pub undelivered: Vec<Undelivered>,
-    /// How it ended, while what was received with the agent's answer is still being read.
+    /// Outcome of the turn, while output received with the agent's answer is still being processed.
     pub ended: Option<Ending>,
 }
 
 impl Running {
+    /// Creates a turn that has just begun, without a time limit.
     #[must_use]
     pub fn new(
         turn: Turn,
@@ -75,7 +83,7 @@ impl Running {
         }
     }
 
-    /// Whether its cancel is on its way.
+    /// Returns `true` if a cancel was sent.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel_deadline.is_some()

@@ -1,4 +1,4 @@
-//! Modes, models and options: set by the client, and set again in a session that was restored.
+//! Setting calls to the agent for modes, models and options: those of clients, and those of a restore.
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
@@ -15,7 +15,7 @@ use crate::proto::wire::{SettingResult, Strategy};
 use serde_json::Value;
 
 impl SessionMachine {
-    /// Sets something; in a session that is not live once it is restored.
+    /// Sends a setting to the agent. If the session is not live, it is restored first.
     ///
     /// # Errors
     /// The agent does not offer the setting.
@@ -55,7 +55,7 @@ impl SessionMachine {
         call
     }
 
-    /// The session is live: sets what was queued meanwhile.
+    /// Sends the settings that were queued until the session was live.
     pub(super) fn set_queued<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (token, setting) in self.settings.take_queued() {
             if let Err(error) = self.set(token, setting, cx) {
@@ -64,7 +64,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent answered a call to set something.
+    /// Handles the agent's response to a setting call.
     pub fn was_set<C: ClientSinks>(
         &mut self,
         call: CallId,
@@ -101,7 +101,7 @@ impl SessionMachine {
         }
     }
 
-    /// The agent has the session: checks the mode that it was started in, then sets what is to be set again.
+    /// Checks the mode that the agent was started in, then restores the settings.
     pub(super) fn begin_to_restore_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
         let checked = if starts_in_mode {
@@ -115,7 +115,8 @@ impl SessionMachine {
         }
     }
 
-    /// Sets again what the client had set and the session does not show, one after the other; then it is live.
+    /// Sets the next of the client's settings that the session does not show. The session goes live after the
+    /// last one.
     fn restore_next_setting<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let (agent_session, setting) = match self.next_to_restore() {
             Ok(Some(next)) => next,
@@ -133,7 +134,8 @@ impl SessionMachine {
         self.opening(call, cx.now, limit);
     }
 
-    /// One of them could not be set: the receipt says so, or the session is not opened where it was required.
+    /// Handles a setting that could not be restored: the receipt reports it, or if it is required the opening
+    /// fails.
     fn setting_not_restored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         match self.not_restored(error) {
             Ok(()) => self.restore_next_setting(cx),
@@ -141,15 +143,15 @@ impl SessionMachine {
         }
     }
 
-    /// The agent has the session, but not with the settings that are required: it is closed there, and nothing is
-    /// prompted.
+    /// Fails the opening because a required setting could not be set. The session is closed at the agent and
+    /// gets no prompt.
     fn opening_refused<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         let agent_session = self.restoring().map(|r| r.agent_session.clone());
         self.reset_options();
-        // The agent may have said something unprompted meanwhile: that ends, and is kept.
+        // A background turn that began meanwhile ends, and is kept.
         self.end_unprompted(Some(error), cx.clients);
         if self.log.identity().is_none() && self.log.seq() == 0 {
-            // It was made for this restore, and what the agent repeated belongs to no session now.
+            // The log was created for this restore, and the agent's replay belongs to no session now.
             let _ = self.log.remove(false);
         }
         if let Some(agent_session) = agent_session {
@@ -158,13 +160,14 @@ impl SessionMachine {
         self.opening_failed(error, cx);
     }
 
-    /// The agent did not answer in time. The call is not forgotten: a late answer still counts.
+    /// Handles the timeout of a restored setting. The call is not forgotten: a late response still takes
+    /// effect.
     pub(super) fn restore_setting_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let error = self.set_timeout(cx);
         self.setting_not_restored(error, cx);
     }
 
-    /// Fails the calls to set something that the agent has not answered in time.
+    /// Fails the setting calls that the agent has not answered in time.
     pub(super) fn time_out_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for token in self.settings.take_overdue(cx.now) {
             let error = self.set_timeout(cx);

@@ -1,4 +1,4 @@
-//! What is heard of a session while something of it is waited for.
+//! Idle timer of a session, and the activity notifications to its clients.
 
 use super::SessionMachine;
 use crate::core::client::Notice;
@@ -7,7 +7,8 @@ use crate::proto::wire::{Activity, ActivityParams, Waiting};
 use std::time::Instant;
 
 impl SessionMachine {
-    /// The agent said something of it: where the client was told that it waits, it is told that it goes on.
+    /// Resets the idle timer on output of the agent. Clients that were notified of a wait are notified that
+    /// it is over.
     pub fn hear(&mut self, now: Instant, what: &'static str, clients: &mut impl ClientSinks) {
         if let Some(silence) = &mut self.silence
             && silence.hear(now, what)
@@ -16,7 +17,7 @@ impl SessionMachine {
         }
     }
 
-    /// Notifies the clients of the tool that runs, and of what the session waits for.
+    /// Notifies the clients of the running tool and of what the session waits for.
     pub fn tell_activity(&mut self, waiting_for: Option<Waiting>, clients: &mut impl ClientSinks) {
         let activity = self.activity.clone();
         let notice = Notice::Activity(ActivityParams {

@@ -1,4 +1,4 @@
-//! Where the chunks of a session go: into its log, then to the clients that are subscribed.
+//! Sink for the chunks of a session: its log first, then the subscribed clients.
 
 use super::SessionMachine;
 use super::unsent::Unsent;
@@ -9,10 +9,11 @@ use crate::core::subscribers::{Subscriber, Subscribers};
 use crate::core::view::chunks::ChunkSink;
 use crate::proto::chunk::Chunk;
 
-/// Logs the chunks of a session, with a number each, and hands them on; while the clients are behind, those that can be
-/// merged wait for their numbers.
+/// Numbers and logs the chunks of a session and passes them on. While the clients are behind, mergeable
+/// chunks are held back without a number.
 ///
-/// Profiles share the numbers: what stands for one chunk has one number, what stands for none leaves it out.
+/// All profiles share the numbers. Every chunk that a profile makes of a numbered one has that number; a
+/// profile that omits a chunk skips its number.
 pub struct Numbered<'a, C> {
     pub(super) session: &'a str,
     pub(super) turn: Option<&'a str>,
@@ -23,7 +24,7 @@ pub struct Numbered<'a, C> {
     pub(super) clients: &'a mut C,
 }
 
-/// As with a mutex: a panic while the session is written to marks it.
+/// Marks the session as broken if a panic occurs while it is written to, like a poisoned mutex.
 impl<C> Drop for Numbered<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -65,7 +66,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
             turn: self.turn,
             seq,
         };
-        // Not through `hand_on`: its closure costs instructions for every chunk.
+        // `hand_on` is not used here, because its closure costs instructions for every chunk.
         for subscriber in self.subscribers.iter_mut() {
             if let Some(sink) = subscriber.sink(seq, self.clients) {
                 match subscriber.subscription.profile {
@@ -76,7 +77,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
         }
     }
 
-    /// Like `number`, without a copy between the agent's line, the file and what the clients get.
+    /// Like `number`, but without copies between the agent's line, the file and the clients' output.
     #[cold]
     fn number_large(&mut self, chunk: &Chunk<'_>) {
         let seq = self.log.large_chunk(self.turn, chunk);
@@ -111,7 +112,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
         }
     }
 
-    /// Whether the chunk can wait; then it does.
+    /// Holds a chunk back for coalescing. Returns `false` if it cannot be held.
     fn wait(&mut self, chunk: &Chunk<'_>) -> bool {
         let before = self.unsent.bytes();
         let waits = self.unsent.take(self.turn, chunk);
@@ -119,7 +120,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
         waits
     }
 
-    /// Numbers all that waits.
+    /// Numbers all chunks that are held back.
     #[cold]
     fn number_unsent(&mut self) {
         let before = self.unsent.bytes();
@@ -139,7 +140,8 @@ impl<C: ClientSinks> Numbered<'_, C> {
         }
     }
 
-    /// Accounts for the bytes that wait now to the client that the session works for, where there were so many before.
+    /// Updates the number of held-back bytes that the leader's sink accounts for; `before` is the session's
+    /// previous share.
     fn note_unsent(&mut self, before: usize) {
         let leader = self.subscribers.leader();
         if let Some(sink) = leader.and_then(|leader| self.clients.sink(leader)) {
@@ -148,7 +150,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
     }
 }
 
-/// Sends what stands for a chunk in an older profile.
+/// Sends the chunks that an older profile makes of a chunk.
 #[cold]
 fn send_adapted(
     profile: Profile,
@@ -164,20 +166,20 @@ fn send_adapted(
 }
 
 impl SessionMachine {
-    /// Whether something waits for clients that are behind.
+    /// Returns `true` if chunks are held back for clients that are behind.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.unsent.bytes() > 0
     }
 
-    /// Numbers what waits for clients that are behind.
+    /// Numbers the chunks that are held back for clients that are behind.
     pub fn number_unsent(&mut self, clients: &mut impl ClientSinks) {
         if self.has_unsent() {
             self.sink(None, clients).number_unsent();
         }
     }
 
-    /// Numbers what waits, unless all clients are still behind and the one that the session works for has room.
+    /// Numbers the chunks that are held back, unless all clients are still behind and the leader has room.
     pub fn number_unsent_if_read(&mut self, clients: &mut impl ClientSinks) {
         let leader = self.subscribers.leader();
         let is_full = leader.is_some_and(|leader| clients.is_client_full(leader));
@@ -186,13 +188,13 @@ impl SessionMachine {
         }
     }
 
-    /// How many bytes wait for clients that are behind.
+    /// Size of the chunks that are held back, in bytes.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.unsent.bytes()
     }
 
-    /// What waits is forgotten: the disk did not take what was before it.
+    /// Drops the chunks that are held back, because the disk did not take the ones before them.
     pub fn forget_unsent(&mut self, clients: &mut impl ClientSinks) {
         if self.has_unsent() {
             let mut sink = self.sink(None, clients);

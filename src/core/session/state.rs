@@ -1,4 +1,4 @@
-//! The state of a session as the agent reports it: modes, models, options, commands, title, context.
+//! State of a session as the agent reports it: modes, models, options, commands, title, context.
 
 use super::SessionMachine;
 use crate::core::client::Notice;
@@ -12,7 +12,7 @@ use crate::proto::wire;
 use serde_json::Value;
 
 impl SessionMachine {
-    /// Takes over how full the context is, as told outside of any turn.
+    /// Records context usage that was reported outside of any turn.
     pub fn set_context(
         &mut self,
         figures: &Members<'_>,
@@ -25,7 +25,7 @@ impl SessionMachine {
         self.set_state(&news, clients);
     }
 
-    /// Takes over news of modes, options, commands or title, and tells the client.
+    /// Merges changed modes, options, commands or title, and notifies the clients.
     pub fn set_state(&mut self, news: &Members<'_>, clients: &mut impl ClientSinks) {
         self.state_shown.hear(size(news) + FRAME);
         merge_state(&mut self.state, news);
@@ -39,7 +39,8 @@ impl SessionMachine {
     pub fn tell_state(&mut self, clients: &mut impl ClientSinks) {
         let state = Value::Object(self.state.clone());
         let data = to_raw(&state);
-        // It is no part of the message: `session/state` says the same where it would fill the log.
+        // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
+        // state.
         if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
             self.state_shown.show(data.get().len());
             self.with_turn(clients, |_, sink| {

@@ -1,4 +1,5 @@
-//! What must not be lost: the session's identity, its turns, and what happens when the log cannot be written.
+//! Durable data of a session: its identity, the ends of its turns, and the handling of a log that cannot be
+//! written.
 
 use super::abandoned::Abandoned;
 use super::{SessionMachine, SessionRequest};
@@ -21,7 +22,7 @@ use serde_json::Value;
 use tracing::warn;
 
 impl SessionMachine {
-    /// Writes the session's identity, where it changed, and what was logged before.
+    /// Writes the session's identity if it changed, and all pending records.
     ///
     /// # Errors
     /// `storage`.
@@ -36,7 +37,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// Stores mode and model of a live session, where the agent changed them.
+    /// Stores mode and model of a live session if the agent changed them.
     pub(super) fn store_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if self.agent_session().is_some() && self.is_set_otherwise() {
             // A storage error is reported by the turn that hits it.
@@ -64,7 +65,8 @@ impl SessionMachine {
         }
     }
 
-    /// Writes what was logged: more depends on it than what the client sees.
+    /// Writes the pending records. In contrast to [`Self::commit`], a disk that does not answer is an error,
+    /// because more than the clients' view depends on these records.
     ///
     /// # Errors
     /// `storage`.
@@ -76,7 +78,8 @@ impl SessionMachine {
         written
     }
 
-    /// The log cannot be written: nobody may see what would be lost, and what was begun ends here.
+    /// Handles a log that cannot be written: unwritten chunks are retracted from the clients, and the turn
+    /// ends.
     pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         warn!(session = self.id, %error, "a session is not stored");
         self.log.take_lost();
@@ -91,7 +94,7 @@ impl SessionMachine {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = self.running.as_ref().map(|running| running.call);
         self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
-        // A turn that the agent began ends too, where its beginning was seen.
+        // A background turn also ends, if clients have seen its beginning.
         for turn in self.log.open_turns() {
             let error_text = &error.message;
             let mut sink = self.sink(Some(&turn), cx.clients);
@@ -104,7 +107,7 @@ impl SessionMachine {
         }
     }
 
-    /// The prompt of a turn that acpipe ended is not waited for any more, and is cancelled.
+    /// Cancels the prompt of a turn that acpipe ended, and stops waiting for its answer.
     pub(super) fn break_off<C>(
         &mut self,
         call: CallId,
@@ -125,7 +128,7 @@ impl SessionMachine {
         }
     }
 
-    /// A turn is over: its summary is given when it is on the disk.
+    /// Completes a turn: its summary is sent once it is on disk.
     pub(super) fn acknowledge<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -150,7 +153,7 @@ impl SessionMachine {
             && !is_reported
         {
             if self.log.take_lost().is_some() {
-                // Its turn is answered here.
+                // The turn is answered here.
                 self.running = None;
                 self.not_stored(error.clone(), cx);
             }
@@ -174,7 +177,7 @@ impl SessionMachine {
         }
     }
 
-    /// Answers a call, behind the chunks that its client has not received yet.
+    /// Answers a call, after the chunks that its client has not received yet.
     pub fn reply(
         &mut self,
         token: Token,
@@ -189,7 +192,7 @@ impl SessionMachine {
             .reply(self.log.seq(), token, answer, clients);
     }
 
-    /// The identity of the session now; what the agent does not report is as it was.
+    /// Returns the current identity of the session. Anything the agent does not report is taken from `last`.
     fn identity(&self, last: Option<&Identity>) -> Identity {
         let last = last.cloned().unwrap_or_default();
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
@@ -216,7 +219,7 @@ impl SessionMachine {
         }
     }
 
-    /// Whether its mode or model differs from the stored one.
+    /// Returns `true` if mode or model differ from the stored ones.
     fn is_set_otherwise(&self) -> bool {
         let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
         self.log.identity().is_some_and(|stored| {
@@ -225,13 +228,13 @@ impl SessionMachine {
         })
     }
 
-    /// Whether all that was said in it is in its file.
+    /// Returns `true` if everything in the session is written to its file.
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.log.is_written() && !self.has_unsent()
     }
 
-    /// Requests the turn's end as soon as the output that came with the answer is read.
+    /// Requests the end of the turn, for when the output that arrived with the answer is processed.
     pub(super) fn answered<C>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
         if let Some(running) = &mut self.running {
             running.ended = Some(ending);

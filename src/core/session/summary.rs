@@ -1,4 +1,4 @@
-//! The summary of a turn, for every way it can end.
+//! Summary of a turn, for every outcome.
 
 use super::Running;
 use crate::core::error::{Error, ErrorKind};
@@ -11,16 +11,16 @@ use crate::proto::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// What the clock says of a turn.
+/// Durations of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// From the call to its end.
+    /// From the client's call to the end of the turn.
     pub total: Duration,
-    /// Of that, waiting for the agent.
+    /// The part of `total` in which acpipe waited for agents.
     pub waited: Duration,
 }
 
-/// Builds the summary; `cost_before` is what the session had cost when the turn began.
+/// Builds the summary. `cost_before` is the cost of the session when the turn began.
 #[must_use]
 pub fn summarize(
     session: &str,
@@ -74,7 +74,7 @@ pub fn summarize(
     }
 }
 
-/// The summary of a turn that never began, as the agent or its session was not to be had.
+/// Returns the summary of a turn that never began, because the agent or the session was not available.
 #[must_use]
 pub fn not_begun(session: &str, turn: &str, error: &Error, lasted: Duration) -> TurnSummary {
     TurnSummary {
@@ -134,7 +134,7 @@ fn errors(ending: &Ending) -> Vec<TurnError> {
     }
 }
 
-/// The fixed texts that callers match (rows H-12 to H-15 of the demands).
+/// Returns the fixed text for an error. Callers match these texts (rows H-12 to H-15 of the demands).
 fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     if let Ending::Answered(end) = ending
         && end.stop_reason == StopReason::MaxTurns
@@ -146,7 +146,7 @@ fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     reason.map(str::to_owned).or_else(tool)
 }
 
-/// The fixed text for a kind of error, where there is one.
+/// Returns the fixed text for a kind of error; `None` if it has none.
 fn reason_of(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::MaxTurns => Some("max_turns limit reached"),

@@ -1,4 +1,4 @@
-//! Output of terminals that acpipe serves, shown by the tool calls that show them.
+//! Output of terminals that acpipe serves, shown in the tool calls that refer to them.
 
 use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
@@ -6,14 +6,14 @@ use crate::core::cx::Cx;
 use crate::core::host::{Host, TerminalId};
 
 impl SessionMachine {
-    /// Shows new output of the session's terminals, as before the end of its turn.
+    /// Shows new output of the session's terminals.
     pub fn show_terminals<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         for (_, terminal) in cx.hosting.host.news_of(&self.id) {
             self.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
         }
     }
 
-    /// Shows new output of a terminal. As long as no tool call shows the terminal its output is not sent.
+    /// Shows new output of a terminal. The output is not sent until a tool call shows the terminal.
     pub fn show_terminal(
         &mut self,
         terminal: TerminalId,

@@ -1,4 +1,4 @@
-//! Waits of a session that are given up.
+//! Handlers of a session's timeouts.
 
 use super::restore::{REPEATED_LIMIT, WAY_OUT};
 use super::{SessionMachine, Stage};
@@ -11,8 +11,8 @@ use crate::core::turn_ending::Ending;
 use std::time::{Duration, Instant};
 
 impl SessionMachine {
-    /// Not all that an agent says becomes an update of a session, but all of it is a sign of life: output of the
-    /// session's own process, or, while the session has no id yet, updates of unknown sessions.
+    /// Resets the idle timer on output that is not an update of the session: output of the session's own
+    /// process, or, while the session has no agent session id, updates of unknown sessions.
     pub(super) fn note_process_output<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(connection) = &cx.agent.connection else {
             return;
@@ -30,7 +30,7 @@ impl SessionMachine {
         }
     }
 
-    /// Gives the agent the whole time again for the session that it is to open: its process sent something.
+    /// Restarts the timeout of the agent's opening of the session after output of its process.
     fn restart_opening_step(&mut self, heard: Instant, limit: Option<Duration>) {
         if let Stage::Opening {
             call: Some(_),
@@ -44,13 +44,14 @@ impl SessionMachine {
         }
     }
 
-    /// Fails the opening that did not end in time, however much the agent sent.
+    /// Fails an opening that did not end in time, regardless of the agent's output.
     pub(super) fn time_out_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let error = self.restore_timeout(cx);
         self.opening_failed(&error, cx);
     }
 
-    /// Ends the step of the opening whose time is over: goes on after a close or a load, fails for want of an answer.
+    /// Handles the timeout of an opening step: continues after a close or a load, and fails if the agent did
+    /// not respond.
     pub(super) fn end_opening_step<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         if self.close_overdue(cx) {
             return;
@@ -71,7 +72,7 @@ impl SessionMachine {
         }
     }
 
-    /// The restore did not end, whatever the agent said meanwhile.
+    /// Creates the error of a restore that did not end, regardless of the agent's output.
     fn restore_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let Stage::Opening { restore, .. } = &self.stage else {
             return Error::new(ErrorKind::Timeout, "the session was not opened in time");
@@ -94,7 +95,7 @@ impl SessionMachine {
         self.timeout(Wait::Restore, what, &advice, cx)
     }
 
-    /// Gives up a turn whose cancel the agent does not answer.
+    /// Abandons a turn whose cancel the agent does not answer.
     pub(super) fn time_out_cancel<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let advice =
             "the next prompt waits until it has, or until the session is brought back without it";
@@ -107,7 +108,7 @@ impl SessionMachine {
         self.abandon_turn(error, cx);
     }
 
-    /// Cancels a turn in which the agent is silent, as a client would; it ends with the reason.
+    /// Cancels an idle turn as a client would. The turn ends with the timeout error.
     pub(super) fn cancel_silent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(running) = &self.running else {
             return;
@@ -121,7 +122,7 @@ impl SessionMachine {
         self.cancel_for(&turn_id, error, cx);
     }
 
-    /// Cancels a turn that has lasted for too long, as a client would; it ends with the reason.
+    /// Cancels a turn that reached its limit as a client would. The turn ends with the timeout error.
     pub fn cancel_overlong<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some((running, limit)) = self.running.as_ref().and_then(|r| Some((r, r.limit?.1)))
         else {
@@ -136,10 +137,10 @@ impl SessionMachine {
         self.cancel_for(&turn_id, error, cx);
     }
 
-    /// Cancels a turn for a reason of acpipe's own: the turn ends with this error, whatever the agent answers.
+    /// Cancels a turn on acpipe's own account. The turn ends with this error whatever the agent answers.
     fn cancel_for<C: ClientSinks>(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_, C>) {
         if let Some(running) = &mut self.running {
-            // A turn whose prompt is not with the agent ends at once.
+            // A turn whose prompt the agent does not have ends at once.
             running.timed_out = Some(error.clone());
         }
         if !self.cancel(Some(turn_id), cx) {
@@ -147,14 +148,14 @@ impl SessionMachine {
         }
     }
 
-    /// The agent did not set something in time.
+    /// Creates the error of a setting that the agent did not set in time.
     pub(super) fn set_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let what = "the agent did not answer the call to set it";
         let advice = "session/state will tell if it does so after all";
         self.timeout(Wait::Set, what, advice, cx)
     }
 
-    /// The error of a wait that was given up at its limit.
+    /// Creates the error of a wait that timed out.
     fn timeout<C>(&self, wait: Wait, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
         let limit = cx.shared.settings.limits.of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)

@@ -1,7 +1,7 @@
-//! The timers of a session: the one table of what it waits for.
+//! Timers of a session, in one table.
 //!
-//! A timer is a variant of [`SessionTimer`], with its arms in `due`, `postpone` and `expire`. The time itself stands where the
-//! wait is kept. What is done when a timer expires is in the file of its topic.
+//! A timer is a variant of [`SessionTimer`], with its arms in `due`, `postpone` and `expire`. The time itself
+//! is stored with the data of the wait. The handler of an expired timer is in the file of its topic.
 
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
@@ -9,39 +9,41 @@ use crate::core::cx::Cx;
 use crate::core::log::no_answer;
 use std::time::{Duration, Instant};
 
-/// Something that a session waits for until a time.
+/// A timed wait of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionTimer {
-    /// A client answers a question of the agent; after that the policy decides it.
+    /// For a client to answer a permission request or elicitation. When it expires, the policy decides.
     Answer,
-    /// A client serves a request for a file or a terminal.
+    /// For a client to serve a file or terminal request.
     ClientRequest,
-    /// A background turn reports something; after that it is over.
+    /// For updates in a background turn. When it expires, the turn ends.
     Quiet,
-    /// The pause of a turn whose prompt is not with the agent.
+    /// The pause of a turn whose prompt the agent does not have.
     RetryPause,
-    /// The agent sets what a client asked to set.
+    /// For the agent to answer a client's setting call.
     Setting,
-    /// The agent ends a turn that was given up; after that the session is restored without it.
+    /// For the agent to end an abandoned turn. When it expires, the session is restored without the turn.
     AbandonedTurn,
-    /// The agent opens the session, from the first call to the end, however much it sends.
+    /// For the whole opening of the session, from the first call to the end, regardless of the agent's
+    /// output.
     RestoreLimit,
-    /// The step of an opening: the agent's answer, the quiet after a load, a setting, the close that comes first.
+    /// For one step of the opening: the agent's response, the quiet time after a load, a setting, or the
+    /// close that precedes it.
     OpeningStep,
-    /// The agent ends a turn that was cancelled.
+    /// For the agent to end a cancelled turn.
     CancelLimit,
-    /// The turn ends, however much the agent sends.
+    /// For the whole turn, regardless of the agent's output.
     TurnLimit,
-    /// The agent sends something in a turn.
+    /// The idle timeout of a turn.
     TurnSilence,
-    /// The disk takes what was logged.
+    /// For the disk to take the pending records.
     DiskAnswer,
     /// The next notice to the clients that the session waits.
     WaitNotice,
 }
 
 impl SessionTimer {
-    /// Every timer, in the order in which those that are due expire.
+    /// All timers, in the order in which due ones expire.
     pub(super) const ALL: [Self; 13] = [
         Self::Answer,
         Self::ClientRequest,
@@ -56,7 +58,7 @@ impl SessionTimer {
         Self::TurnLimit,
         Self::TurnSilence,
         Self::DiskAnswer,
-        // Only what goes on waiting is reported.
+        // Only waits that continue are reported.
         Self::WaitNotice,
     ];
 
@@ -81,7 +83,7 @@ impl SessionTimer {
 }
 
 impl SessionMachine {
-    /// When [`SessionMachine::tick`] is due next, and for which timer.
+    /// Returns when [`SessionMachine::tick`] is due next, and for which timer.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         let all = SessionTimer::ALL.into_iter();
@@ -89,9 +91,10 @@ impl SessionMachine {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Expires the timers that are due. `others_run` says whether a session of the same agent runs a turn.
+    /// Expires the timers that are due. `others_run` is `true` if another session of the same agent runs a
+    /// turn.
     pub fn tick<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
-        // A sign of life comes before what ends for want of one.
+        // Output of the agent is recorded first, as it may extend a timer.
         self.note_process_output(cx);
         for timer in SessionTimer::ALL {
             // An earlier timer may have changed what is due.
@@ -101,14 +104,14 @@ impl SessionMachine {
         }
     }
 
-    /// When the turn reaches its limit: the one timer that runs while no client reads.
+    /// Returns when the turn reaches its limit. This is the only timer that runs while no client reads.
     #[must_use]
     pub fn turn_deadline(&self) -> Option<(Instant, &'static str)> {
         let timer = SessionTimer::TurnLimit;
         Some((self.due(timer)?, timer.name()))
     }
 
-    /// When a timer is due; `None` where the session does not wait for it.
+    /// Returns when a timer is due; `None` if the session does not wait for it.
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
         let turn = self.running.as_ref().filter(|turn| turn.ended.is_none());
         match timer {
@@ -119,7 +122,7 @@ impl SessionMachine {
             SessionTimer::Setting => self.settings.deadline(),
             SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
             SessionTimer::RestoreLimit => match &self.stage {
-                // Setting again what the client had set has limits of its own.
+                // Restoring the client's settings has limits of its own.
                 Stage::Opening { restore, .. } if restore.restoring.is_none() => restore.until,
                 Stage::Opening { .. } | Stage::Live { .. } | Stage::Resting => None,
             },
@@ -134,7 +137,7 @@ impl SessionMachine {
             }
             SessionTimer::TurnSilence => {
                 let turn = turn.filter(|turn| !turn.is_cancelled())?;
-                // An agent that waits for an answer is not silent.
+                // An agent that waits for an answer is not idle.
                 let waits_for_agent = turn.attempts.pause.is_none()
                     && self.asks.is_empty()
                     && self.host_calls.is_empty();
@@ -145,7 +148,8 @@ impl SessionMachine {
         }
     }
 
-    /// Extends all waits: for this long nobody listened to the agent. Each stored time is extended once.
+    /// Extends all waits by a time in which the agent's output was not read. Each stored time is extended
+    /// once.
     #[expect(
         clippy::match_same_arms,
         reason = "a timer that is not postponed says why"
@@ -186,22 +190,22 @@ impl SessionMachine {
                     let turn = self.running.as_mut();
                     extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
                 }
-                // The limit of a turn is the client's own, and counts also while the client does not read.
+                // The limit of a turn is the client's own and also runs while the client does not read.
                 SessionTimer::TurnLimit => {}
                 SessionTimer::TurnSilence => {
                     if let Some(silence) = &mut self.silence {
                         silence.postpone(by);
                     }
                 }
-                // The disk answers whether a client reads or not.
+                // The disk answers whether or not a client reads.
                 SessionTimer::DiskAnswer => {}
-                // It follows from the silence, which is extended with `TurnSilence`.
+                // It derives from the idle timer, which `TurnSilence` extends.
                 SessionTimer::WaitNotice => {}
             }
         }
     }
 
-    /// Does what follows from a timer that is due.
+    /// Handles a timer that is due.
     fn expire<C: ClientSinks>(
         &mut self,
         timer: SessionTimer,

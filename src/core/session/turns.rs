@@ -1,4 +1,4 @@
-//! Turns: how a prompt is sent, cancelled, and how its turn ends.
+//! Turns: sending a prompt, cancelling it, and ending its turn.
 
 use super::summary::{Timing, summarize};
 use super::{Granted, Queued, Running, SessionMachine, SessionRequest};
@@ -25,9 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl SessionMachine {
-    /// Sends a prompt: its turn begins.
+    /// Sends a prompt, which begins its turn.
     ///
-    /// The turn is running before the prompt is handed on: a panic in between must not lead to a second prompt.
+    /// The turn is running before the prompt is passed on, so that a panic in between cannot lead to a second
+    /// prompt.
     ///
     /// # Errors
     /// The agent cannot take the prompt, or the log cannot be written.
@@ -69,12 +70,12 @@ impl SessionMachine {
         let waits = dialect.is_busy(&agent_session);
         let sent = with_history(self.reinject.clone(), &parts);
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
-        // What was asked in an unprompted turn keeps it open beside the prompt's.
+        // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits && self.asks.is_empty() {
             self.end_unprompted(None, cx.clients);
         }
         let messages_before = self.log.count();
-        // After a crash it must be known that this was asked: it is written before it is sent.
+        // The prompt must be known after a crash, so it is written before it is sent.
         self.log.append(&Record::Prompt {
             at: &at,
             turn_id: &turn_id,
@@ -131,7 +132,8 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// What a turn begins with: parts of the prompt that were left out, how the session was restored.
+    /// Sends the first chunks of a turn: notices of omitted prompt parts and of late feedback, and the
+    /// receipt of a restore.
     fn send_first_notices(
         &mut self,
         turn_id: &str,
@@ -169,8 +171,9 @@ impl SessionMachine {
         }
     }
 
-    /// Cancels one turn: the named one, else the running one, else the first that is queued. Without a name and without
-    /// a turn it cancels the opening of the session. True when there was something to cancel.
+    /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
+    /// Without an id and without a turn it cancels the opening of the session. Returns `true` if there was
+    /// something to cancel.
     pub fn cancel<C: ClientSinks>(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_, C>) -> bool {
         if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
             return true;
@@ -185,7 +188,7 @@ impl SessionMachine {
         else {
             return false;
         };
-        // A turn that was given up was cancelled already.
+        // An abandoned turn was cancelled already.
         if self.running.is_none()
             && self.abandoned.is_none()
             && let Some(unprompted) = &mut self.unprompted
@@ -202,7 +205,7 @@ impl SessionMachine {
         let Some(running) = &mut self.running else {
             return false;
         };
-        // One that has ended is not cancelled: the agent would take that for the next.
+        // An ended turn is not cancelled: the agent would apply the cancel to the next one.
         if running.ended.is_some() || turn_id.is_some_and(|t| t != running.turn_id) {
             return false;
         }
@@ -216,7 +219,7 @@ impl SessionMachine {
         true
     }
 
-    /// The agent answered a prompt, or refused it.
+    /// Handles the agent's answer to a prompt, or its error.
     pub fn prompt_answered<C: ClientSinks>(
         &mut self,
         call: CallId,
@@ -232,7 +235,7 @@ impl SessionMachine {
         self.answered(ending, cx);
     }
 
-    /// Ends a turn that was answered, or sends its prompt again.
+    /// Ends an answered turn, or sends its prompt again.
     pub fn end_answered<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let ending = self.running.as_mut().and_then(|r| r.ended.take());
         if let Some(ending) = ending {
@@ -243,7 +246,7 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the turn; without effect when there is none.
+    /// Ends the running turn, if there is one.
     pub(super) fn end_turn<C: ClientSinks>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
         let running = self.running.as_ref();
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
@@ -255,13 +258,13 @@ impl SessionMachine {
             return;
         };
         let cancelled = running.is_cancelled();
-        // What the agent answered counts, whatever came after it.
+        // The agent's answer takes precedence over later events.
         let ending = running.ended.take().unwrap_or(ending);
         let ending = match running.timed_out.take() {
             Some(error) => ending.with_error(error),
             None => ending,
         };
-        // Some agents answer a cancel with an error: what was asked for is no failure.
+        // Some agents answer a cancel with an error, but a requested cancel is not a failure.
         let ending = match ending {
             Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
                 Ending::Answered(TurnEnd {
@@ -289,7 +292,7 @@ impl SessionMachine {
         }
     }
 
-    /// The last chunk of the turn was sent: sends its summary.
+    /// Sends the summary of a turn after its last chunk.
     pub(super) fn close_turn<C: ClientSinks>(&mut self, ending: &Ending, cx: &mut Cx<'_, C>) {
         let Some(mut running) = self.running.take() else {
             return;
@@ -313,7 +316,7 @@ impl SessionMachine {
     }
 }
 
-/// A prompt, with what was said before for an agent that has lost its memory of it.
+/// Prepends the earlier conversation to a prompt, for an agent that has lost its memory of it.
 pub(super) fn with_history<'a>(
     said: Option<String>,
     parts: &'a [PromptPart<'a>],

@@ -1,25 +1,29 @@
-//! What a person said with an answer, where the agent's protocol has no place for it.
+//! User feedback on a request that the agent's protocol cannot carry.
 
 use crate::core::permit::{Feedback, late_words};
 use crate::proto::wire::LedgerEntry;
 use serde::Serialize;
 
-/// Words that the agent did not get with the answer.
+/// Feedback that the agent did not receive with the answer.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undelivered {
+    /// Id of the question that was answered.
     pub question_id: String,
+    /// Id of the tool call that the question concerns, if any.
     pub tool_call_id: Option<String>,
+    /// Title of the tool call or question.
     pub title: Option<String>,
+    /// `true` if the answer was an approval.
     pub approved: bool,
-    /// The words as they were said.
+    /// The feedback as the user wrote it.
     pub feedback: String,
-    /// Whether they are sent with the next prompt.
+    /// `true` if the next prompt includes the feedback.
     pub next_prompt: bool,
 }
 
 impl Undelivered {
-    /// Words that were said to this question.
+    /// Creates the record of feedback on the question of a ledger entry.
     #[must_use]
     pub fn new(entry: &LedgerEntry, approved: bool, feedback: &Feedback) -> Self {
         Self {
@@ -32,7 +36,7 @@ impl Undelivered {
         }
     }
 
-    /// The words as the next prompt says them.
+    /// Returns the feedback as text for the next prompt.
     #[must_use]
     pub fn text(&self) -> String {
         late_words(self.title.as_deref(), self.approved, &self.feedback)

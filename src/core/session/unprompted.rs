@@ -1,4 +1,4 @@
-//! The message of what an agent says without a prompt.
+//! Background turn of a session.
 
 use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkState;
@@ -7,12 +7,15 @@ use std::time::Instant;
 /// A turn that the agent began without a prompt.
 #[derive(Debug)]
 pub struct Unprompted {
+    /// State of the turn.
     pub turn: Turn,
-    /// What was shown of the turn.
+    /// State of the chunk view of the turn.
     pub chunks: ChunkState,
+    /// Id of the turn.
     pub turn_id: String,
-    /// When it is over, if nothing happens until then; `None` while a tool runs.
+    /// When the turn ends unless the agent reports something; `None` while a tool runs or a client request is
+    /// open.
     pub quiet_at: Option<Instant>,
-    /// Whether the client cancelled it.
+    /// `true` if the client cancelled the turn.
     pub cancelled: bool,
 }

@@ -1,24 +1,25 @@
-//! Chunks that wait without a number while the client is behind: what goes on with one of them, or replaces
-//! it, is merged with it.
+//! Coalescing: chunks that are held back without a number while the client is behind. A later chunk that
+//! continues or replaces one of them is merged with it.
 //!
-//! Only a chunk that changes one part of the message waits, and it is merged with the last one that changes
-//! the same part. It passes chunks of other parts on the way, of which it is independent, so that readers end
-//! up with the same message. Everything else has to keep its place: before it, all that waits is numbered.
+//! Only a chunk that changes a single part of the message is held back, and it is merged with the last one
+//! that changes the same part. It may overtake chunks of other parts, of which it is independent, so that
+//! readers arrive at the same message. Every other chunk must keep its position: all held-back chunks are
+//! numbered before it.
 
 use crate::proto::chunk::{Chunk, ToolInput};
 use crate::proto::json::Raw;
 use serde_json::value::RawValue;
 
-/// How many chunks wait at most: each new one is compared with them.
+/// Maximum number of held-back chunks: each new one is compared with them.
 const MOST: usize = 64;
 
-/// Larger chunks do not wait, in bytes: there is little to gain, and they would be copied once more.
+/// Maximum size of a held-back chunk, in bytes. Larger ones gain little and would be copied once more.
 const LARGEST: usize = 32 * 1024;
 
-/// What a chunk that waits costs beside what it says, about, in bytes.
+/// Approximate overhead of a held-back chunk, in bytes.
 const EACH: usize = 128;
 
-/// The chunks of one turn that wait.
+/// Held-back chunks of one turn.
 #[derive(Debug, Default)]
 pub(super) struct Unsent {
     turn: Option<String>,
@@ -26,7 +27,7 @@ pub(super) struct Unsent {
     bytes: usize,
 }
 
-/// A chunk that waits.
+/// A held-back chunk.
 #[derive(Debug)]
 pub(super) struct Waiting {
     kind: Kind,
@@ -34,35 +35,35 @@ pub(super) struct Waiting {
     said: Said,
 }
 
-/// What it says.
+/// Content of a held-back chunk.
 #[derive(Debug)]
 enum Said {
-    /// The inside of a JSON string, and what is said of it.
+    /// Inside of a JSON string, and its metadata.
     Words {
         inside: String,
         about: Option<Box<RawValue>>,
     },
-    /// A state that replaces the one before, as the chunk's JSON.
+    /// State that replaces the previous one, as the JSON of its chunk.
     State { json: Vec<u8>, has: Has },
 }
 
-/// Which fields a state has that make a difference by being there.
+/// Optional fields of a state whose presence makes a difference.
 #[derive(Debug, Clone, Copy, Default)]
 struct Has {
-    /// Readers keep it where a later state lacks it.
+    /// Readers keep an earlier title if a later state lacks it.
     title: bool,
-    /// In older profiles it is a part of its own.
+    /// In older profiles the metadata is a separate part.
     metadata: bool,
 }
 
 impl Has {
-    /// Whether nothing shows that there was a state with these fields before this one.
+    /// Returns `true` if replacing an earlier state with these fields loses nothing.
     fn covers(self, earlier: Self) -> bool {
         self.title >= earlier.title && self.metadata == earlier.metadata
     }
 }
 
-/// What changes a part, and how.
+/// Kind of part that a chunk changes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -83,7 +84,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Several kinds change the part of a tool call.
+    /// Returns `true` for the kinds that change the part of a tool call.
     fn is_of_tool(self) -> bool {
         matches!(
             self,
@@ -92,11 +93,11 @@ impl Kind {
     }
 }
 
-/// What a chunk is to those that wait.
+/// A chunk as input for the merge.
 struct Piece<'a> {
     kind: Kind,
     id: &'a str,
-    /// The words that it adds, and what is said of them; a state otherwise.
+    /// Added text and its metadata; `None` for a state.
     words: Option<(Raw<'a>, Option<Raw<'a>>)>,
     has: Has,
 }
@@ -118,7 +119,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// What the chunk changes, if it is one part alone.
+    /// Returns the change of a chunk, if it changes a single part.
     fn of(chunk: &Chunk<'a>) -> Option<Self> {
         Some(match *chunk {
             Chunk::TextDelta {
@@ -172,7 +173,7 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// Whether both change the same part.
+    /// Returns `true` if both change the same part.
     fn changes_the_same(&self, waiting: &Waiting) -> bool {
         let kinds =
             self.kind == waiting.kind || (self.kind.is_of_tool() && waiting.kind.is_of_tool());
@@ -181,13 +182,13 @@ impl<'a> Piece<'a> {
 }
 
 impl Unsent {
-    /// Bytes that wait; none only where nothing does.
+    /// Size of the held-back chunks, in bytes; zero only if there are none.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Lets a chunk wait; false where it cannot, or not behind those that wait now.
+    /// Holds a chunk back. Returns `false` if it cannot be held back, or not behind the ones held now.
     pub fn take(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> bool {
         let Some(piece) = Piece::of(chunk).filter(|_| chunk.weight() <= LARGEST) else {
             return false;
@@ -223,7 +224,7 @@ impl Unsent {
         true
     }
 
-    /// All that waits, with its turn, in order.
+    /// Takes all held-back chunks in order, with their turn.
     pub fn take_all(&mut self) -> (Option<String>, Vec<Waiting>) {
         self.bytes = 0;
         (self.turn.take(), std::mem::take(&mut self.waiting))
@@ -244,7 +245,8 @@ impl Said {
         Self::State { json, has }
     }
 
-    /// Goes on with these words, or is replaced by this state; false where readers would see a difference.
+    /// Merges a chunk: appends its text, or replaces the state. Returns `false` if readers would see a
+    /// difference.
     fn merge(&mut self, piece: &Piece<'_>, chunk: &Chunk<'_>) -> bool {
         match (self, piece.words) {
             (Self::Words { inside: all, about }, Some((delta, more))) => {
@@ -274,14 +276,14 @@ impl Said {
     }
 }
 
-/// A JSON string without its quotes.
+/// Returns a JSON string without its quotes.
 fn inside(string: Raw<'_>) -> &str {
     let text = string.0.get();
     text.get(1..text.len() - 1).unwrap_or_default()
 }
 
 impl Waiting {
-    /// Hands over the chunk, or the JSON of one.
+    /// Passes the content to `chunk` as a chunk, or to `json` as the JSON of one.
     pub fn show<S>(
         self,
         sink: &mut S,
@@ -292,7 +294,7 @@ impl Waiting {
             Said::Words { inside, about } => (inside, about),
             Said::State { json: state, .. } => return json(sink, &state),
         };
-        // What stood between quotes still does.
+        // `inside` was cut from valid JSON strings, so the concatenation is valid too.
         let Ok(delta) = RawValue::from_string(format!("\"{inside}\"")) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Updates of the agent: to the turn that runs, to an unprompted turn, or to the restore.
+//! Routing of the agent's updates: to the running turn, to the background turn, or to the restore.
 
 use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
@@ -8,8 +8,8 @@ use crate::core::silence::word;
 use std::time::Instant;
 
 impl SessionMachine {
-    /// Takes an update of the turn that runs: the hot path. Returns whether a tool may have run that the client was not
-    /// asked about; `None` where the update is not of the turn.
+    /// Applies an update to the running turn; this is the hot path. Returns whether a tool may have run
+    /// without a permission request; `None` if the update does not belong to the running turn.
     pub fn turn_update(
         &mut self,
         update: &Update<'_>,
@@ -32,8 +32,8 @@ impl SessionMachine {
         })
     }
 
-    /// Takes any other update, of the session or of a subagent. Returns whether a tool may have run that the client was
-    /// not asked about.
+    /// Applies any other update, of the session or of a subagent. Returns `true` if a tool may have run
+    /// without a permission request.
     pub fn other_update<C: ClientSinks>(
         &mut self,
         subagent: Option<&str>,

@@ -1,4 +1,4 @@
-//! Notices of what a session waits for, while nothing goes on in it.
+//! Wait notices: notify the clients of what an idle session waits for.
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Connection;
@@ -11,13 +11,13 @@ use crate::core::timeout_error::{last_of_stderr, waiting};
 use crate::proto::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
 
-/// When the first notice of a session that is being opened is due.
+/// Idle time before the first notice of an opening session.
 const SLOW_OPENING: Duration = Duration::from_secs(2);
 
-/// When the first notice of a silent turn is due: tools and models take their time.
+/// Idle time before the first notice of a running turn: tools and models take their time.
 const SILENT_TURN: Duration = Duration::from_secs(10);
 
-/// After how long an agent that does not read its stdin is said to be stuck.
+/// Time after which an agent that does not read its stdin is reported as stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
 impl SessionMachine {
@@ -31,7 +31,7 @@ impl SessionMachine {
         self.tell_activity(waiting, cx.clients);
     }
 
-    /// After how much silence the first notice is due; `None` where the session waits for nothing that is reported.
+    /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
     pub(super) fn first_notice(&self) -> Option<Duration> {
         match (&self.stage, &self.running) {
             (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
@@ -41,8 +41,8 @@ impl SessionMachine {
         }
     }
 
-    /// What the session waits for, in its turn or while it is being opened; `None` where it waits for the start of the
-    /// agent or for nothing.
+    /// Returns what the session waits for, in its turn or during its opening. `None` if it waits for the
+    /// start of the agent or for nothing.
     #[must_use]
     pub fn waiting_for(&self, connection: Option<&Connection>, now: Instant) -> Option<Waiting> {
         let silence = self.silence.as_ref()?;
@@ -63,13 +63,14 @@ impl SessionMachine {
         Some(waiting(stage, party, lasted, note))
     }
 
-    /// Whether the session waits for the start of its agent.
+    /// Returns `true` if the session waits for the start of its agent.
     #[must_use]
     pub fn waits_for_start(&self) -> bool {
         self.silence.is_none() && self.is_opening()
     }
 
-    /// Who has to act, which wait that is, and its description; `stuck` is how long the agent has not read its stdin.
+    /// Returns who has to act, the name of the wait, and its description. `stuck` is how long the agent has
+    /// not read its stdin.
     fn waits_for(&self, stuck: Option<Duration>) -> Option<(Party, &'static str, String)> {
         let running = self.running.as_ref().filter(|r| r.ended.is_none());
         let agent = |wait: Wait, what: &str| (Party::Agent, wait.name(), what.to_owned());

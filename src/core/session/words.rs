@@ -1,12 +1,12 @@
-//! Words of a person that are kept for the turn's summary, and for the next prompt where the client wants that.
+//! User feedback that is kept for the turn's summary, and for the next prompt if the client requests that.
 
 use super::{SessionMachine, Undelivered};
 
-/// How many bytes of words are kept for the next prompt; what is more stays undelivered.
+/// Maximum size of feedback kept for the next prompt, in bytes. Further feedback stays undelivered.
 const MOST_WORDS: usize = 256 << 10;
 
 impl SessionMachine {
-    /// Keeps words that were said to a question of this turn.
+    /// Keeps feedback on a question of this turn.
     pub fn keep_words(&mut self, turn_id: &str, mut words: Undelivered) {
         let text = words.text();
         let kept: usize = self.late_words.iter().map(String::len).sum();
