@@ -1,6 +1,6 @@
-//! A session machine driven alone: no hub, no other machine, time passed in.
+//! Tests of the session machine alone: no hub, no other machine, and time as an argument.
 //!
-//! Most tests are transcripts: rows of what happens and of everything that the machine puts out for it.
+//! Most tests are transcripts: rows of events, each with all output of the machine.
 
 mod agent;
 mod cancels;
@@ -21,5 +21,5 @@ mod unprompted;
 
 use super::SessionMachine;
 
-/// The surroundings of an event in these tests.
+/// Surroundings of an event in these tests.
 type TestCx<'a> = crate::core::cx::Cx<'a, crate::testing::RecordingClient>;

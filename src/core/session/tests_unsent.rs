@@ -1,4 +1,4 @@
-//! Merged chunks build the message that all of them build.
+//! Tests of coalescing: merged chunks build the same message as the original ones.
 
 use super::super::SessionMachine;
 use crate::core::client::{ClientId, Notice, Reply, Token};
@@ -15,7 +15,7 @@ use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, Too
 use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};
 
-/// A client that reads when it likes.
+/// A client that reads at chosen times.
 #[derive(Default)]
 struct Reader {
     behind: bool,
@@ -68,7 +68,7 @@ fn session(profile: Profile) -> SessionMachine {
     session
 }
 
-/// `SplitMix64`.
+/// Pseudo-random numbers by `SplitMix64`.
 struct Dice(u64);
 
 impl Dice {
@@ -81,7 +81,7 @@ impl Dice {
     }
 }
 
-/// Shows any chunk that changes a message, whatever came before it.
+/// Sends a random chunk that changes a message, independent of earlier chunks.
 fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
     let id = ["a", "b"][usize::try_from(dice.below(2)).unwrap()];
     let said = to_raw(&format!("{} \"{}\\ 語🙂\n", dice.below(100), id));
@@ -106,7 +106,7 @@ fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
         tool_metadata,
     };
     let (info, message) = (json!({ "n": dice.below(9) }), json!({}));
-    // Few of those that none can pass.
+    // Chunks that force all others to be numbered are rare.
     let kind = dice.below(90);
     match if kind < 26 { kind } else { kind % 22 } {
         0..5 => show(&Chunk::TextDelta {
@@ -205,7 +205,7 @@ fn what_is_merged_builds_the_same_message() {
     assert!(fewer < all * 9 / 10, "{fewer} of {all}");
 }
 
-/// What each list of chunks becomes for a client that is behind.
+/// Checks, for several lists of chunks, what a client that is behind receives.
 #[test]
 fn only_what_is_of_the_same_part_is_merged() {
     let (a, b) = (to_raw(&"a"), to_raw(&"b"));
@@ -233,9 +233,9 @@ fn only_what_is_of_the_same_part_is_merged() {
             &[text("1", &a), plan.clone(), text("1", &b), plan.clone()],
             &["text-delta", "data-plan"],
         ),
-        // Of each notice the client is told.
+        // The client receives every notice.
         (&[notice.clone(), notice.clone()], &["data-notice"; 2]),
-        // An ending has to keep its place.
+        // An ending must keep its position.
         (
             &[
                 text("1", &a),
@@ -247,7 +247,7 @@ fn only_what_is_of_the_same_part_is_merged() {
             ],
             &["text-delta", "finish-step", "finish"],
         ),
-        // What is large is not copied once more.
+        // Large chunks are not copied once more.
         (
             &[text("1", &a), text("1", &huge), text("1", &b)],
             &["text-delta"; 3],

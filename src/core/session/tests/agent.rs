@@ -1,4 +1,4 @@
-//! Messages of the agent, given to the machine as the hub would.
+//! Messages of the agent, passed to the machine as the hub would pass them.
 
 use super::super::SessionMachine;
 use super::fixture::Fixture;
@@ -10,7 +10,7 @@ use crate::core::turn_ending::Ending;
 use serde_json::Value;
 
 impl Fixture {
-    /// Reads a message of the agent.
+    /// Parses a message of the agent and handles its events.
     pub fn read(&mut self, message: &Value) {
         let mut message = message.clone();
         message["jsonrpc"] = "2.0".into();
@@ -33,7 +33,7 @@ impl Fixture {
         self.connection.as_mut()?.calls.remove(&call)
     }
 
-    /// Gives the machine an event of the agent.
+    /// Passes an event of the agent to the machine.
     fn event(&mut self, event: AgentEvent<'_>) {
         match event {
             AgentEvent::Update {

@@ -1,4 +1,4 @@
-//! Cancelled turns, turns without an end, and limits of turns.
+//! Tests of cancelled turns, turns that do not end, and turn limits.
 
 use super::event::On;
 use super::fixture::{Fixture, all};

@@ -1,4 +1,4 @@
-//! A log in memory, on a disk that may be full or not answer.
+//! In-memory log on a disk that may be full or not answer.
 
 use crate::core::store::{Card, LogFile, Progress};
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What a disk does with what is written.
+/// Behaviour of the disk on a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Answer {
     #[default]
@@ -16,7 +16,7 @@ pub(super) enum Answer {
     None,
 }
 
-/// A log in memory, on a disk that may be full or not answer.
+/// In-memory log on a disk that may be full or not answer.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub file: Box<dyn LogFile>,
@@ -39,7 +39,7 @@ impl LogFile for Disk {
         }
         self.append(lines).map(|()| Progress::Written)
     }
-    /// The disk stays as it is: what it was given is not written.
+    /// The disk keeps its behaviour: pending writes stay unwritten.
     fn appended(&mut self, _: Duration) -> io::Result<Progress> {
         Ok(Progress::Waiting)
     }

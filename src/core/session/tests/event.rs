@@ -1,4 +1,4 @@
-//! What happens to a session in these tests, and the calls of the machine that it makes.
+//! Events that the tests apply to a session, with the calls to the machine that each makes.
 
 use super::super::{Queued, SessionMachine, Stage};
 use super::disk;
@@ -16,87 +16,87 @@ use crate::testing::params;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Something that happens to a session.
+/// Event of a session.
 #[derive(Debug, Clone)]
 pub(super) enum On {
     /// The client opens the session.
     Ensure(Strategy),
-    /// The client prompts; the prompt is queued unless it can go at once.
+    /// The client prompts. The prompt is queued unless it can be sent at once.
     Prompt(&'static str),
     /// The client prompts, and allows another attempt after a transient error.
     PromptRetry(&'static str),
     /// The hub lets the session take its queued prompts.
     NextPrompt,
-    /// The client cancels whatever is under way.
+    /// The client cancels whatever is in progress.
     Cancel,
     Set(Setting),
     /// The agent answers the last call that was sent to it.
     Answer(Value),
     /// The agent answers the last call with an error.
     Refuse(i64, &'static str),
-    /// The agent answers the last prompt: stop reason.
+    /// The agent answers the last prompt with a stop reason.
     Stop(&'static str),
     /// The agent sends an update.
     Update(Value),
     /// The agent sends text.
     Text(&'static str),
-    /// The agent requests something under this key.
+    /// The agent sends a request under a key.
     Request(&'static str, &'static str, Value),
-    /// The agent asks under this key whether it may run a tool.
+    /// The agent sends a permission request under a key.
     Permission(&'static str),
-    /// The agent withdraws what it requested under this key.
+    /// The agent withdraws the request of a key.
     Withdraw(&'static str),
-    /// The client answers its last open request, or again the last one.
+    /// The client answers its last open request, or the last one again.
     Client(Value),
     /// The client answers its last open request with an error.
     ClientError,
-    /// The output that came with the agent's answer is read.
+    /// The output that arrived with the agent's answer was processed.
     Read,
-    /// Time passes; then what is due is done.
+    /// Time passes; then the due timers expire.
     Wait(Duration),
-    /// What others decided for files and terminals is carried out.
+    /// Pending decisions on file and terminal requests are carried out.
     Host,
     /// A file was read.
     FileRead(u64),
-    /// The agent lost the session alone.
+    /// The agent lost only this session.
     Lost,
     /// The agent exited.
     AgentLost,
     /// The agent is being stopped on request.
     AgentStopping,
-    /// The disk takes nothing more.
+    /// The disk takes no more data.
     DiskFull,
     /// The disk does not answer.
     DiskHangs,
     /// The disk takes writes again.
     DiskFree,
-    /// What is logged is written.
+    /// Pending log records are written.
     Commit,
-    /// A panic went through the session.
+    /// A panic unwinds through the session.
     Panic,
     Close,
     /// The session is released until it is needed again.
     Release,
     /// The agent is ready.
     Ready,
-    /// Questions of turns that are over are given up.
+    /// Requests of ended turns are cancelled.
     Sweep,
     /// The agent ended, and its sessions are restored at the next one.
     AgentReplaced,
-    /// Another connection of the agent is ready, if there is none.
+    /// A new connection of the agent is ready, if there is none.
     Connect,
-    /// The agent begins something unprompted and will report its end.
+    /// The agent begins background work whose end it will report.
     BackgroundBegins,
-    /// The agent begins with the prompt that waited for that.
+    /// The agent begins with the prompt that waited for its background work.
     PromptBegins,
-    /// The agent reports the end of what it did unprompted.
+    /// The agent reports the end of its background work.
     BackgroundEnds,
     /// The agent gives the session another id.
     Renamed,
 }
 
 impl Fixture {
-    /// Plays a transcript: each event gives exactly this output.
+    /// Plays a transcript and checks that each event gives exactly its output.
     #[track_caller]
     pub fn play(&mut self, script: &[(On, &[&str])]) {
         for (row, (event, want)) in script.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Fixture {
         }
     }
 
-    /// Lets something happen; gives all output that followed.
+    /// Applies an event and returns all output that followed.
     pub fn on(&mut self, event: &On) -> Vec<String> {
         match event {
             On::Ensure(strategy) => self.ensure(strategy),
@@ -170,7 +170,7 @@ impl Fixture {
         self.output()
     }
 
-    /// Lets something happen to the session as a whole, to its agent or its log.
+    /// Applies an event of the session as a whole, its agent or its log.
     fn end_or_begin(&mut self, event: &On) {
         match event {
             On::Lost => self.act(|s, cx| s.lost(&gone(), cx)),

@@ -1,4 +1,4 @@
-//! A session machine with its surroundings: an agent that speaks ACP, a log in memory, a client that records.
+//! A session machine with its surroundings: an ACP agent, a log in memory, a recording client.
 
 use super::super::SessionMachine;
 use super::disk::{self, Disk};
@@ -42,27 +42,26 @@ pub(super) struct Fixture {
     pub hosting: Hosting,
     pub client: RecordingClient,
     pub now: Instant,
-    /// Whether another session of the agent runs a turn.
+    /// `true` if another session of the agent runs a turn.
     pub others_run: bool,
     spec: AgentSpec,
     pub requests: Vec<SessionRequest>,
     pub effects: Vec<Effect>,
     pub disk: Rc<Cell<disk::Answer>>,
     pub tokens: u64,
-    /// Id of the last call to the agent.
     pub last_call: u64,
     pub last_ask: Option<AskId>,
     seen_asks: BTreeSet<AskId>,
     seen_withdrawn: usize,
-    /// The tickets of files that acpipe was told to read.
+    /// Tickets of the files that acpipe was asked to read.
     pub files: BTreeSet<u64>,
-    /// The tokens of commands that were answered.
+    /// Tokens of the commands that were answered.
     pub answered: BTreeSet<u64>,
-    /// How many requests of this connection under each key were not answered yet.
+    /// Number of unanswered requests of this connection under each key.
     pub open_keys: BTreeMap<String, i32>,
 }
 
-/// All that an agent may offer for sessions.
+/// Returns all session capabilities of an agent.
 pub(super) fn all() -> AgentCapabilities {
     AgentCapabilities {
         load: true,
@@ -74,7 +73,8 @@ pub(super) fn all() -> AgentCapabilities {
 }
 
 impl Fixture {
-    /// A session that no agent has, and a ready agent that offers this. The client answers permissions and questions.
+    /// Creates a resting session and a ready agent with these capabilities. The client answers permission
+    /// requests and questions.
     pub fn new(capabilities: AgentCapabilities) -> Self {
         let now = Instant::now();
         let settings = SettingsBuilder::new(now).build();
@@ -117,7 +117,7 @@ impl Fixture {
         fixture
     }
 
-    /// A session that the agent has as `a1`, and nothing else happened.
+    /// Creates a live session with agent session id `a1`.
     pub fn live(capabilities: AgentCapabilities) -> Self {
         let mut t = Self::new(capabilities);
         t.on(&On::Ensure(Strategy::Auto));
@@ -125,14 +125,15 @@ impl Fixture {
         t
     }
 
-    /// A live session whose questions go to the client.
+    /// Creates a live session whose permission requests go to the client.
     pub fn asking() -> Self {
         let mut t = Self::live(all());
         t.shared.settings.policy = Policy::from(Mode::Ask);
         t
     }
 
-    /// A session with a stored turn that the agent knows as `a1`; a new connection of the agent is ready.
+    /// Creates a session with a stored turn and agent session id `a1`. A new connection of the agent is
+    /// ready.
     pub fn stored(capabilities: AgentCapabilities) -> Self {
         let mut t = Self::live(capabilities);
         t.turn();
@@ -141,7 +142,7 @@ impl Fixture {
         t
     }
 
-    /// Connects the agent anew: it is ready, and offers this.
+    /// Connects a new, ready agent with these capabilities.
     pub fn connect(&mut self, capabilities: AgentCapabilities) {
         let setup = DialectSetup {
             launch: ProcessSpec::default(),
@@ -185,7 +186,7 @@ impl Fixture {
         self.on(&On::Read);
     }
 
-    /// Gives the machine an event with its surroundings.
+    /// Passes an event to the machine with its surroundings.
     pub fn act<T>(
         &mut self,
         act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, RecordingClient>) -> T,
@@ -207,19 +208,19 @@ impl Fixture {
         act(&mut self.session, &mut cx)
     }
 
-    /// What the client can do.
+    /// Capabilities of the client.
     pub fn capabilities(&mut self) -> &mut ClientCapabilities {
         let declaration = self.shared.clients.get_mut(ClientId::FIRST);
         &mut declaration.expect("a client").capabilities
     }
 
-    /// The connection is over.
+    /// Ends the agent's connection.
     pub fn disconnect(&mut self) {
         self.connection = None;
         self.open_keys.clear();
     }
 
-    /// Takes everything that was put out since the last time.
+    /// Takes all output since the last call.
     pub fn output(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         let orders = self.connection.as_mut().map(|c| c.out.take());
@@ -270,7 +271,7 @@ impl Fixture {
         Token::first(self.tokens)
     }
 
-    /// The tokens that were given so far.
+    /// Number of tokens issued so far.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
@@ -282,13 +283,13 @@ impl Fixture {
         }
     }
 
-    /// Sets a limit.
+    /// Sets a timeout.
     pub fn limit(&mut self, wait: Wait, limit: Option<Duration>) {
         self.shared.settings.limits.set(wait, limit);
     }
 }
 
-/// The id of the last request in what is written to a process.
+/// Returns the id of the last request in the input of a process.
 fn last_call((_, order): &(Child, Order)) -> Option<u64> {
     let Order::Lines(lines) = order else {
         return None;
@@ -299,12 +300,12 @@ fn last_call((_, order): &(Child, Order)) -> Option<u64> {
     calls.filter_map(|call| call["id"].as_u64()).next_back()
 }
 
-/// The key of a request that a line answers.
+/// Returns the key of the request that a line answers.
 fn answered_key(line: &str) -> Option<&str> {
     Some(line.strip_prefix("agent ")?.split_once(" = ")?.0)
 }
 
-/// The error of an agent that exited.
+/// Returns the error of an agent that exited.
 pub(super) fn gone() -> Error {
     Error::new(ErrorKind::AgentExited, "the agent exited")
 }

@@ -1,4 +1,4 @@
-//! Files and terminals: requests of the agent are judged, served or forwarded, and answered once.
+//! Tests of file and terminal requests: each is judged, served or forwarded, and answered once.
 
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -26,7 +26,7 @@ fn select(option: &str) -> On {
     Client(json!({ "outcome": { "outcome": "selected", "optionId": option } }))
 }
 
-/// In a turn; acpipe serves files and terminals.
+/// Starts a turn in which acpipe serves files and terminals.
 fn serving(mut t: Fixture) -> Fixture {
     t.shared.served = Offer {
         read_files: true,
@@ -37,7 +37,7 @@ fn serving(mut t: Fixture) -> Fixture {
     t
 }
 
-/// In a turn; the client serves files and terminals.
+/// Creates a session in a turn whose client serves files and terminals.
 fn forwarding() -> Fixture {
     let mut t = Fixture::live(all());
     t.capabilities().fs.read_text_file = true;

@@ -1,4 +1,4 @@
-//! The output of a session machine as short lines, for transcripts.
+//! Output of a session machine as short lines, for transcripts.
 
 use crate::core::ask::ClientRequest;
 use crate::core::client::{Notice, Reply};
@@ -10,7 +10,7 @@ use crate::core::host::{Access, HostEffect};
 use crate::testing::RecordedChunk;
 use serde_json::Value;
 
-/// What is to be done to a process of the agent; one line for each message.
+/// Formats an order to a process of the agent, one line for each message.
 pub(super) fn order((child, order): &(Child, Order)) -> Vec<String> {
     match order {
         Order::Lines(lines) => {
@@ -24,7 +24,7 @@ pub(super) fn order((child, order): &(Child, Order)) -> Vec<String> {
     }
 }
 
-/// A message to the agent: `agent <method> <what matters>`, or `agent <key> = <answer>`.
+/// Formats a message to the agent: `agent <method> <what matters>`, or `agent <key> = <answer>`.
 fn message(message: &Value) -> String {
     let Some(method) = message["method"].as_str() else {
         let key = message["id"].as_str().unwrap_or("?");
@@ -51,7 +51,7 @@ fn message(message: &Value) -> String {
     format!("agent {method} {detail}").trim_end().to_owned()
 }
 
-/// The chunks of one event, in one line.
+/// Formats the chunks of one event in one line.
 pub(super) fn chunks(chunks: &[RecordedChunk]) -> Option<String> {
     let words = chunks.iter().map(|given| {
         let kind = given.chunk["type"].as_str().unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn chunks(chunks: &[RecordedChunk]) -> Option<String> {
     (!words.is_empty()).then(|| format!("chunks {}", words.join(" ")))
 }
 
-/// A reply to a command.
+/// Formats a reply to a command.
 pub(super) fn reply(reply: &Result<Reply, Error>) -> String {
     match reply {
         Err(error) => format!("error {}", error.kind.name()),
@@ -84,7 +84,7 @@ pub(super) fn reply(reply: &Result<Reply, Error>) -> String {
     }
 }
 
-/// A request to the hub.
+/// Formats a request to the hub.
 pub(super) fn request(request: &SessionRequest) -> String {
     match request {
         SessionRequest::Restored(Ok(recovery)) => {
@@ -95,12 +95,12 @@ pub(super) fn request(request: &SessionRequest) -> String {
     }
 }
 
-/// A request to the client.
+/// Formats a request to the client.
 pub(super) fn asked(request: &ClientRequest) -> &'static str {
     request.method()
 }
 
-/// A notice; `None` for the state, which is checked where it matters.
+/// Formats a notification; `None` for the state, which the tests check separately.
 pub(super) fn notice(notice: &Notice) -> Option<String> {
     let Notice::Activity(params) = notice else {
         return None;
@@ -115,7 +115,7 @@ pub(super) fn notice(notice: &Notice) -> Option<String> {
     })
 }
 
-/// An effect for the shell.
+/// Formats an effect for the shell.
 pub(super) fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Host(HostEffect::File { access, .. }) => match access {

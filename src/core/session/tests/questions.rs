@@ -1,4 +1,4 @@
-//! Permission requests and questions: each is answered to the agent once.
+//! Tests of permission requests and elicitations: the agent gets one answer to each.
 
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -25,7 +25,7 @@ fn form(key: &'static str) -> On {
     Request(key, "elicitation/create", params)
 }
 
-/// A live session in a turn, whose questions go to the client.
+/// Creates a live session in a turn, whose permission requests go to the client.
 fn in_turn() -> Fixture {
     let mut t = Fixture::asking();
     t.on(&Prompt("hi"));

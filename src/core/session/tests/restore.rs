@@ -1,4 +1,4 @@
-//! Restore: the strategies in order, and what an agent's answers lead to.
+//! Tests of restore: the order of the strategies, and the effects of an agent's responses.
 
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
@@ -17,7 +17,7 @@ fn listed(ids: &[&str], next: Option<&str>) -> On {
     Answer(json!({ "sessions": sessions, "nextCursor": next }))
 }
 
-/// A session that is to be the agent's `a1`.
+/// Creates a session that adopts the agent's session `a1`.
 fn adopting(capabilities: AgentCapabilities) -> Fixture {
     let mut t = Fixture::new(capabilities);
     let identity = t.act(|_, cx| cx.agent.identity());

@@ -1,4 +1,4 @@
-//! Prompts that are sent again within their turn.
+//! Tests of prompts that are sent again within their turn.
 
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const OVERLOADED: On = Refuse(-32603, "status 529: overloaded");
 
-/// A session that was resumed, so that the agent may not have it after all.
+/// Creates a resumed session, which the agent may turn out not to have.
 fn resumed() -> Fixture {
     let mut t = Fixture::stored(all());
     t.on(&Ensure(Strategy::Auto));

@@ -1,4 +1,4 @@
-//! Modes and models: set, queued, restored, required.
+//! Tests of modes and models: set, queued, restored, required.
 
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -25,7 +25,7 @@ fn mode(id: &str) -> On {
     Set(Setting::Mode(id.to_owned()))
 }
 
-/// A live session in mode `plan`.
+/// Creates a live session in mode `plan`.
 fn live() -> Fixture {
     let mut t = Fixture::new(all());
     t.on(&Ensure(Strategy::Auto));
@@ -33,7 +33,7 @@ fn live() -> Fixture {
     t
 }
 
-/// A stored session in which the client had set the mode `code`.
+/// Creates a stored session in which the client had set the mode `code`.
 fn stored() -> Fixture {
     let mut t = live();
     t.turn();

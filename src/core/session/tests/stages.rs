@@ -1,5 +1,5 @@
-//! Every event in every stage, and pairs of events: nothing panics, each command and each request of the agent is
-//! answered once.
+//! Tests of every event in every stage, and of pairs of events: nothing panics, and each command and each
+//! request of the agent is answered once.
 
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
@@ -17,10 +17,10 @@ use std::time::Duration;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 
-/// One pair of events in so many is played: all take a minute.
+/// One in this many pairs of events is played, because playing all takes a minute.
 const SHARE: usize = 16;
 
-/// A stage of a session: its name, how it begins, and the events that lead to it.
+/// A stage of a session: its name, the initial fixture, and the events that lead to it.
 type StageOf = (&'static str, fn() -> Fixture, Vec<On>);
 
 fn read_file(key: &'static str) -> On {
@@ -40,7 +40,7 @@ fn mode(id: &str) -> On {
     Set(Setting::Mode(id.to_owned()))
 }
 
-/// The result of a call that opens the session as `a1` in mode `plan`.
+/// Returns the result of a call that opens the session as `a1` in mode `plan`.
 fn opened() -> On {
     let modes = json!({
         "currentModeId": "plan",
@@ -49,7 +49,7 @@ fn opened() -> On {
     Answer(json!({ "sessionId": "a1", "modes": modes }))
 }
 
-/// A session that no agent ever had; questions go to the client, which serves files.
+/// Creates a session that no agent ever had. Permission requests go to the client, which serves files.
 fn fresh() -> Fixture {
     let mut t = Fixture::new(all());
     prepare(&mut t);
@@ -61,7 +61,7 @@ fn prepare(t: &mut Fixture) {
     t.capabilities().fs.read_text_file = true;
 }
 
-/// A stored session in which the mode `code` was set.
+/// Creates a stored session in which the mode `code` was set.
 fn stored() -> Fixture {
     let mut t = fresh();
     for event in [
@@ -85,7 +85,7 @@ fn live() -> Fixture {
     t
 }
 
-/// Acpipe serves files itself.
+/// Creates a live session whose files acpipe reads itself.
 fn serving() -> Fixture {
     let mut t = live();
     t.capabilities().fs.read_text_file = false;
@@ -97,7 +97,7 @@ fn serving() -> Fixture {
     t
 }
 
-/// A live session that was resumed.
+/// Creates a live session that was resumed.
 fn resumed() -> Fixture {
     let mut t = stored();
     for event in [Ensure(Strategy::Auto), Answer(json!({})), Answer(json!({}))] {
@@ -275,7 +275,7 @@ fn at(stage: &StageOf) -> Fixture {
     t
 }
 
-/// Ends everything; then nothing may be left without its answer.
+/// Ends everything and checks that every command and request was answered.
 fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
     t.on(&On::DiskFree);
     t.on(&On::Lost);

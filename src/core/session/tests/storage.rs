@@ -1,4 +1,4 @@
-//! Logs that cannot be written, and panics: the turn ends, nobody sees what is lost.
+//! Tests of logs that cannot be written, and of panics: the turn ends, and clients see nothing that is lost.
 
 use super::event::On;
 use super::fixture::{Fixture, all};

@@ -1,4 +1,4 @@
-//! The table of timers: each comes due, is handled once, and is postponed once.
+//! Tests of the table of timers: each comes due, is handled once, and is postponed once.
 
 use super::super::timers::SessionTimer;
 use super::event::On;
@@ -22,7 +22,7 @@ fn plan_and_code() -> Value {
     })
 }
 
-/// A session that waits for a timer, and perhaps for others.
+/// Creates a session that waits for a timer, and perhaps for others.
 fn waiting_for(timer: SessionTimer) -> Fixture {
     let mut t = match timer {
         SessionTimer::Answer => Fixture::asking(),

@@ -1,4 +1,4 @@
-//! Turns: how prompts begin and wait, and how turns end.
+//! Tests of how prompts start and wait, and how turns end.
 
 use super::event::On;
 use super::fixture::{Fixture, all};

@@ -1,4 +1,4 @@
-//! Unprompted turns: what the agent says and does while no prompt runs.
+//! Tests of background turns: what the agent reports and does while no prompt runs.
 
 use super::event::On;
 use super::fixture::{Fixture, all};
