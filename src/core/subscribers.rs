@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::mem::discriminant;
 use std::sync::Arc;
 
-/// What a client receives of a session.
+/// Content of a client's subscription to a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Subscription {
     /// `true` if the client receives chunks.
@@ -28,7 +28,7 @@ pub struct Subscription {
 pub struct Subscriber {
     /// Id of the client.
     pub client: ClientId,
-    /// What the client receives.
+    /// Content of the subscription.
     pub subscription: Subscription,
     lag: Option<Box<Lag>>,
     /// `true` for the leader: the client that the session works for.

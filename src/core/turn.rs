@@ -104,7 +104,7 @@ pub enum TurnEvent<'a> {
         at: usize,
         /// The tool call after the change.
         call: &'a Call,
-        /// What changed.
+        /// Extent of the change.
         change: Change,
         /// The next piece of the call's input, while the model writes it.
         input_delta: Option<JsonStr<'a>>,
@@ -115,7 +115,7 @@ pub enum TurnEvent<'a> {
         at: usize,
         /// The tool call, with what the permission request adds.
         call: &'a Call,
-        /// What the permission request changed of the call.
+        /// Extent of the change of the call by the permission request.
         change: Change,
         /// The question.
         question: &'a Question,

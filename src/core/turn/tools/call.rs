@@ -99,7 +99,7 @@ pub enum Progress {
 /// Relation of a call to permission requests and the policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Consent {
-    /// What the agent reported of the call, permission requests aside.
+    /// Reports of the call by the agent, permission requests aside.
     pub progress: Progress,
     /// `true` if the agent requested permission for it, also through a request for another call that stood
     /// for it, or if it was judged otherwise.

@@ -35,7 +35,7 @@ pub struct Question {
     /// Id of the subagent that asks; `None` for the main turn.
     pub subagent: Option<String>,
     is_permission: bool,
-    /// What the user is asked, if it is more than a permission.
+    /// The elicitation, if the user is asked more than a permission.
     pub inquiry: Option<Inquiry>,
     options: Vec<OfferedOption>,
 }
