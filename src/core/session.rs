@@ -423,7 +423,8 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if an update belongs to an earlier message and not to the running turn.
+    /// Returns `true` if an update belongs to an earlier message or the background turn, not to the running
+    /// turn.
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &Last| last.names.are_meant(update);

@@ -7,7 +7,7 @@ use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 
-/// Minimum length of the stored conversation that the next agent receives, in characters.
+/// Lower bound for the limit on the stored conversation that the next agent receives, in characters.
 const TRANSCRIPT: usize = 32 << 10;
 
 /// The previous agent of a session that is being handed over.
