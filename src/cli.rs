@@ -1,4 +1,4 @@
-//! Arguments → configuration → run → exit code.
+//! Command-line entry point: arguments, configuration, dispatch to the subcommands, exit code.
 
 mod args;
 mod config;
@@ -38,12 +38,12 @@ use std::time::Instant;
 pub use config::policy_of;
 pub use schema::{FILES, render};
 
-/// Runs the program and gives its exit code.
+/// Runs the program and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os();
     if args.next().is_some_and(|name| name == SUPERVISOR) {
-        // Not for people: acpipe starts itself so.
+        // An internal command, not part of the CLI: acpipe starts itself as a supervisor with it.
         return keep(args);
     }
     let cli = args::hints::parse();
@@ -63,15 +63,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// A line on stderr, for people.
+/// Writes a message for the user to stderr.
 fn complain(text: &str) {
     let stderr = std::io::stderr();
     let text = screen::shown(&stderr, text);
-    // Nobody may be there to read it: that is no failure of the run.
+    // A closed stderr is not a failure of the run.
     let _ = writeln!(stderr.lock(), "acpipe: {text}");
 }
 
-/// A mistake on the command line or in the environment.
+/// Invalid argument, environment variable or configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Mistake(String);
@@ -94,7 +94,8 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     }
 }
 
-/// One thread for everything that is not a standard stream: fewest wake-ups, fewest surprises.
+/// Runs a task on a single-threaded runtime; only the standard streams have threads of their own. This causes
+/// the fewest wake-ups.
 fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     check_descriptors()?;
     tokio::runtime::Builder::new_current_thread()
@@ -107,16 +108,15 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
         })
 }
 
-/// What a stored session says of the run that goes on with it.
+/// Directory and agent of the stored session that a run continues.
 #[derive(Debug, Default)]
 struct Origin {
-    /// The directory of the session.
     cwd: Option<String>,
-    /// The agent of the session, where the command line names none.
+    /// Agent of the session; used if the command line names no agent.
     agent: Option<AgentCommand>,
 }
 
-/// The directory that `--cwd` names, absolute; else the working directory.
+/// Returns the absolute path of `--cwd`, or the working directory without it.
 fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     let here = std::env::current_dir().context("the working directory cannot be read")?;
     let cwd = match &agent.cwd {
@@ -126,7 +126,7 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     Ok(cwd.to_string_lossy().into_owned())
 }
 
-/// The settings of the hub, from the arguments, the environment and the session.
+/// Builds the hub's settings from arguments, environment and stored session.
 fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),
@@ -172,7 +172,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     })
 }
 
-/// acpipe's own environment, as far as it is text.
+/// Returns acpipe's own environment variables that are valid UTF-8.
 fn inherited() -> Variables {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, Some(value.into_string().ok()?)))
@@ -180,12 +180,12 @@ fn inherited() -> Variables {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// Where sessions are kept, and what it answers later.
+/// Opens the session store and the channel of its later events.
 fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
     store_by(args, Files::open)
 }
 
-/// Like `store`, but a state directory that cannot be used is an error of each session that needs it, and not of the start.
+/// Like `store`, but an unusable state directory fails each session that needs it instead of the start.
 fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
     store_by(args, Files::begin)
 }
@@ -211,13 +211,13 @@ fn store_by(
     Ok((Box::new(files), events))
 }
 
-/// The launch of this acpipe, on record in the state directory, also where no session is stored.
+/// Records this acpipe's launch in the state directory, even if sessions are not stored.
 fn launch(args: &StoreArgs, hub: &Hub) -> Arc<Launch> {
     let grace = hub.limits().of(Wait::Terminate).unwrap_or_default();
     Launch::begin(state_dir(&args.place).ok().as_deref(), grace)
 }
 
-/// Whether sessions are kept on the disk.
+/// Returns `true` if sessions are stored on disk.
 fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
     match (args.persist, std::env::var("PERSIST_MESSAGES").as_deref()) {
         (Some(persist), _) => Ok(persist == Persist::Always),
@@ -230,7 +230,7 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
     }
 }
 
-/// The directory of the state, absolute.
+/// Returns the absolute path of the state directory.
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     match &place.state_dir {
         Some(dir) => std::path::absolute(dir).context("the working directory cannot be read"),
@@ -238,8 +238,8 @@ fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The agent's command line and who named it: after `--`, else the stored session, else `ACPIPE_AGENT`, else the demo
-/// agent.
+/// Returns the agent's command line and its source. Precedence: the command after `--`, the stored session,
+/// `ACPIPE_AGENT`, the demo agent.
 fn command_line(
     agent: &AgentArgs,
     stored: Option<&AgentCommand>,
@@ -249,7 +249,7 @@ fn command_line(
         agent.agent.map_or_else(by_name, Protocol::from)
     };
     if agent.agent == Some(Kind::Claude) && agent.command.iter().all(|word| word.starts_with('-')) {
-        // The CLI is looked for; what was said is for it.
+        // The command is only flags (or empty): acpipe finds the CLI itself and passes the flags to it.
         let words = std::iter::once(CLAUDE.to_owned()).chain(agent.command.iter().cloned());
         return Ok((words.collect(), AgentSource::CommandLine, Protocol::Claude));
     }

@@ -1,4 +1,4 @@
-//! What happens: pure functions over input, state and time. No I/O, no clock, no runtime.
+//! The logic of acpipe: pure functions over input, state and time, without I/O, clock or runtime.
 //!
 //! ```text
 //! client command ─┐                                   ┌─► effects for the agents' processes

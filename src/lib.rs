@@ -1,6 +1,6 @@
-//! acpipe: one small native binary between an app and any coding agent.
+//! acpipe: a native binary between an app and any coding agent.
 //!
-//! `main → cli → shell → core → proto`, never back. See ARCHITECTURE.md.
+//! Layers, each using only those to its right: `main → cli → shell → core → proto`. See ARCHITECTURE.md.
 
 pub mod cli;
 pub mod core;

@@ -1,4 +1,4 @@
-//! The program: see `acpipe --help`.
+//! The `acpipe` program. Its options are listed by `acpipe --help`.
 
 fn main() -> std::process::ExitCode {
     acpipe::cli::main()

@@ -1,4 +1,5 @@
-//! What bytes mean: lines, JSON-RPC envelopes, and the messages of both sides. No I/O, no clock.
+//! Parsing and serialization: lines, JSON-RPC envelopes, and the messages of clients and agents. No I/O, no
+//! clock.
 
 pub mod acp;
 pub mod chunk;

@@ -1,6 +1,7 @@
-//! The only room that touches the world: processes, standard streams, signals, the clock.
+//! The only layer that does I/O: processes, standard streams, files, signals and the clock.
 //!
-//! Every task and thread owns one handle and talks to the one loop ([`drive()`]) through bounded channels.
+//! Every task and thread owns one handle and communicates with the single loop ([`drive()`]) through bounded
+//! channels.
 
 mod agent;
 mod client;

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line definition of `acpipe`.
 
 mod duration;
 pub mod hints;
@@ -210,17 +210,17 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// Whether the command line names an agent.
+    /// Returns `true` if the command line names an agent.
     pub fn names_agent(&self) -> bool {
         !self.command.is_empty() || self.agent == Some(Kind::Claude)
     }
 
-    /// What is set and unset in the agent's environment.
+    /// Returns the variables to set (`Some`) and to unset (`None`) in the agent's environment.
     pub fn variables(&self) -> Variables {
         self.env.iter().cloned().collect()
     }
 
-    /// The login shell, which may be asked or not.
+    /// Returns the login shell; it is not queried with `--no-path-probe`.
     pub fn login(&self) -> LoginShell {
         LoginShell::new(!self.no_path_probe)
     }
@@ -291,7 +291,7 @@ pub enum Format {
     Json,
 }
 
-/// What an agent speaks.
+/// Protocol that an agent speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// The Agent Client Protocol
@@ -309,9 +309,10 @@ impl From<Kind> for Protocol {
     }
 }
 
-/// Levels, of all and of parts; a level that is none would be taken for a part.
+/// Parses log levels, global and per module. An invalid level is rejected here because `Targets` would parse
+/// it as a module name.
 fn levels(text: &str) -> Result<Targets, String> {
-    // A variable that is empty says nothing.
+    // An empty variable counts as unset.
     let text = if text.is_empty() { "warn" } else { text };
     let words = text.split(',').filter(|word| !word.contains('='));
     for word in words {

@@ -1,4 +1,4 @@
-//! The configuration: a TOML file of the user's. Whatever is wrong in it is told before anything is started.
+//! The user's TOML configuration file. Every error in it is reported before anything is started.
 
 mod permissions;
 mod table;
@@ -10,10 +10,10 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use table::{Fault, Table};
 
-/// The policy: that of the configuration, with what the command line says.
+/// Returns the policy of the configuration, with the mode of the command line applied.
 ///
 /// # Errors
-/// The configuration cannot be read, or something in it is wrong.
+/// The configuration cannot be read or is not valid.
 pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
     let home = dirs::home_dir().and_then(|home| home.to_str().map(str::to_owned));
     let mut policy = match find(args.config.as_deref())? {
@@ -28,10 +28,10 @@ pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-/// The file and what is in it: the one that is named, or else the user's own, if there is one.
+/// Returns path and content of the named file, or else of the user's default file if it exists.
 fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     let usual = || Some(dirs::config_dir()?.join("acpipe").join("config.toml"));
-    // A variable that is empty says nothing.
+    // An empty variable counts as unset.
     let variable = std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty());
     let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
     let Some(file) = named.clone().or_else(usual) else {
@@ -50,13 +50,13 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     }
 }
 
-/// How large a file of settings may be: what is larger is another file, or a device without an end.
+/// Maximum size of a configuration file in bytes. A larger file is a mistake, or an endless device.
 const LARGEST: u64 = 1 << 20;
 
-/// The text of a file of settings, without the mark that some editors begin it with.
+/// Reads a configuration file, without a leading byte order mark.
 ///
 /// # Errors
-/// It cannot be read, is no text, or is too large to be settings.
+/// The file cannot be read, is not UTF-8, or exceeds 1 MiB.
 pub fn text_of(file: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let mut content = std::fs::File::open(file)?.take(LARGEST + 1);
@@ -76,10 +76,10 @@ pub fn text_of(file: &Path) -> io::Result<String> {
     }
 }
 
-/// The policy of a configuration, with rules for a user of this home directory.
+/// Parses a configuration into a policy; `home` expands paths in rules.
 ///
 /// # Errors
-/// Something in it is wrong: in which line, what, and what to do about it.
+/// The configuration is not valid: line number, reason and remedy.
 pub fn policy_of(text: &str, home: Option<String>) -> Result<Policy, String> {
     let mut policy = Policy::at_home(home);
     read(text, &mut policy).map_err(|fault| {

@@ -1,4 +1,4 @@
-//! Logs: to stderr or a file, without secrets, through a thread that the loop never waits for.
+//! Logs to stderr or a file, with secrets redacted, written by a thread so that the loop never blocks.
 
 mod secrets;
 
@@ -18,22 +18,22 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// How many lines may wait to be written; more are lost.
+/// Capacity of the log queue in lines; when it is full, further lines are dropped.
 const WAITING: usize = 8192;
 
-/// The logs of this run: what waits is written when they are dropped.
+/// Logging of this run. Queued lines are written on drop.
 pub struct Logs {
     guard: Option<WorkerGuard>,
     lost: ErrorCounter,
-    /// What they hide.
+    /// Secrets that are redacted in every line.
     pub secrets: Secrets,
 }
 
 impl Logs {
-    /// Begins to log; `quiet` leaves but errors on stderr.
+    /// Starts logging; with `quiet`, only errors go to stderr.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// The log file cannot be opened.
     pub fn begin(args: &LogArgs, quiet: bool) -> anyhow::Result<Self> {
         let secrets = Secrets::default();
         secrets.learn_inherited();
@@ -78,7 +78,7 @@ impl Drop for Logs {
     }
 }
 
-/// The file at its end; a new one is its owner's alone.
+/// Opens the log file for appending; a new file is readable by its owner only.
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = File::options();
     options.create(true).append(true);
@@ -91,7 +91,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     })
 }
 
-/// What is logged: `-v` says it in short.
+/// Returns the log filter; `-v` overrides `--log-level`.
 fn filter(args: &LogArgs, quiet: bool) -> Targets {
     let level = match (args.verbose, quiet) {
         (_, true) => Level::ERROR,
@@ -112,7 +112,7 @@ where
     match (format, in_file) {
         (LogFormat::Json, _) => layer.json().flatten_event(true).boxed(),
         (LogFormat::Text, true) => layer.with_ansi(false).boxed(),
-        // Somebody looks at it now: the time is known, and who says it is acpipe.
+        // The user reads it live: time and target would be noise.
         (LogFormat::Text, false) => {
             let ansi = io::stderr().is_terminal();
             layer
@@ -124,7 +124,7 @@ where
     }
 }
 
-/// A panic is a line of the log; where that is a file it is told on stderr as well.
+/// Logs panics; if the log is a file, the default hook prints them to stderr as well.
 fn log_panics(in_file: bool) {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -146,11 +146,11 @@ fn log_panics(in_file: bool) {
     }));
 }
 
-/// A writer that gets no secrets: each write is a whole event.
+/// Writer that redacts secrets. Each `write` must be a whole event, so that no secret is split.
 struct Redacted<W> {
     to: W,
     secrets: Secrets,
-    /// Whether the log is written to a terminal: then control sequences are removed.
+    /// `true` if the log goes to a terminal; control sequences are then removed.
     is_terminal: bool,
 }
 

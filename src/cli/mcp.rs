@@ -1,4 +1,4 @@
-//! The MCP servers of a file, as `.mcp.json` has them.
+//! MCP servers from a file in the format of `.mcp.json`.
 
 use super::Mistake;
 use super::config::text_of;
@@ -7,17 +7,17 @@ use crate::proto::wire::{McpServer, McpServersByName};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The file; what else stands in it is for others.
+/// Content of the file; other members are ignored because they belong to other programs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
     mcp_servers: Option<McpServersByName>,
 }
 
-/// The servers of a file, none where there is no file. No log shows their values.
+/// Reads the MCP servers of a file; empty without a file. Their values are redacted from the logs.
 ///
 /// # Errors
-/// It cannot be read, or a server in it is wrong.
+/// The file cannot be read, or a server in it is not valid.
 pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<McpServer>> {
     let Some(file) = file else {
         return Ok(Vec::new());

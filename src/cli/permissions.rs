@@ -1,5 +1,4 @@
-//! `acpipe permissions`: what agents were allowed and refused, and who decided. No agent is started, and reading
-//! disturbs nobody.
+//! `acpipe permissions`: the stored permission decisions. Starts no agent and takes no lock on sessions.
 
 pub mod args;
 
@@ -18,16 +17,16 @@ use serde::Serialize;
 use std::io;
 use std::path::Path;
 
-/// How much is shown of what a decision was about, in characters: at a terminal.
+/// Maximum length in characters of the column ABOUT at a terminal.
 const ABOUT: usize = 60;
 
-/// What is cut where the terminal is too narrow.
+/// Columns that are shortened if the terminal is too narrow.
 const CUTS: [Cut; 3] = [Cut::end(6, 20), Cut::end(5, 10), Cut::end(1, 12)];
 
 const COLUMNS: usize = 7;
 const HEAD: [&str; COLUMNS] = ["TIME", "SESSION", "TOOL", "DECISION", "BY", "RULE", "ABOUT"];
 
-/// Does what is asked for and gives the exit code.
+/// Runs the subcommand and returns the exit code.
 pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
@@ -36,7 +35,7 @@ pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// A decision as programs get it.
+/// A decision in the JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -51,7 +50,7 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for id in sessions(state, args)? {
         match of_session(state, &id, &mut rows) {
-            // One that is removed meanwhile is as if it had been before.
+            // The session was removed after it was listed: skip it.
             Err(error) if args.ids.is_empty() && error.kind == ErrorKind::SessionNotFound => {}
             read => read?,
         }
@@ -59,7 +58,7 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     if args.refused {
         rows.retain(|row| !row.entry.approved);
     }
-    // What happened in several sessions is told in its order.
+    // Merges the decisions of several sessions in order of time.
     rows.sort_by(|a, b| a.at.cmp(&b.at));
     if rows.is_empty() {
         complain("no such decision is stored; acpipe sessions list shows which sessions are");
@@ -79,7 +78,7 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     })
 }
 
-/// The sessions that were named, or all; of a directory where that is said.
+/// Returns the ids of the named sessions; without names, of all sessions or those of `--cwd`.
 fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
     let cwd = directory(args.cwd.as_deref())?;
     if !args.ids.is_empty() {
@@ -125,7 +124,7 @@ fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
         (_, true) => "allowed",
         (_, false) => "refused",
     };
-    // What acpipe serves has one word, whoever decided; a tool of the agent's has its name.
+    // Requests that acpipe serves are shown by kind, whoever decided; the agent's own tools by name.
     let tool = match entry.what.as_str() {
         "permission" | "question" | "tool" => entry.tool_name.as_deref().unwrap_or(&entry.what),
         served => served,
@@ -144,7 +143,7 @@ fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
     ]
 }
 
-/// What a decision was about: the command, else the places, else the title.
+/// Returns the subject of a decision: the command, else the paths, else the title.
 fn about(entry: &LedgerEntry) -> String {
     match (&entry.command, entry.paths.as_slice()) {
         (Some(command), _) => command.clone(),

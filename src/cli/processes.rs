@@ -1,4 +1,4 @@
-//! `acpipe processes`: what acpipe started and what killed ones left. No agent is started.
+//! `acpipe processes`: processes that acpipe started, and leftovers of killed acpipes. Starts no agent.
 
 use super::args::shared::PlaceArgs;
 use super::screen::Content;
@@ -30,7 +30,7 @@ const COLUMNS: usize = 4;
 const HEAD: [&str; COLUMNS] = ["PID", "STATE", "ACPIPE", "COMMAND"];
 const CUTS: [Cut; 1] = [Cut::end(3, 20)];
 
-/// Lists the processes, or ends those that were left and lists them; gives the exit code.
+/// Lists the processes; with `--end`, ends and lists the leftover ones. Returns the exit code.
 pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
     let state = state_dir(&args.place)?;
     let (processes, remaining) = if args.end {

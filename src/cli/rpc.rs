@@ -1,6 +1,6 @@
-//! The client as a JSON-RPC 2.0 peer: messages to commands, answers and news to messages.
+//! The client as a JSON-RPC 2.0 peer: decodes messages into commands, encodes replies and notifications.
 //!
-//! jsonrpsee's method table refuses notifications, batches and odd ids, so they are told apart before it.
+//! Notifications, batches and unusual ids are handled here because jsonrpsee's method table rejects them.
 
 mod asks;
 mod batch;
@@ -34,39 +34,39 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tracing::{debug, warn};
 
-/// How long a client that does not read keeps acpipe from ending.
+/// Maximum time that a client which does not read delays acpipe's exit.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The JSON-RPC side of `acpipe serve`.
+/// JSON-RPC connection of `acpipe serve` to its client.
 pub struct RpcClient {
-    /// What the client gives away that no log may show.
+    /// Secrets in the client's messages, which must not be logged.
     secrets: Secrets,
     methods: Methods,
     framing: Framing,
     out: Vec<u8>,
-    /// Actions for the loop. The loop takes all of them before it reads the next message, so the queue never holds more
-    /// than the actions of one message of the client, or of one batch.
+    /// Actions for the loop. The loop takes all of them before it reads the next message, so the queue never
+    /// holds more than the actions of one message or one batch of the client.
     actions: VecDeque<ClientAction>,
     reads: Reads,
     calls: Calls,
     batches: Batches,
     prefix: ChunkPrefix,
-    /// Where the chunks are in `out`.
+    /// Positions of the chunks in `out`.
     chunks: Vec<ChunkPlace>,
-    /// How much waits to be written, and how many bytes wait unnumbered because of that.
+    /// Backpressure on stdout.
     pressure: Pressure,
     unsent: usize,
 }
 
-/// Neighbouring chunks of one session in what is to be written.
+/// Adjacent chunks of one session in the output buffer.
 struct ChunkPlace {
     session: String,
-    /// Their numbers, and where each begins.
+    /// Sequence number and start offset of each chunk.
     begins: Vec<(u64, usize)>,
     end: usize,
 }
 
-/// The beginning of a `session/chunk` notification, kept while session and turn stay the same.
+/// Serialized beginning of a `session/chunk` notification, reused while session and turn stay the same.
 #[derive(Default)]
 struct ChunkPrefix {
     session: String,
@@ -75,7 +75,7 @@ struct ChunkPrefix {
 }
 
 impl RpcClient {
-    /// A client whose secrets these are to be.
+    /// Creates a client that adds the secrets of its messages to `secrets`.
     pub fn new(secrets: Secrets) -> Self {
         Self {
             secrets,
@@ -178,7 +178,7 @@ impl RpcClient {
     ) {
         let called = self.methods.call(method, params);
         if let Called::Command(command) = &called {
-            // Before anything of it is logged.
+            // Before any part of the command is logged.
             self.secrets.learn_from(command);
             if logs_frames() {
                 let params = params.map_or("", RawValue::get);
@@ -186,7 +186,7 @@ impl RpcClient {
             }
         }
         if id.is_none() {
-            // Notifications are never answered, not even wrong ones.
+            // A notification gets no response, not even an error.
             match called {
                 Called::Command(command) if self.calls.have_room(&command, None) => {
                     self.want(command, None, None);
@@ -233,12 +233,12 @@ impl RpcClient {
         }
     }
 
-    /// Whether the client has read enough of what it was given to be given more.
+    /// Returns `true` if the output is not full, so that more may be sent.
     fn has_room(&self) -> bool {
         self.pressure != Pressure::Full && !self.is_full()
     }
 
-    /// Whether a call that only reads can be answered, or wait for that.
+    /// Returns `true` if a read-only call of `size` bytes can be answered now or queued.
     fn can_wait(&self, size: usize) -> bool {
         self.has_room() || self.reads.have_room(size)
     }
@@ -294,7 +294,7 @@ impl RpcClient {
         let begin = self.out.len();
         write_framed(&mut self.out, self.framing, |out| {
             out.extend_from_slice(bytes);
-            // Writing into memory cannot fail.
+            // Writing to memory cannot fail.
             let _ = serde_json::to_writer(&mut *out, &place.seq);
             out.extend_from_slice(b",\"chunk\":");
             write_chunk(out);
@@ -356,7 +356,7 @@ impl ClientSink for RpcClient {
     fn retract(&mut self, session: &str, after: u64) {
         let mut gone = 0;
         for chunks in &mut self.chunks {
-            // What stands before them may be gone already.
+            // Earlier ranges may already have been removed.
             chunks.end -= gone;
             for (_, begin) in &mut chunks.begins {
                 *begin -= gone;
@@ -413,7 +413,7 @@ impl ClientConnection for RpcClient {
     fn input(&mut self, input: ClientInput) {
         match input {
             ClientInput::End => self.actions.push_back(ClientAction::End),
-            // Only a run asks at the terminal.
+            // Only `run` prompts at the terminal.
             ClientInput::Typed(..) => {}
             ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
@@ -461,13 +461,13 @@ impl ClientConnection for RpcClient {
     }
 }
 
-/// The names of all methods, sorted.
+/// Returns the names of all methods, sorted.
 #[cfg(test)]
 fn method_names() -> Vec<&'static str> {
     Methods::new().names()
 }
 
-/// JSON-RPC ids are strings, numbers or null.
+/// Checks that an id is a string, a number or null.
 fn usable_id(id: &RawValue) -> Result<(), Error> {
     let first = id.get().as_bytes().first();
     if matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n')) {

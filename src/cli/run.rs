@@ -1,4 +1,4 @@
-//! `acpipe run`: one turn, a prompt in, the answer out.
+//! `acpipe run`: one turn with the prompt from the command line and the answer on stdout.
 
 mod asks;
 mod place;
@@ -36,7 +36,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let found = match place::find(&args, secrets, &mut view) {
         Ok(found) => found,
         Err(error) => {
-            // In the format that was wished for, too.
+            // Reports the error in the output format that was requested, too.
             let error = error.downcast::<Error>()?;
             let session = args.session.as_deref().unwrap_or_default();
             view.error(&error, &not_begun(session, "", &error, Duration::ZERO));
@@ -63,7 +63,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let asks = Asks::new(terminal);
     let mut client = RunClient::new(prompt, session, turn, terms, asks, view);
-    // A stored session has options of its own: those of the command line go before them.
+    // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.options.clone();
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
@@ -73,10 +73,10 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     Ok(client.exit_code())
 }
 
-/// How long a reader that does not read keeps an interrupted run from ending.
+/// Maximum time that a reader of stdout which does not read delays the exit of an interrupted run.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the run waits for.
+/// Call that the run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Initialize,
@@ -86,12 +86,12 @@ enum Step {
     Over,
 }
 
-/// How the prompt is sent.
+/// Parameters of the prompt call.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
-    /// Whether the prompt is sent again after an error that may pass.
+    /// Whether acpipe sends the prompt again after a transient error.
     retry: bool,
-    /// How long the turn may last.
+    /// Timeout of the turn; `None` for no limit.
     max_time: Option<Duration>,
 }
 
@@ -102,23 +102,20 @@ impl Terms {
     }
 }
 
-/// The client of one turn: each answer leads to the next call.
+/// Client of a single turn: each reply triggers the next call.
 struct RunClient {
     prompt: Prompt,
-    /// What the agent takes, once that is known.
+    /// Content types that the agent accepts; `None` until it is connected.
     can: Option<wire::AgentCapabilities>,
     session: String,
-    /// The directory of the session.
     cwd: String,
-    /// The id of the turn.
     turn: String,
     terms: Terms,
-    /// When the run began.
     began: Instant,
     options: Box<wire::SessionOptions>,
-    /// The number of its last chunk.
+    /// Sequence number of the last chunk given to the view.
     shown: u64,
-    /// Whether the log lacks chunks that the view has: until it has them nothing is printed.
+    /// `true` while the view has chunks that are not yet in the log; nothing is printed until they are.
     unwritten: bool,
     asks: Asks,
     view: View,
@@ -201,8 +198,8 @@ impl RunClient {
             .push_back(ClientAction::Command(Token::first(0), command));
     }
 
-    /// The prompt that delivers what was typed with answers in this turn and did not reach the agent, if there is any.
-    /// A turn that the user ended, or that failed, is followed by none.
+    /// Returns a follow-up prompt of the feedback that the user typed in this turn and that did not reach the
+    /// agent. `None` if there is none, or if the turn failed or was stopped by the user.
     fn late_words(&mut self, summary: &wire::TurnSummary) -> Option<String> {
         let words = view::late_words(summary)?;
         if self.interrupted || summary.is_error || view::was_asked_to_stop(summary) {
@@ -215,7 +212,7 @@ impl RunClient {
         Some(words)
     }
 
-    /// What came meanwhile is shown once nothing is asked any more.
+    /// Shows the output that was held back once no question is open.
     fn go_on_showing(&mut self) {
         if !self.asks.is_open() {
             self.view.release();
@@ -285,7 +282,7 @@ impl ClientSink for RunClient {
     }
 
     fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
-        // What the agent says unasked is no part of the answer.
+        // Text that the agent sends outside the turn is not part of the answer.
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
             self.view.chunk(chunk, json);
@@ -294,7 +291,7 @@ impl ClientSink for RunClient {
         }
     }
 
-    /// A turn of a run is never an earlier one, and its only client never lags.
+    /// Never called: a run's turn is new, and its only client never lags.
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
 
     fn retract(&mut self, _: &str, after: u64) {
@@ -341,7 +338,8 @@ impl ClientSink for RunClient {
     }
 }
 
-/// What a person is told of a wait; not that he is waited for: the question says that.
+/// Returns the note of a wait notice. `None` if acpipe waits for the user, because the question on screen
+/// already shows that.
 fn told(waiting: &wire::Waiting) -> Option<&str> {
     (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }
@@ -356,7 +354,7 @@ impl ClientConnection for RunClient {
     }
 
     fn settled(&mut self, written: bool) {
-        // A question comes after what was said before it.
+        // A question is shown after the output that precedes it.
         if self.asks.is_due() && (written || !self.view.is_screen()) {
             self.asks.show(self.view.hold());
         }
@@ -382,7 +380,7 @@ impl ClientConnection for RunClient {
 
     fn left(&mut self, failure: Option<std::io::Error>) {
         match failure {
-            // As with any filter: the reader has what it wanted.
+            // A reader that closes the pipe has read enough, as with any filter.
             None => self.finish(0),
             Some(error) => {
                 complain(&format!("stdout cannot be written: {error}"));
@@ -392,7 +390,7 @@ impl ClientConnection for RunClient {
     }
 
     fn patience(&self) -> Option<Duration> {
-        // A slow reader, a pager say, gets everything; only Ctrl-C hurries it.
+        // A slow reader, for example a pager, gets all output unless the user presses Ctrl-C.
         self.interrupted.then_some(PATIENCE)
     }
 

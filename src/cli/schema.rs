@@ -1,4 +1,5 @@
-//! `acpipe schema`, `rpc.discover` and the files of `schemas/`: all from the types of `proto::wire`.
+//! `acpipe schema`, `rpc.discover` and the files of `schemas/`, all generated from the types of
+//! `proto::wire`.
 
 mod named;
 
@@ -14,13 +15,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Write as _};
 
-/// Prints the `OpenRPC` document or the bundle, or writes all files into a directory.
+/// Prints the `OpenRPC` document or the bundle, or writes all files to a directory.
 pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let mut stdout = std::io::stdout().lock();
         let document = if args.bundle { bundle() } else { openrpc() };
         return match writeln!(stdout, "{document:#}") {
-            // As with any filter: the reader has what it wanted.
+            // A reader that closes the pipe has read enough, as with any filter.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
             written => written.context("stdout cannot be written"),
         };
@@ -35,7 +36,7 @@ pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files of `schemas/`.
+/// Names of the files in `schemas/`.
 pub const FILES: &[&str] = &[
     "openrpc.json",
     "bundle.schema.json",
@@ -43,7 +44,7 @@ pub const FILES: &[&str] = &[
     "turn-summary.schema.json",
 ];
 
-/// The text of one of [`FILES`].
+/// Returns the content of one of [`FILES`], or `None` for another name.
 #[must_use]
 pub fn render(file: &str) -> Option<String> {
     let document = match file {
@@ -75,19 +76,20 @@ fn standalone<T: JsonSchema>() -> Value {
     document
 }
 
-/// The method that answers with the `OpenRPC` document. It makes no command, so the table of methods does not have it.
+/// Method that returns the `OpenRPC` document. It is not in the table of methods because it is not a command
+/// for the hub.
 pub const DISCOVER: &str = "rpc.discover";
 
-/// The dialect of JSON Schema of all files.
+/// JSON Schema dialect of all files.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Where a JSON Schema has its definitions.
+/// Path of the definitions in a JSON Schema.
 const DEFS: &str = "/$defs";
 
-/// Where an `OpenRPC` document has its schemas.
+/// Path of the schemas in an `OpenRPC` document.
 const COMPONENTS: &str = "/components/schemas";
 
-/// All types of the protocol in one JSON Schema, for code generators.
+/// Returns one JSON Schema with all types of the protocol, for code generators.
 #[must_use]
 pub fn bundle() -> Value {
     let mut document = protocol(DEFS).bundle();
@@ -95,7 +97,7 @@ pub fn bundle() -> Value {
     document
 }
 
-/// The whole protocol as an `OpenRPC` 1.3 document.
+/// Returns the `OpenRPC` 1.3 document of the whole protocol.
 #[must_use]
 pub fn openrpc() -> Value {
     let mut document = protocol(COMPONENTS).finish();
@@ -103,7 +105,8 @@ pub fn openrpc() -> Value {
     document
 }
 
-/// All calls, notifications and requests, whose schemas refer to each other at this path.
+/// Collects all calls, notifications and requests; `references` is the path at which their schemas refer to
+/// each other.
 fn protocol(references: &'static str) -> Document {
     let mut doc = Document::new(references);
     visit_methods(&mut doc);
@@ -137,7 +140,7 @@ fn protocol(references: &'static str) -> Document {
     doc
 }
 
-/// What a client is asked that serves files and terminals.
+/// Adds the requests to a client that serves files and terminals.
 fn host_requests(doc: &mut Document) {
     doc.request::<wire::ReadTextFileParams, wire::TextFile>(
         "fs/readTextFile",
@@ -169,7 +172,7 @@ fn host_requests(doc: &mut Document) {
     );
 }
 
-/// The table of errors as Markdown, for docs/reference/errors.md.
+/// Returns the table of errors in Markdown for docs/reference/errors.md.
 #[cfg(test)]
 fn error_table() -> String {
     let rows = Kind::ALL.iter().map(|k| {
@@ -181,7 +184,7 @@ fn error_table() -> String {
     format!("{head}{}", rows.collect::<String>())
 }
 
-/// An `OpenRPC` document.
+/// Type whose schema stands for an `OpenRPC` document.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -193,13 +196,13 @@ struct Document {
     outputs: SchemaGenerator,
     methods: Vec<Value>,
     notifications: Vec<Value>,
-    /// What acpipe asks its client.
+    /// Requests that acpipe sends to its client.
     requests: Vec<Value>,
-    /// The names of the types of each method's parameters and result.
+    /// Parameter and result types by method, per list (see `METHODS`).
     types: [Map<String, Value>; 3],
 }
 
-/// Lists of a document, and places in its `types`.
+/// Indices into `Document::types`.
 const METHODS: usize = 0;
 const NOTIFICATIONS: usize = 1;
 const REQUESTS: usize = 2;
@@ -265,7 +268,7 @@ impl Document {
         }));
     }
 
-    /// The definitions of all types.
+    /// Returns the definitions of all types.
     fn definitions(&mut self) -> Map<String, Value> {
         let mut schemas: Map<String, Value> = self.inputs.take_definitions(true);
         schemas.append(&mut self.outputs.take_definitions(true));
@@ -326,8 +329,8 @@ impl MethodVisitor for Document {
     }
 }
 
-/// An object's properties as `OpenRPC` content descriptors, the required ones first: generators make positional parameters
-/// of them.
+/// Returns an object's properties as `OpenRPC` content descriptors, required ones first because generators
+/// make positional parameters of them.
 fn params(g: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Vec<Value> {
     let schema: Value = schema(g).into();
     let required = |name: &str| {

@@ -1,20 +1,21 @@
-//! Text for a terminal: what agents wrote must not steer it. Text that goes to a file or a pipe stays as it is.
+//! Escaping of text for a terminal, so that text of agents cannot control it. Output to a file or pipe is not
+//! changed.
 
 use crate::core::printable::{json_escaped, printable};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-/// The kind of text that is written: each kind is made harmless in its own way.
+/// Kind of output; each kind is escaped differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Words for people.
+    /// Text for the user: control characters are removed or replaced.
     Text,
-    /// JSON: characters that steer a terminal become escapes, which readers decode to the same text.
+    /// JSON: control characters become escapes that decode to the same text.
     Json,
 }
 
 impl Content {
-    /// JSON where `--json` asks for it.
+    /// Returns `Json` if `json` is set.
     pub fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
@@ -27,7 +28,7 @@ impl Content {
     }
 }
 
-/// The text as it may be written to a stream.
+/// Escapes text if the stream is a terminal.
 pub fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
     if stream.is_terminal() {
         printable(text)
@@ -36,16 +37,16 @@ pub fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// The styles that the log's own lines use: intensity, italics and colours.
+/// SGR sequences that the log's own lines use: reset, intensity, italics and colours.
 const STYLES: [&str; 10] = [
     "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m",
     "\x1b[35m", "\x1b[36m",
 ];
 
-/// A line of the log for a terminal: its own styles stay.
+/// Escapes a log line for a terminal, keeping its styles.
 pub fn with_styles(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
-    // The first byte that is not handed over yet.
+    // Start of the text that is not yet copied.
     let mut begin = 0;
     for (at, _) in line.match_indices('\x1b') {
         let style = STYLES.iter().find(|style| line[at..].starts_with(**style));
@@ -59,18 +60,18 @@ pub fn with_styles(line: &str) -> String {
     shown
 }
 
-/// Appends text or JSON for a terminal.
+/// Appends escaped text or JSON for a terminal.
 pub fn push_harmless(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
     let text = String::from_utf8_lossy(bytes);
     out.extend_from_slice(content.harmless(&text).as_bytes());
 }
 
-/// A writer to a terminal: it gets whole lines, in which nothing steers it.
+/// Writer to a terminal that escapes and writes whole lines, so that no control sequence is split.
 #[derive(Debug)]
 pub struct Screen<W: Write> {
     to: W,
     content: Content,
-    /// The line that has no end yet.
+    /// Incomplete last line.
     line: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! `acpipe serve`: the daemon on stdin and stdout.
+//! `acpipe serve`: JSON-RPC server on stdin and stdout.
 
 use super::args::ServeArgs;
 use super::logs::Secrets;

@@ -1,4 +1,5 @@
-//! `acpipe sessions`: what is stored, for people and scripts. No agent is started, and reading disturbs nobody.
+//! `acpipe sessions`: lists, shows, exports and removes stored sessions. Starts no agent; reading takes no
+//! lock.
 
 mod age;
 pub mod args;
@@ -21,7 +22,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 pub use table::{Cut, Look, aligned, clip, one_line, visible};
 
-/// Does what is asked for and gives the exit code.
+/// Runs the subcommand and returns the exit code.
 pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
@@ -45,7 +46,7 @@ pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// The cards of all sessions, those that changed last first.
+/// Returns the cards of all sessions, last changed first.
 pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     let mut cards = shell::cards(state).map_err(|e| {
         let message = format!("the sessions in {} cannot be read: {e}", state.display());
@@ -84,7 +85,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Reads a log; what of it cannot be read is told.
+/// Opens a log and reports unreadable lines on stderr.
 pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
     let log = Log::open(Box::new(file))?;
     if log.corrupt() > 0 {
@@ -96,7 +97,7 @@ pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
     Ok(log)
 }
 
-/// Writes to stdout. A reader that leaves has what it wanted, as with any filter.
+/// Writes to stdout. A closed pipe is not an error, as with any filter.
 pub fn to_stdout(
     content: Content,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,

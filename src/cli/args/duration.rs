@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Ten years, in milliseconds: an instant that far away can still be told.
+/// Maximum of ten years, in milliseconds: a later instant might not be representable.
 const LONGEST: u64 = 10 * 365 * 24 * 3_600_000;
 
-/// A duration with its unit, `90s` say; `None` for `none` and `0`, which are without an end.
+/// Parses a duration with a unit, such as `90s`. Returns `None` for `none` and `0`, which mean no limit.
 pub fn duration(text: &str) -> Result<Option<Duration>, String> {
     if matches!(text, "none" | "0") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Mistakes on the command line: what was meant, where clap's own guess misleads.
+//! Hints for command-line errors for which clap's own suggestion misleads.
 
 use super::Cli;
 use crate::core::known;
@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, Parser as _};
 
-/// The command line of this run; a mistake in it ends the program, with a hint.
+/// Parses the command line; on an error, prints it with a hint and exits.
 pub fn parse() -> Cli {
     let words: Vec<String> = std::env::args_os()
         .skip(1)
@@ -16,7 +16,7 @@ pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| explained(error, &words).exit())
 }
 
-/// The error with hints of our own in the place of misleading ones.
+/// Replaces misleading suggestions of clap with acpipe's own.
 fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -58,7 +58,7 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
     error
 }
 
-/// The subcommand that a wrong word was given to, of nested ones the innermost, and the words that name it.
+/// Returns the innermost subcommand before the invalid word, and its path of names.
 fn innermost<'a>(cli: &'a Command, wrong: &str, words: &[String]) -> (&'a Command, Vec<&'a str>) {
     let (mut command, mut path) = (cli, Vec::new());
     for word in words
@@ -73,7 +73,7 @@ fn innermost<'a>(cli: &'a Command, wrong: &str, words: &[String]) -> (&'a Comman
     (command, path)
 }
 
-/// Hints for an option that does not exist.
+/// Returns hints for an unknown option.
 fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
     let cli = Cli::command();
     let (command, path) = innermost(&cli, option, words);
@@ -104,7 +104,7 @@ fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
     Vec::new()
 }
 
-/// How an agent is named that is not of a built-in kind.
+/// Returns a hint how to name an agent that is not built in.
 fn unknown_agent(name: &str) -> String {
     let command = known::named(name).unwrap_or_else(|| name.to_owned());
     format!(
@@ -112,7 +112,7 @@ fn unknown_agent(name: &str) -> String {
     )
 }
 
-/// The name that was most likely meant, if one is near enough.
+/// Returns the most similar name, or `None` if none is similar enough.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.trim_start_matches('-').chars().count();
     let most = match length {
@@ -132,7 +132,7 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a s
 mod tests {
     use super::*;
 
-    /// What is said of a command line.
+    /// Returns the error message for a command line.
     fn said(line: &[&str]) -> String {
         let words: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
         let all = std::iter::once("acpipe").chain(line.iter().copied());

@@ -1,4 +1,4 @@
-//! How much is kept alive, on the command line.
+//! Limits of `acpipe serve` on idle and live sessions, and duration types of options.
 
 use super::duration::duration;
 use clap::Args;
@@ -16,7 +16,7 @@ pub struct LimitArgs {
     pub max_sessions: Option<u32>,
 }
 
-/// How long a turn may last; `None` for any time.
+/// Timeout of a turn; `None` for no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct MaxTime(pub Option<Duration>);
 
@@ -26,7 +26,7 @@ impl MaxTime {
     }
 }
 
-/// How long something may be idle; `None` for ever.
+/// Idle timeout of sessions and agents; `None` for no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct IdleTimeout(pub Option<Duration>);
 

@@ -1,4 +1,4 @@
-//! Options of sessions on the command line.
+//! Session options on the command line.
 
 use crate::cli::Mistake;
 use crate::proto::wire::SessionOptions;
@@ -42,10 +42,10 @@ pub struct OptionArgs {
 }
 
 impl OptionArgs {
-    /// The options as clients write them.
+    /// Converts the options to the types of the wire protocol.
     ///
     /// # Errors
-    /// The schema is no JSON, or a directory cannot be named.
+    /// The schema is not JSON, or an additional directory does not exist.
     pub fn to_wire(&self) -> anyhow::Result<SessionOptions> {
         let schema = self.output_schema.as_deref();
         let schema = schema.map(serde_json::from_str).transpose();

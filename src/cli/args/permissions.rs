@@ -1,4 +1,4 @@
-//! What agents may do, on the command line.
+//! Permission options on the command line.
 
 use crate::core::policy::Mode;
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! What acpipe serves to agents itself.
+//! Options for the files and terminals that acpipe serves to agents itself.
 
 use crate::core::host::Offer;
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ pub struct ServingArgs {
     pub serve: Vec<Served>,
 }
 
-/// What can be served.
+/// Capability that acpipe can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Served {
     /// Text files in the session's directories
@@ -21,7 +21,7 @@ pub enum Served {
 }
 
 impl ServingArgs {
-    /// The same for the core.
+    /// Converts the options to the core's type.
     pub fn offer(&self) -> Offer {
         let files = self.serve.contains(&Served::Fs);
         Offer {

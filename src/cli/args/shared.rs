@@ -1,4 +1,4 @@
-//! Arguments that several commands have.
+//! Arguments shared by several subcommands.
 
 use crate::core::profile::Profile;
 use clap::{Args, ValueEnum};

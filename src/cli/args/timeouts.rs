@@ -1,4 +1,4 @@
-//! How long is waited for what, on the command line.
+//! Timeout options on the command line.
 
 use super::duration::duration;
 use crate::core::limits::{Limits, Wait};
@@ -17,7 +17,7 @@ pub struct TimeoutArgs {
 }
 
 impl TimeoutArgs {
-    /// What they make of the usual ones.
+    /// Returns the default limits, changed by these options.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         for (wait, limit) in &self.timeouts {

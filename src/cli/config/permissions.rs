@@ -1,4 +1,4 @@
-//! `[permissions]`: what agents may do.
+//! The table `[permissions]` of the configuration.
 
 use super::table::{Fault, Table};
 use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
@@ -93,7 +93,7 @@ fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Res
     Ok(rule)
 }
 
-/// The one of these that has this name.
+/// Returns the item of the given name, or an error that lists the known names.
 fn one_of<T: Copy>(
     what: &str,
     name: &str,

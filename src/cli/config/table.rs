@@ -1,18 +1,18 @@
-//! A table of the configuration: every key is known, every value of its type, every mistake has a place.
+//! Checked access to a TOML table: unknown keys and wrong types are errors with a position.
 
 use crate::core::policy::unknown;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong, and where in the file.
+/// Error in the configuration.
 #[derive(Debug)]
 pub struct Fault {
-    /// Bytes from the beginning.
+    /// Position in bytes from the start of the file.
     pub at: usize,
     pub why: String,
 }
 
-/// Reads a document.
+/// Parses a TOML document.
 pub fn parse(text: &str) -> Result<DeTable<'_>, Fault> {
     let parsed = DeTable::parse(text).map(Spanned::into_inner);
     parsed.map_err(|error| Fault {
@@ -21,9 +21,9 @@ pub fn parse(text: &str) -> Result<DeTable<'_>, Fault> {
     })
 }
 
-/// A table whose keys are all known.
+/// Table in which all keys are known.
 pub struct Table<'t, 'i> {
-    /// Where it stands: `permissions.`, or nothing for the document.
+    /// Path of the table with a trailing dot, such as `permissions.`; empty for the document.
     path: String,
     entries: &'t DeTable<'i>,
 }
@@ -32,7 +32,7 @@ type Value<'t, 'i> = &'t Spanned<DeValue<'i>>;
 
 impl<'t, 'i> Table<'t, 'i> {
     pub fn new(path: &str, entries: &'t DeTable<'i>, keys: &[&str]) -> Result<Self, Fault> {
-        // They are in the order of their names: the first in the file is told.
+        // `entries` is sorted by name; the unknown key that comes first in the file is reported.
         let strange = entries
             .keys()
             .filter(|key| !keys.contains(&key.as_ref().as_ref()));
@@ -78,7 +78,7 @@ impl<'t, 'i> Table<'t, 'i> {
         Table::new(&format!("{}{key}.", self.path), entries, keys).map(Some)
     }
 
-    /// The tables of a list, each with its place in the file.
+    /// Returns the tables of an array, each with its position in the file.
     pub fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<(usize, Table<'t, 'i>)>, Fault> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
@@ -113,7 +113,7 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// A text, of which something is made.
+    /// Reads a string and converts it with `make`.
     pub fn text<T>(
         &self,
         key: &str,
@@ -129,7 +129,7 @@ impl<'t, 'i> Table<'t, 'i> {
         make(text).map(Some).map_err(faulty)
     }
 
-    /// A text or a list of them, each of which is taken.
+    /// Reads a string or an array of strings and passes each to `take`.
     pub fn texts(
         &self,
         key: &str,
@@ -152,7 +152,7 @@ impl<'t, 'i> Table<'t, 'i> {
         Ok(())
     }
 
-    /// Refuses a list without anything in it.
+    /// Rejects an empty array.
     pub fn not_empty(&self, key: &str) -> Result<(), Fault> {
         match self.get(key) {
             Some(value) if matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()) => {
@@ -162,7 +162,7 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// Says that two keys do not go together.
+    /// Rejects two keys that exclude each other.
     pub fn not_both(&self, one: &str, other: &str) -> Result<(), Fault> {
         match (self.get(one), self.get(other)) {
             (Some(_), Some(value)) => Err(self.fault(
@@ -174,7 +174,7 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// A fault of the whole table.
+    /// Creates an error about the table as a whole.
     pub fn wrong(&self, at: usize, why: &str) -> Fault {
         let path = self.path.trim_end_matches('.');
         Fault {

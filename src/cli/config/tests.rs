@@ -1,4 +1,4 @@
-//! What is taken over of a configuration, and what is said of a wrong one.
+//! Tests of parsing a configuration and of its error messages.
 
 use super::tests_page::subject;
 use super::*;

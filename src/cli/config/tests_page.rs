@@ -1,4 +1,5 @@
-//! `docs/guides/permissions.md` keeps its word: each configuration on it is read, and each verdict below it is given.
+//! Tests of `docs/guides/permissions.md`: each configuration in it parses and gives the decisions listed
+//! below it.
 
 use super::policy_of;
 use crate::core::policy::{PRESETS, Policy, Subject, Tool};
@@ -9,7 +10,7 @@ const PAGE: &str = include_str!("../../../docs/guides/permissions.md");
 const HOME: &str = "/home/me";
 const CWD: &str = "/home/me/project";
 
-/// What is asked for in such words.
+/// Parses an action as the page writes it, such as `read FILE`.
 pub fn subject(verb: &str, what: &str, cwd: &str) -> Subject {
     let (kind, name, input) = match verb {
         "read" => (Some("read"), None, json!({ "path": what })),
@@ -28,7 +29,7 @@ pub fn subject(verb: &str, what: &str, cwd: &str) -> Subject {
     Subject::of_tool(&tool, cwd)
 }
 
-/// What stands between backticks.
+/// Returns the text between backticks.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -71,7 +72,7 @@ fn the_page_on_permissions_keeps_its_word() {
             }
         }
     }
-    // A row that is not understood is not passed over.
+    // Fails if a row of the page was not recognized.
     assert_eq!((files, verdicts), (5, 52));
 }
 

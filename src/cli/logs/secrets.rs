@@ -1,4 +1,4 @@
-//! What no log shows: the values that the client gave to agents and MCP servers.
+//! Redaction of secrets in logs: the values that a client passes to agents and MCP servers.
 
 use crate::core::client::Command;
 use crate::core::mcp;
@@ -11,28 +11,28 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The shortest value that is looked for: what is shorter stands everywhere.
+/// Minimum length in bytes of a redacted value; shorter values occur in ordinary text.
 const SHORTEST: usize = 6;
 
-/// How many bytes of values are kept; the oldest are forgotten.
+/// Maximum total size of the stored values in bytes; the oldest are dropped.
 const ROOM: usize = 1 << 20;
 
-/// The values, shared by those who learn them and the one who hides them.
+/// Known secrets, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Arc<RwLock<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// When each was learned, by number, and what it is: the longest first, since one may be a part of another.
+    /// Age (a running number) and value, longest first because one value may be part of another.
     values: Vec<(u64, String)>,
-    /// Values that were learned and are not in that list yet.
+    /// New values that `settle` has not merged into `values` yet.
     new: Vec<String>,
     bytes: usize,
     last: u64,
 }
 
 impl Secrets {
-    /// Learns the values of variables.
+    /// Adds the values of environment variables.
     pub fn learn(&self, variables: &Variables) {
         for value in variables.0.values().flatten() {
             self.learn_value(value);
@@ -40,7 +40,8 @@ impl Secrets {
         self.settle();
     }
 
-    /// Learns what acpipe's own environment calls a secret: agents inherit it.
+    /// Adds the values of acpipe's own environment variables whose names suggest a secret, because agents
+    /// inherit them.
     pub fn learn_inherited(&self) {
         for (name, value) in std::env::vars_os() {
             if secret::names_secret(&name.to_string_lossy()) {
@@ -50,7 +51,7 @@ impl Secrets {
         self.settle();
     }
 
-    /// Learns what a command gives to agents and MCP servers.
+    /// Adds the secrets that a command passes to agents and MCP servers.
     pub fn learn_from(&self, command: &Command) {
         for secret in command.secrets() {
             match secret {
@@ -60,8 +61,8 @@ impl Secrets {
         }
     }
 
-    /// Learns the values of MCP servers' variables and headers, what stands in their addresses, and what will be filled
-    /// in for the variables in these and in arguments.
+    /// Adds the values of MCP servers' variables and headers, credentials and query values in their URLs, and
+    /// the values of variables referenced in any of these or in arguments.
     pub fn learn_servers(&self, servers: &[McpServer]) {
         for server in servers {
             let pairs = match &server.transport {
@@ -89,7 +90,7 @@ impl Secrets {
         self.settle();
     }
 
-    /// Adds the new values to the list: from now on they are hidden.
+    /// Merges new values into the list; they are redacted from now on.
     fn settle(&self) {
         self.0
             .write()
@@ -97,8 +98,8 @@ impl Secrets {
             .settle();
     }
 
-    /// Learns what the variables in a text stand for, where acpipe's own environment has them: the client's own are
-    /// known already.
+    /// Adds the defaults of the variables in a text and their values in acpipe's own environment. Values that
+    /// the client sets are known already.
     fn learn_filled(&self, text: &str) {
         for (name, default) in mcp::variables(text) {
             self.learn_value(default.unwrap_or_default());
@@ -108,7 +109,7 @@ impl Secrets {
         }
     }
 
-    /// Learns who calls and with what: what stands before the host, and the values behind `?`.
+    /// Adds the user information and the query values of a URL.
     fn learn_address(&self, url: &str) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -121,7 +122,7 @@ impl Secrets {
         }
     }
 
-    /// Learns all texts but names.
+    /// Adds all strings in a value except those of `name` members.
     fn learn_all(&self, value: &Value) {
         match value {
             Value::String(value) => self.learn_value(value),
@@ -135,7 +136,7 @@ impl Secrets {
         }
     }
 
-    /// Learns a value, a line of it at a time, as logs have them: plain, and quoted once or twice.
+    /// Adds each line of a value in the forms that logs contain: plain, and quoted as JSON once or twice.
     fn learn_value(&self, value: &str) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for line in value.lines().filter(|line| line.len() >= SHORTEST) {
@@ -147,7 +148,7 @@ impl Secrets {
         }
     }
 
-    /// The text without them, and without what looks like others.
+    /// Replaces known secrets and text that looks like a secret.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut shown = Cow::Borrowed(text);
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +165,7 @@ impl Secrets {
 }
 
 impl Known {
-    /// Puts what was learned among the values: all of it at once, since a call may have very many.
+    /// Merges new values into the sorted list, all at once because a single call may have very many.
     fn settle(&mut self) {
         let mut ages: HashMap<String, u64> = std::mem::take(&mut self.values)
             .into_iter()
@@ -189,7 +190,7 @@ impl Known {
     }
 }
 
-/// A text as it stands in JSON, without the quotes.
+/// Escapes a text as JSON, without the quotes.
 fn quoted(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,4 +1,4 @@
-//! The command line of `acpipe permissions`.
+//! Arguments of `acpipe permissions`.
 
 use crate::cli::args::shared::PlaceArgs;
 use clap::{Args, Subcommand};

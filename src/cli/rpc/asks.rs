@@ -1,4 +1,4 @@
-//! Requests of acpipe to its client, and the client's answers.
+//! Requests of acpipe to its client, and the client's responses.
 
 use crate::core::ask::{AskId, ClientRequest, Refusal};
 use crate::core::host::Forwarded;
@@ -9,7 +9,8 @@ use crate::proto::wire::CancelRequestParams;
 use crate::shell::ClientAction;
 use serde_json::value::RawValue;
 
-/// What ids of our requests begin with: strings, so that no client takes them for its own.
+/// Prefix of the ids of acpipe's requests. The ids are strings, so that a client does not confuse them with
+/// its own.
 const PREFIX: &str = "acpipe-";
 
 fn id(ask: AskId) -> String {
@@ -31,7 +32,7 @@ pub fn write_request(out: &mut Vec<u8>, ask: AskId, request: &ClientRequest) {
     }
 }
 
-/// Appends the news that a request needs no answer any more.
+/// Appends the notification that a request is cancelled.
 pub fn write_withdrawal(out: &mut Vec<u8>, ask: AskId, by: &By) {
     let params = CancelRequestParams {
         id: id(ask),
@@ -40,14 +41,14 @@ pub fn write_withdrawal(out: &mut Vec<u8>, ask: AskId, by: &By) {
     rpc::write_notification(out, "$/cancelRequest", &params);
 }
 
-/// The request of ours that this is the id of.
+/// Parses the id of a request of acpipe; `None` for another id.
 fn ask_id(id: Option<&RawValue>) -> Option<AskId> {
     let id = json::text(id)?;
     Some(AskId(id.strip_prefix(PREFIX)?.parse().ok()?))
 }
 
-/// An answer that has neither a result nor an error, if it is one to a request of ours. It counts as an error: the
-/// agent that waits must not wait for ever.
+/// Converts a response with neither result nor error to an error, so that the waiting agent is not stuck.
+/// `None` if its id is not that of a request of acpipe.
 pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
     let refusal = Refusal {
         code: rpc::code::INTERNAL_ERROR.into(),
@@ -56,7 +57,7 @@ pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
     Some(ClientAction::Answer(ask_id(id)?, Err(refusal)))
 }
 
-/// What the client answered, if it is an answer to a request of ours.
+/// Converts a response to an action; `None` if its id is not that of a request of acpipe.
 pub fn answer(
     id: Option<&RawValue>,
     outcome: Result<&RawValue, RpcError<'_>>,

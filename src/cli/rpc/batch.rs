@@ -1,22 +1,23 @@
-//! JSON-RPC batches: their answers leave together, once all of them are there (specification, section 6).
+//! JSON-RPC batches: the responses are sent together once all are available (specification, section 6).
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::fmt;
 
-/// How many messages a batch may have: the answer to the smallest one is a hundred times its size.
+/// Maximum number of messages in a batch. The response to the smallest message is a hundred times its size.
 const MOST: usize = 1024;
 
-/// How many batches may wait for answers at once: with [`MOST`] messages each, as many calls as one client may have open
-/// ([`super::calls`]).
+/// Maximum number of open batches. With [`MOST`] messages each, that is as many calls as one client may have
+/// open ([`super::calls`]).
 const MOST_OPEN: usize = 16;
 
-/// How many bytes the gathered answers of all open batches may have: several pages of messages, which are the largest
-/// answers. Outside of a batch an answer waits nowhere.
+/// Maximum total size of the responses collected for all open batches, in bytes: several pages of messages,
+/// which are the largest responses. Responses outside of batches are not collected.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The messages of a batch, or why it is not taken as a whole: none of its messages has an effect then.
+/// Splits a batch into its messages, or returns why the whole batch is rejected; then none of its messages
+/// takes effect.
 ///
 /// # Errors
 /// The text is not JSON.
@@ -29,7 +30,7 @@ pub fn messages(text: &str) -> serde_json::Result<Result<Vec<&RawValue>, &'stati
     })
 }
 
-/// The elements of a list that has not very many.
+/// Elements of an array with at most [`MOST`] elements; `None` if it has more.
 struct Few<'a>(Option<Vec<&'a RawValue>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
@@ -44,7 +45,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
                 let mut messages = Vec::new();
                 while let Some(message) = seq.next_element()? {
                     if messages.len() == MOST {
-                        // The rest of the batch is still read: an error of the JSON is reported before this one.
+                        // The rest of the batch is still read: a syntax error takes precedence over this one.
                         while seq.next_element::<IgnoredAny>()?.is_some() {}
                         return Ok(Few(None));
                     }
@@ -57,16 +58,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
     }
 }
 
-/// Names a batch.
+/// Id of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(u64);
 
-/// The batches whose answers are not complete.
+/// Batches whose responses are not complete.
 #[derive(Debug, Default)]
 pub struct Batches {
     last: u64,
     open: HashMap<BatchId, Batch>,
-    /// How many bytes of answers they have.
+    /// Total size of the collected responses.
     bytes: usize,
 }
 
@@ -76,12 +77,12 @@ struct Batch {
     answers: Vec<u8>,
 }
 
-/// The answers of open batches are too large for one more.
+/// Error: the response would exceed [`MOST_BYTES`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
 impl Batches {
-    /// Begins a batch; `None` where too many wait for answers.
+    /// Opens a batch; `None` if too many are open.
     pub fn begin(&mut self) -> Option<BatchId> {
         if self.open.len() >= MOST_OPEN {
             return None;
@@ -92,31 +93,31 @@ impl Batches {
         Some(id)
     }
 
-    /// One more answer will come later.
+    /// Counts a response that will be added later.
     pub fn answer_to_come(&mut self, id: BatchId) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.waiting += 1;
         }
     }
 
-    /// A later answer came.
+    /// Counts the arrival of a response announced by `answer_to_come`.
     pub fn answer_came(&mut self, id: BatchId) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.waiting = batch.waiting.saturating_sub(1);
         }
     }
 
-    /// Adds an answer, appended by `write`.
+    /// Adds a response written by `write`.
     ///
     /// # Errors
-    /// It is too large: nothing was added, and a short error is to take its place.
+    /// The response is too large. Nothing was added; the caller adds a short error instead.
     pub fn add(&mut self, id: BatchId, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.append(id, MOST_BYTES, write)
     }
 
-    /// Adds the error that takes the place of an answer.
+    /// Adds the error that replaces a response which is too large.
     pub fn add_error(&mut self, id: BatchId, write: impl FnOnce(&mut Vec<u8>)) {
-        // It is short, and there are no more of them than open calls.
+        // Unbounded: the error is short, and there is at most one per open call.
         let _ = self.append(id, usize::MAX, write);
     }
 
@@ -143,7 +144,8 @@ impl Batches {
         Ok(())
     }
 
-    /// The whole answer, if it is complete and there is one: notifications alone are not answered.
+    /// Removes a complete batch and returns its response array. `None` if it is incomplete, or if it held
+    /// notifications only.
     pub fn take_complete(&mut self, id: BatchId) -> Option<Vec<u8>> {
         if self.open.get(&id).is_none_or(|b| b.waiting > 0) {
             return None;
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(batches.take_complete(a), None);
         batches.answer_came(a);
         assert_eq!(batches.take_complete(a).unwrap().len(), MOST_BYTES - 8);
-        // Both are gone, and so is what they had.
+        // Both batches are closed, and their bytes are released.
         let c = batches.begin().unwrap();
         batches.add(c, fill(MOST_BYTES - 10)).unwrap();
     }

@@ -1,21 +1,21 @@
-//! The client's calls that are not answered yet.
+//! The client's calls that have no response yet.
 
 use super::batch::BatchId;
 use crate::core::client::{Command, Token};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// How many calls may be open: sixteen for each of the sessions that may be open by default. Whatever the core keeps for a
-/// call (who waits for an agent, a list, a measurement) is bounded by this.
+/// Maximum number of open calls: sixteen for each of the sessions that may be open by default. This also
+/// bounds what the core keeps per call (calls that wait for an agent, a list or a measurement).
 const MOST_CALLS: usize = 16 * 1024;
 
-/// How many bytes the ids of open calls may have together. Ids are a few bytes, or a UUID; nothing else says how long one
-/// may be.
+/// Maximum total size of the ids of open calls. Usual ids are a few bytes or a UUID, but nothing else limits
+/// their length.
 const MOST_ID_BYTES: usize = 4 << 20;
 
-/// A call of the client.
+/// Origin of a call: id and batch.
 pub struct Caller {
-    /// Absent for notifications: what they cause is not answered.
+    /// `None` for a notification, which gets no response.
     pub id: Option<Box<RawValue>>,
     pub batch: Option<BatchId>,
 }
@@ -26,7 +26,7 @@ impl Caller {
     }
 }
 
-/// The calls that are not answered yet.
+/// Open calls by token.
 #[derive(Default)]
 pub struct Calls {
     last_token: u64,
@@ -35,7 +35,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Whether one more call with this id can be open; `session/cancel` and `shutdown` always can.
+    /// Returns `true` if one more call with this id fits. `session/cancel` and `shutdown` always fit.
     pub fn have_room(&self, command: &Command, id: Option<&RawValue>) -> bool {
         if matches!(command, Command::Cancel(_) | Command::Shutdown) {
             return true;
@@ -44,7 +44,7 @@ impl Calls {
         self.open.len() < MOST_CALLS && self.id_bytes.saturating_add(id) <= MOST_ID_BYTES
     }
 
-    /// Opens a call.
+    /// Registers a call and returns its token.
     pub fn open(&mut self, caller: Caller) -> Token {
         self.last_token += 1;
         let token = Token::first(self.last_token);
@@ -53,7 +53,7 @@ impl Calls {
         token
     }
 
-    /// Closes a call, which is being answered.
+    /// Removes a call that is being answered.
     pub fn close(&mut self, token: Token) -> Option<Caller> {
         let caller = self.open.remove(&token)?;
         self.id_bytes -= caller.id_size();

@@ -1,7 +1,7 @@
-//! The methods a client can call: jsonrpsee's table, from names and parameters to commands.
+//! jsonrpsee's table of the methods that a client can call: converts names and parameters to commands.
 //!
-//! A handler only reads its parameters. What it means to do goes through the slot to the loop, which
-//! owns all state and answers when it is done.
+//! A handler only reads its parameters. The resulting command goes through the [`Slot`] to the loop, which
+//! owns all state and responds when the command is done.
 
 use crate::cli::schema::{DISCOVER, openrpc};
 use crate::core::client::Command;
@@ -20,18 +20,19 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The call that says how unknown fields are handled, its own too.
+/// Method that sets how unknown fields are handled, including those in its own parameters.
 const INITIALIZE: &str = "initialize";
 
-/// What handlers share with the table, which demands that its context can be shared.
+/// State shared by the handlers and the table. The mutex is there because jsonrpsee requires a `Sync`
+/// context.
 #[derive(Default)]
 struct Slot(Mutex<Handled>);
 
 #[derive(Default)]
 struct Handled {
-    /// The command that a handler made of its parameters, or why it made none.
+    /// Command that the handler made of the parameters, or an error.
     outcome: Option<Result<Command, Error>>,
-    /// As the client asked for in `initialize`.
+    /// Handling of unknown fields that the client requested in `initialize`.
     unknown_fields: UnknownFields,
 }
 
@@ -41,22 +42,22 @@ impl Slot {
     }
 }
 
-/// The table.
+/// Method table.
 pub struct Methods {
     module: RpcModule<Slot>,
     slot: Arc<Slot>,
 }
 
-/// What came of a call.
+/// Result of a call.
 pub enum Called {
-    /// It is to be done by the loop.
+    /// Command for the loop.
     Command(Command),
-    /// It is answered already.
+    /// Immediate response.
     Answer(Result<Box<RawValue>, Error>),
 }
 
 impl Methods {
-    /// The whole table.
+    /// Creates the table with all methods.
     pub fn new() -> Self {
         let slot = Arc::new(Slot::default());
         let mut methods = Self {
@@ -71,7 +72,8 @@ impl Methods {
             handled.outcome = nothing.err().map(Err);
             Ok::<_, ErrorObjectOwned>(openrpc())
         };
-        // Registration fails if the name is taken; a test compares the names with the OpenRPC document.
+        // Registration fails only for a name that is taken; a test compares the names with the OpenRPC
+        // document.
         let _ = methods.module.register_method(DISCOVER, discover);
         methods
     }
@@ -124,7 +126,7 @@ impl Methods {
         })
     }
 
-    /// The names of all methods, sorted.
+    /// Returns the names of all methods, sorted.
     #[cfg(test)]
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.module.method_names().collect();
@@ -143,8 +145,8 @@ impl MethodVisitor for Methods {
     }
 }
 
-/// Refuses parameters that would take many times their size once they are parsed: content with very many small values,
-/// and other parameters over 1 MiB.
+/// Rejects parameters whose parsed form would take many times their size in memory: content with very many
+/// small values, and other parameters over 1 MiB.
 fn check_size(method: &Method, params: &str) -> Result<(), Error> {
     let why = if method.content {
         if !is_dense(params) {
@@ -161,7 +163,8 @@ fn check_size(method: &Method, params: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 
-/// The object of parameters given by name; an empty one where there are none.
+/// Returns the parameters as a JSON object; an empty object if there are none. Positional parameters are an
+/// error.
 fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
     match params.as_str().map(str::trim) {
         None | Some("" | "null") => Ok("{}"),
@@ -173,7 +176,8 @@ fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
     }
 }
 
-/// How unknown fields are to be handled, as the parameters of `initialize` say; where they cannot be read that fails.
+/// Reads from the parameters of `initialize` how unknown fields are handled; the default if the parameters
+/// are not valid.
 fn asked_for(text: &str) -> UnknownFields {
     #[derive(Default, serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -185,7 +189,7 @@ fn asked_for(text: &str) -> UnknownFields {
     asked.unknown_fields
 }
 
-/// Refuses unknown fields, unless the client asked for them to be ignored.
+/// Rejects unknown fields unless the client requested to ignore them.
 fn known(fields: &Fields, text: &str, handled: &Handled) -> Result<(), Error> {
     match handled.unknown_fields {
         UnknownFields::Refuse => unknown_fields::check(fields, text),
@@ -193,7 +197,7 @@ fn known(fields: &Fields, text: &str, handled: &Handled) -> Result<(), Error> {
     }
 }
 
-/// Reads the parameters of a method. Errors name the field.
+/// Parses the parameters of a method. Errors name the field.
 fn read_params<P: DeserializeOwned>(text: &str) -> Result<P, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|e| {

@@ -1,30 +1,29 @@
-//! Calls that only read: while the client does not read what it was given, their answers would pile up here.
+//! Queue of read-only calls. They wait while the client does not read its output, because their responses
+//! would pile up in memory.
 
 use crate::shell::ClientAction;
 use std::collections::VecDeque;
 
-/// How many of them wait for the client to read.
+/// Maximum number of queued calls.
 const MOST: usize = 256;
 
-/// Larger ones do not wait, in bytes of the message.
+/// Maximum size in bytes of the parameters of a queued call; larger calls are rejected instead.
 const LARGEST: usize = 64 * 1024;
 
-/// The calls that wait.
+/// Queued calls.
 #[derive(Debug, Default)]
 pub struct Reads(VecDeque<ClientAction>);
 
 impl Reads {
-    /// Whether one more of this size can wait.
+    /// Returns `true` if one more call of this size can be queued.
     pub fn have_room(&self, size: usize) -> bool {
         self.0.len() < MOST && size <= LARGEST
     }
 
-    /// Lets a call wait.
     pub fn push(&mut self, action: ClientAction) {
         self.0.push_back(action);
     }
 
-    /// The next one.
     pub fn pop(&mut self) -> Option<ClientAction> {
         self.0.pop_front()
     }

@@ -1,4 +1,4 @@
-//! What a client gets and what is taken back.
+//! Tests of the client's output: responses, batches and retracted chunks.
 
 use super::*;
 use crate::proto::wire::Done;
@@ -56,7 +56,7 @@ fn send(client: &mut RpcClient, text: &str) {
     ));
 }
 
-/// The tokens of the commands that the loop is to do.
+/// Returns the tokens of the queued commands.
 fn commands(client: &mut RpcClient) -> Vec<Token> {
     let actions = std::iter::from_fn(|| client.next_action());
     let token = |action| match action {
@@ -86,7 +86,7 @@ fn batch_beyond_those_that_wait_is_refused_as_a_whole() {
     assert_eq!(commands(&mut client), []);
     let refused = written(&mut client);
     assert_eq!(refused[0]["error"]["data"]["kind"], "overloaded");
-    // A call outside of a batch has room, and so has a batch once one is answered.
+    // A call outside of a batch has room, and a batch has room once another is complete.
     send(
         &mut client,
         r#"{"jsonrpc":"2.0","id":2,"method":"session/cancel"}"#,
@@ -110,7 +110,7 @@ fn answer_that_is_too_large_for_its_batch_becomes_an_error() {
     assert_eq!(answers[0][0]["id"], 1);
     assert_eq!(answers[0][0]["error"]["data"]["kind"], "overloaded");
     assert_eq!(answers[0][1]["result"], serde_json::json!({}));
-    // Alone it is answered.
+    // Outside of a batch the call gets its result.
     send(&mut client, &call(3));
     let open = commands(&mut client);
     client.reply(open[0], Ok(Reply::StoredTurn(large)));

@@ -1,4 +1,4 @@
-//! Each method does what the table of methods says of it.
+//! Tests that each method matches its row in the table of methods.
 
 use super::*;
 use crate::cli::schema::{DISCOVER, openrpc};
@@ -16,10 +16,9 @@ const SECRET: &str = "hunter-of-secrets";
 /// Schemas of types that hold secrets.
 const SECRET_TYPES: [&str; 2] = ["Variables", "McpServer"];
 
-/// Row of the table of methods.
+/// Row of the table of methods, with the schema of its parameters.
 struct Row {
     method: &'static Method,
-    /// Schema of the parameters.
     params: Value,
 }
 
@@ -49,7 +48,7 @@ fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Valid parameters: those that are required.
+    /// Returns values for the required parameters.
     fn required(&self) -> Map<String, Value> {
         let names = self.params["required"].as_array().into_iter().flatten();
         let value = |name: &str| match name {
@@ -67,7 +66,7 @@ impl Row {
             .collect()
     }
 
-    /// The parameters whose schema includes a type of [`SECRET_TYPES`], each with that type.
+    /// Returns the parameters whose schema includes a type of [`SECRET_TYPES`], each with that type.
     fn secret_params(&self) -> Vec<(&str, &'static str)> {
         let properties = self.params["properties"].as_object().into_iter().flatten();
         properties
@@ -93,7 +92,7 @@ impl Row {
     }
 }
 
-/// A value of a type of [`SECRET_TYPES`] that holds [`SECRET`].
+/// Returns a value of a type of [`SECRET_TYPES`] that holds [`SECRET`].
 fn secret_value(kind: &str) -> Value {
     match kind {
         "Variables" => json!({"NAME": SECRET}),
@@ -110,7 +109,7 @@ fn camel_case(name: &str) -> String {
     })
 }
 
-/// Sends a call to the client side.
+/// Sends a call to the client connection.
 fn call(client: &mut RpcClient, method: &str, params: &Map<String, Value>) {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     client.message(call.to_string().as_bytes());
@@ -206,7 +205,7 @@ fn only_content_may_be_large() {
         let name = row.method.name;
         let mut client = RpcClient::new(Secrets::default());
         let mut params = row.required();
-        // Refused in any case: by its size, or because no method has it.
+        // Always rejected, either for its size or as an unknown field.
         params.insert("unknown".to_owned(), "x".repeat(2 << 20).into());
         call(&mut client, name, &params);
         let answer = String::from_utf8_lossy(&client.out);

@@ -1,4 +1,4 @@
-//! What a person at the terminal is asked: one question after the other, each answered once.
+//! Questions to the user at the terminal, shown one at a time.
 
 mod diff;
 mod form;
@@ -25,14 +25,14 @@ use std::time::Duration;
 use tool::Permission;
 use words::Sheet;
 
-/// Questions, and the terminal at which they are asked.
+/// Queue of open questions and the terminal that shows them.
 #[derive(Debug)]
 pub struct Asks {
     terminal: Option<Terminal>,
     open: VecDeque<(AskId, Dialog)>,
-    /// Whether the first of them is on the terminal.
+    /// Whether the first question is on the terminal.
     shown: bool,
-    /// The number of what was asked of the terminal last.
+    /// Number of the last input requested from the terminal; typed lines carry it.
     number: u64,
 }
 
@@ -46,13 +46,13 @@ impl Asks {
         }
     }
 
-    /// Whether somebody is there to ask.
+    /// Returns `true` if there is a terminal to ask the user at.
     pub fn has_terminal(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// Asks once those before it are answered. A run declares no more than what a person answers: all else is
-    /// refused.
+    /// Queues a question. A request that the user cannot answer is refused; the run declares no capability
+    /// for these.
     pub fn ask(&mut self, id: AskId, request: &ClientRequest) -> Option<ClientAction> {
         let Some(dialog) = Dialog::new(request) else {
             let message = format!("nobody answers {}", request.method());
@@ -66,17 +66,17 @@ impl Asks {
         None
     }
 
-    /// Whether a question is open.
+    /// Returns `true` if a question is open.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Whether the next question is to be shown.
+    /// Returns `true` if the next question can be shown.
     pub fn is_due(&self) -> bool {
         self.is_open() && !self.shown
     }
 
-    /// Shows the next question; `begun` where something stands in its line.
+    /// Shows the next question; `begun` if the cursor is not at the start of a line.
     pub fn show(&mut self, begun: bool) {
         let (Some(terminal), Some((_, dialog))) = (&mut self.terminal, self.open.front()) else {
             return;
@@ -89,7 +89,8 @@ impl Asks {
         terminal.ask(self.number, text, dialog.prompt(), dialog.is_secret());
     }
 
-    /// What was typed: an answer, or what leads to one. A line for what is not asked any more is none.
+    /// Handles a typed line: answers the question, or asks again or for the next part. A line for an earlier
+    /// question is ignored.
     pub fn typed(&mut self, number: u64, line: Option<&[u8]>) -> Option<ClientAction> {
         let (Some(terminal), Some((id, dialog))) = (&mut self.terminal, self.open.front_mut())
         else {
@@ -102,7 +103,7 @@ impl Asks {
             Some(Err(_)) => Next::Again("that is no UTF-8".to_owned()),
             Some(Ok(line)) => dialog.read(Some(line)),
             None => {
-                // Nobody pressed Enter: what follows gets a line of its own.
+                // End of input without Enter: the cursor is still in the prompt's line.
                 terminal.say("\n".to_owned());
                 dialog.read(None)
             }
@@ -126,7 +127,7 @@ impl Asks {
         None
     }
 
-    /// A question needs no answer any more; where it was shown that is said.
+    /// Removes a question that needs no answer any more, with a message if it is on screen.
     pub fn withdraw(&mut self, id: AskId, by: &By) {
         let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
             return;
@@ -145,7 +146,7 @@ impl Asks {
     }
 }
 
-/// Why a question is asked no more.
+/// Returns the reason for which a question was withdrawn.
 fn why(by: &By) -> &'static str {
     match by {
         By::Policy(_) | By::Client | By::OtherClient => "it is decided",
@@ -156,24 +157,25 @@ fn why(by: &By) -> &'static str {
     }
 }
 
-/// When a question is answered by itself, as a part of a sentence.
+/// Formats the time until a question is resolved without the user, as part of a sentence; empty without a
+/// deadline.
 fn until(deadline_ms: Option<u64>, then: &str) -> String {
     let words = |ms| format!("; in {} {then}", in_words(Duration::from_millis(ms)));
     deadline_ms.map_or_else(String::new, words)
 }
 
-/// What follows a line that was typed.
+/// Step after a typed line.
 #[derive(Debug, PartialEq)]
 enum Next {
-    /// The answer, as the client's result.
+    /// The answer, as result of the client request.
     Answer(Value),
-    /// The same is asked again, for this reason.
+    /// Asks again, for this reason.
     Again(String),
-    /// The next part is asked.
+    /// Asks the next part.
     More,
 }
 
-/// A question in the course of being answered.
+/// Question with the state of its input.
 #[derive(Debug)]
 enum Dialog {
     Permission(Permission),
@@ -195,7 +197,7 @@ impl Dialog {
         })
     }
 
-    /// Shows what is asked.
+    /// Shows the question.
     fn show(&self, sheet: &mut Sheet) {
         match self {
             Self::Permission(permission) => permission.show(sheet),
@@ -205,14 +207,14 @@ impl Dialog {
         }
     }
 
-    /// Shows the next part of what is asked.
+    /// Shows the next field of a form.
     fn show_more(&self, sheet: &mut Sheet) {
         if let Self::Form(form) = self {
             form.show_field(sheet);
         }
     }
 
-    /// What stands before the answer in its line.
+    /// Returns the prompt in front of the user's input.
     fn prompt(&self) -> String {
         match self {
             Self::Permission(permission) => permission.prompt(),
@@ -222,12 +224,12 @@ impl Dialog {
         }
     }
 
-    /// Whether the answer is not to be seen.
+    /// Returns `true` if the input must not be echoed.
     fn is_secret(&self) -> bool {
         matches!(self, Self::Form(form) if form.is_secret())
     }
 
-    /// Takes a line that was typed, or the end of the input.
+    /// Handles a typed line, or the end of input (`None`).
     fn read(&mut self, line: Option<&str>) -> Next {
         match self {
             Self::Permission(permission) => permission.read(line),

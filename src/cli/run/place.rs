@@ -1,4 +1,4 @@
-//! Where a run takes place: its session, its directory, its agent, and the store that keeps it.
+//! Setup of a run: session, directory, agent and store.
 
 use super::view::View;
 use crate::cli::args::RunArgs;
@@ -13,24 +13,24 @@ use crate::core::store::{Card, Store};
 use crate::proto::wire::{AgentSource, Protocol};
 use crate::shell::{Events, Memory};
 
-/// All that a run needs to begin.
+/// Settings, session and store of a run.
 pub struct Found {
     pub settings: Settings,
-    /// The id of the session.
+    /// Id of the session.
     pub session: String,
     pub store: Box<dyn Store>,
-    /// What the store answers later.
+    /// Later events of the store.
     pub stored: Events,
 }
 
-/// Finds the session and its agent, and opens the store.
+/// Finds session and agent, and opens the store.
 pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Result<Found> {
     let cwd = directory(&args.agent)?;
     let chosen = choose(args, &cwd, view)?;
     let origin = origin(args, chosen.as_ref())?;
     let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
     if settings.default_agent.source == AgentSource::Demo {
-        // With --quiet too: the demo agent's text looks like an answer.
+        // Shown with --quiet too, because the demo agent's text looks like an answer.
         let why = match &chosen {
             Some(chosen) => format!("session {:?} is of the built-in demo agent", chosen.id),
             None => "no agent was named: the built-in demo agent answers".to_owned(),
@@ -49,14 +49,14 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     })
 }
 
-/// The session that a run goes on with, or begins under a name.
+/// Existing session that the run continues, or named session that it creates.
 struct Chosen {
     id: String,
-    /// What is stored of it.
+    /// Stored description of the session; `None` if it is new.
     card: Option<Card>,
 }
 
-/// The session that was named, or the newest one; `None` for a run without a name.
+/// Returns the session of `--session` or `--continue`; `None` without these options.
 fn choose(args: &RunArgs, cwd: &str, view: &mut View) -> anyhow::Result<Option<Chosen>> {
     if is_stored(args) && !persists(&args.agent.store)? {
         let message = "--session and --continue need stored sessions: leave --persist never and \
@@ -77,7 +77,7 @@ fn choose(args: &RunArgs, cwd: &str, view: &mut View) -> anyhow::Result<Option<C
     }))
 }
 
-/// The session of this name in this directory, or of this full id in any.
+/// Returns the session with this name in this directory, or with this full id in any directory.
 fn named(args: &RunArgs, name: &str, cwd: &str, view: &mut View) -> anyhow::Result<Chosen> {
     let state = state_dir(&args.agent.store.place)?;
     let exact = crate::shell::stored(&state, name)?;
@@ -120,8 +120,8 @@ fn named(args: &RunArgs, name: &str, cwd: &str, view: &mut View) -> anyhow::Resu
     Ok(Chosen { id, card })
 }
 
-/// What the session says of the run: its directory, and its agent where the command line names none. The agent of a
-/// session goes before `ACPIPE_AGENT`, which is for sessions that have none.
+/// Returns the session's directory, and its agent if the command line names none. The session's agent takes
+/// precedence over `ACPIPE_AGENT`.
 fn origin(args: &RunArgs, chosen: Option<&Chosen>) -> anyhow::Result<Origin> {
     let Some(chosen) = chosen else {
         return Ok(Origin::default());
@@ -146,7 +146,7 @@ fn origin(args: &RunArgs, chosen: Option<&Chosen>) -> anyhow::Result<Origin> {
     let id = &chosen.id;
     let variable = std::env::var("ACPIPE_AGENT").unwrap_or_default();
     match line {
-        // Its words are not known, but the variable names the same program.
+        // The stored line cannot be split into arguments, but `ACPIPE_AGENT` names the same program.
         Some(line) if key_of_line(line) == key_of_line(variable.trim()) => Ok(origin),
         Some(line) => Err(Mistake(format!(
             "session {id:?} was stored with its agent's words joined: name the agent, as in acpipe run --session \
@@ -162,8 +162,8 @@ fn origin(args: &RunArgs, chosen: Option<&Chosen>) -> anyhow::Result<Origin> {
     }
 }
 
-/// The command of an agent of which an earlier version stored the words joined by spaces: known only where there
-/// is one word, or acpipe made the words itself.
+/// Parses an agent command that an earlier version stored as one line. `None` unless the split is certain: a
+/// single word, or a line that acpipe itself composed.
 fn of_line(line: &str) -> Option<AgentCommand> {
     let (command, demo) = match line.split_once(' ') {
         None => (line, false),
@@ -181,12 +181,12 @@ fn of_line(line: &str) -> Option<AgentCommand> {
     })
 }
 
-/// Whether the run is about a session that is to be there the next time too.
+/// Returns `true` if the run's session must be stored: `--session` or `--continue`.
 fn is_stored(args: &RunArgs) -> bool {
     args.session.is_some() || args.r#continue
 }
 
-/// The store. A run that nobody wants to go on with does without, where there is none to be had.
+/// Opens the store. If that fails, a run without `--session` or `--continue` uses memory only.
 fn store(
     args: &RunArgs,
     session: &str,
@@ -199,7 +199,8 @@ fn store(
     if is_stored(args) {
         return opened;
     }
-    // Whether a log can be made is known once it was; one that nothing came into would be in the way.
+    // The only way to know whether a log can be created is to create it. It is removed again because an empty
+    // log would be listed as a session.
     let opened = opened.and_then(|(mut store, stored)| {
         store.open(session)?.remove(false)?;
         Ok((store, stored))

@@ -1,4 +1,4 @@
-//! The prompt of a run: words, files, stdin, and what is attached.
+//! Prompt of a run: arguments, files, stdin and attachments.
 
 use crate::cli::Mistake;
 use crate::cli::args::RunArgs;
@@ -11,22 +11,22 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-/// The word that stands for stdin.
+/// Argument that stands for stdin.
 const STDIN: &str = "-";
 
-/// The largest file that is attached, in bytes.
+/// Maximum size of an attached file in bytes.
 const LARGEST: u64 = 32 << 20;
 
-/// What is prompted.
+/// Text and attachments to send.
 #[derive(Debug)]
 pub struct Prompt {
     text: String,
     attached: Vec<Attachment>,
-    /// What the user is told of it.
+    /// Notes to show to the user.
     pub notes: Vec<String>,
 }
 
-/// A file that goes with the prompt.
+/// File attached to the prompt.
 #[derive(Debug)]
 struct Attachment {
     path: PathBuf,
@@ -36,7 +36,7 @@ struct Attachment {
 }
 
 impl Prompt {
-    /// A prompt of this text alone.
+    /// Creates a prompt without attachments.
     pub fn of_text(text: String) -> Self {
         Self {
             text,
@@ -45,10 +45,10 @@ impl Prompt {
         }
     }
 
-    /// Reads it: the words, then `--file`s, then what is piped into stdin, with empty lines between.
+    /// Reads the prompt: the arguments, then `--file`s, then piped stdin, separated by empty lines.
     ///
     /// # Errors
-    /// A file cannot be read, or there is no prompt.
+    /// A file cannot be read, or the prompt is empty.
     pub fn read(args: &RunArgs) -> anyhow::Result<Self> {
         let mut notes = Vec::new();
         let mut parts = Vec::new();
@@ -96,7 +96,8 @@ impl Prompt {
         })
     }
 
-    /// The images and sounds that an agent that can do this gets as links, since it does not take them.
+    /// Returns the names of images and sounds that are sent as links because the agent does not accept their
+    /// content.
     pub fn not_taken(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {
         let is_media = move |file: &&Attachment| {
             let kind = file.media_type.split('/').next();
@@ -108,7 +109,7 @@ impl Prompt {
             .map(|file| file.name.as_str())
     }
 
-    /// The message for an agent that can do this.
+    /// Builds the message for an agent with these capabilities.
     pub fn message(&self, can: Option<AgentCapabilities>) -> UserMessage {
         let text = Some(&self.text).filter(|text| !text.is_empty());
         let text = text.map(|text| json!({ "type": "text", "text": text }));
@@ -124,7 +125,7 @@ impl Prompt {
 }
 
 impl Attachment {
-    /// Whether the agent takes the content of the file.
+    /// Returns `true` if the agent accepts the content of the file.
     fn is_taken(&self, can: AgentCapabilities) -> bool {
         match self.media_type.split('/').next() {
             Some("image") => can.image,
@@ -133,7 +134,7 @@ impl Attachment {
         }
     }
 
-    /// A part of a message. An agent that does not take the file's kind gets a link to the file.
+    /// Builds a message part: the file's content, or a link if the agent does not accept its type.
     fn part(&self, can: AgentCapabilities) -> Value {
         let url = if self.is_taken(can) {
             format!(
@@ -148,7 +149,7 @@ impl Attachment {
     }
 }
 
-/// Why there is nothing to prompt, and what may have been meant.
+/// Returns the message for an empty prompt, with a hint at the likely mistake.
 fn no_prompt(args: &RunArgs) -> String {
     let usage = "no prompt: give it as an argument, pipe it in, or name a file with --file; see acpipe run --help";
     match args.agent.command.first() {
@@ -162,7 +163,7 @@ fn no_prompt(args: &RunArgs) -> String {
 
 fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
     let text = file.display().to_string();
-    // `-fix it` is `-f` with the file `ix it`.
+    // `-fix it` is parsed as `-f` with the file `ix it`.
     let hint = if text.contains(' ') {
         "; a prompt that begins with - is given as --prompt='-…'"
     } else {
@@ -171,7 +172,7 @@ fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
     Mistake(format!("{option}: {text} cannot be read: {error}{hint}"))
 }
 
-/// The bytes as text. What is not UTF-8 is replaced, and the user is told how much.
+/// Converts bytes to text. Invalid UTF-8 is replaced, and a note gives the number of replaced bytes.
 fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return text,
@@ -210,7 +211,7 @@ fn attachment(file: &Path) -> anyhow::Result<Attachment> {
     })
 }
 
-/// What a file is: by its first bytes, else by its ending if it is text.
+/// Returns the media type of a file: by its first bytes, or for text by its extension.
 fn media_type(path: &Path, content: &[u8]) -> &'static str {
     const BEGINNINGS: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -238,7 +239,7 @@ fn media_type(path: &Path, content: &[u8]) -> &'static str {
         (Some(b"RIFF"), Some(b"WAVE")) => return "audio/wav",
         _ => {}
     }
-    // Text may begin with any letters.
+    // Text is checked first because it may begin with the same bytes as a binary format.
     if std::str::from_utf8(content).is_ok()
         && !content.contains(&0)
         && !content.starts_with(b"%PDF-")
@@ -257,7 +258,7 @@ fn media_type(path: &Path, content: &[u8]) -> &'static str {
     known.map_or("application/octet-stream", |(_, media_type)| media_type)
 }
 
-/// A path as a `file:` URL.
+/// Converts a path to a `file:` URL.
 fn file_url(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     let mut url = "file://".to_owned();
@@ -265,7 +266,7 @@ fn file_url(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
             url.push(byte.into());
         } else {
-            // Writing into memory cannot fail.
+            // Writing to memory cannot fail.
             let _ = write!(url, "%{byte:02X}");
         }
     }

@@ -1,4 +1,4 @@
-//! What a run shows: the answer on stdout in the chosen format, everything else on stderr.
+//! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
 use super::asks::words::short;
 use crate::cli::args::Format;
@@ -17,40 +17,40 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 
-/// How much is shown of a tool that runs, in characters.
+/// Maximum length in characters of a running tool's name or description.
 const ACTIVITY: usize = 200;
 
-/// How many lines of the agent's stderr are shown where it failed.
+/// Maximum number of lines of the agent's stderr that are shown when it failed.
 const STDERR_LINES: usize = 10;
 
-/// The formatted output of one run.
+/// Formatted output of one run.
 pub struct View {
     format: Format,
     quiet: bool,
     streams: Streams,
-    /// Whether stdout is a terminal: then control sequences of the agent are removed.
+    /// `true` if stdout is a terminal; control sequences of the agent are then removed.
     is_terminal: bool,
     out: Vec<u8>,
     text: String,
-    /// Text blocks after the first are set apart.
+    /// Number of text blocks so far; a blank line separates them.
     blocks: u32,
     ends_with_newline: bool,
     held: Held,
     refused: Refused,
-    /// The last receipt that was shown.
+    /// Last receipt that was shown.
     receipt: Option<Value>,
-    /// The summaries of the turns so far, where they are printed at the end.
+    /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
 }
 
-/// Where stdout and stderr go.
+/// Relation of stdout and stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Streams {
-    /// To two places.
+    /// Different destinations.
     Apart,
-    /// To one file or pipe, as with `2>&1`: notes keep their place in the answer.
+    /// The same file or pipe, as with `2>&1`; notes are written in order with the answer.
     Merged,
-    /// To a terminal, where notes have their place in the text.
+    /// Both the terminal; notes are written in order with the answer.
     Screen,
 }
 
@@ -68,17 +68,18 @@ impl Streams {
     }
 }
 
-/// What the policy refused though nobody saw it: the run may end well without what was wanted.
+/// Tools that the policy refused without asking the user. They are reported at the end, because the run may
+/// otherwise succeed without a visible reason for missing results.
 #[derive(Default)]
 struct Refused {
     questions: HashSet<String>,
-    /// By what, each once.
+    /// Rules that refused, without duplicates.
     rules: Vec<String>,
-    /// Whether it was said that nobody can be asked.
+    /// Whether the note that there is no terminal was shown.
     unasked: bool,
 }
 
-/// While a person is asked something nothing else is shown on the terminal, unless it becomes too much.
+/// Output held back while the user is asked at the terminal, up to [`FULL`] bytes.
 #[derive(Default)]
 struct Held {
     asking: bool,
@@ -104,14 +105,14 @@ impl View {
         }
     }
 
-    /// A line on stderr, for people.
+    /// Writes a note for the user to stderr, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
         if !self.quiet {
             self.complain(text);
         }
     }
 
-    /// The same, however quiet the run is to be: on a line of its own, without anything that steers a terminal.
+    /// Writes a message even with `--quiet`, on its own line and without control sequences.
     fn complain(&mut self, text: &str) {
         self.tell(&format!("acpipe: {}\n", printable(text)));
     }
@@ -126,31 +127,33 @@ impl View {
         } else if self.held.asking && self.held.notes.len() <= FULL {
             self.held.notes += line;
         } else {
-            // Nobody may be there to read it: that is no failure of the run.
+            // A closed stderr is not a failure of the run.
             let _ = std::io::stderr().lock().write_all(line.as_bytes());
         }
     }
 
-    /// Whether what is written has to be seen before a person is asked something.
+    /// Returns `true` if stdout and stderr are a terminal: output must then be written before a question is
+    /// shown.
     pub fn is_screen(&self) -> bool {
         self.streams == Streams::Screen
     }
 
-    /// A person is asked something. True where a line is begun on the screen.
+    /// Starts to hold back output while the user is asked. Returns `true` if the cursor is not at the start
+    /// of a line.
     pub fn hold(&mut self) -> bool {
         let begun = !self.held.asking && self.is_screen() && !self.ends_with_newline;
         self.held.asking = true;
         begun
     }
 
-    /// Nobody is asked anything any more.
+    /// Stops holding back output.
     pub fn release(&mut self) {
         self.held.asking = false;
         let notes = std::mem::take(&mut self.held.notes);
         let _ = std::io::stderr().lock().write_all(notes.as_bytes());
     }
 
-    /// How the session came back, if there was one.
+    /// Shows how the session was restored, if it was.
     pub fn session(&mut self, session: &SessionResult) {
         let (id, recovery) = (&session.session_id, &session.recovery);
         match recovery.memory {
@@ -189,7 +192,7 @@ impl View {
         self.receipt = serde_json::to_value(recovery).ok();
     }
 
-    /// A receipt within the turn: the first one again, or that the prompt found no session.
+    /// Shows a receipt within the turn, unless it repeats the one shown: the prompt found the session gone.
     fn recovered(&mut self, receipt: Value) {
         if self.receipt.as_ref() == Some(&receipt) {
             return;
@@ -208,7 +211,7 @@ impl View {
         self.receipt = Some(receipt);
     }
 
-    /// The agent has lost its memory of a session.
+    /// Shows that the agent has lost its memory of a session.
     fn lost(&mut self, session: &str, why: &str, reinjected: u64) {
         let why = match why {
             "" => "the agent never had it",
@@ -223,17 +226,17 @@ impl View {
         ));
     }
 
-    /// The last lines of the agent's stderr, where it failed to start or ended.
+    /// Shows the last lines of the agent's stderr if the agent failed to start or exited.
     fn stderr_of(&mut self, kind: &str, data: &Value) {
         let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
         let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
         let stderr = data["stderr"].as_str().filter(|_| starts || ended);
-        // Where it is in the log it is shown already.
+        // With this log level the lines were already logged.
         if tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
             return;
         }
         let lines = last_lines(stderr.unwrap_or_default(), STDERR_LINES);
-        // A single one is in the message.
+        // A single line is already in the error message.
         if lines.len() < 2 {
             return;
         }
@@ -245,7 +248,7 @@ impl View {
         }
     }
 
-    /// Shows an error before the turn: `summary` is that of a turn that never began.
+    /// Shows an error before the turn; `summary` is that of a turn that never began.
     pub fn error(&mut self, error: &Error, summary: &TurnSummary) {
         let chunk = Chunk::Error {
             error_text: &error.message,
@@ -263,7 +266,7 @@ impl View {
         self.stderr_of(error.kind.name(), &error.data());
     }
 
-    /// The next chunk, and the JSON of it.
+    /// Shows the next chunk; `json` is its serialized form.
     pub fn chunk(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
         match chunk {
             Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
@@ -286,7 +289,7 @@ impl View {
         }
     }
 
-    /// What has to be seen in every format: where only text is shown, the other notices are.
+    /// Shows in every format that a tool ran without permission. Text output shows all notices anyway.
     fn warn(&mut self, notice: &Value) {
         if self.format != Format::Text && notice["title"] == RAN_UNASKED {
             self.notice(notice);
@@ -343,7 +346,7 @@ impl View {
         }
     }
 
-    /// A notice, the agent's or acpipe's, as far as it has words.
+    /// Shows a notice of the agent or of acpipe if it has text.
     fn notice(&mut self, notice: &Value) {
         let words = ["title", "description"].map(|field| notice[field].as_str());
         let words: Vec<&str> = words.into_iter().flatten().collect();
@@ -352,7 +355,7 @@ impl View {
         }
     }
 
-    /// Shows which tool runs; only to a person at a terminal.
+    /// Shows the running tool if stderr is a terminal and the format is text.
     pub fn activity(&mut self, activity: Option<&Activity>) {
         let lively = !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal();
         if let (true, Some(tool)) = (lively, activity) {
@@ -363,7 +366,7 @@ impl View {
         }
     }
 
-    /// The end of the turn.
+    /// Shows the end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
         self.keep(summary);
         if self.format == Format::Text && !self.ends_with_newline {
@@ -396,14 +399,14 @@ impl View {
         }
     }
 
-    /// Keeps a summary for the end of the run, where that is what is printed.
+    /// Stores a summary for the end of the run, for `-o json`.
     fn keep(&mut self, summary: &TurnSummary) {
         if self.format == Format::Json {
             self.summaries.push(serde_json::json!(summary));
         }
     }
 
-    /// The end of the run, whatever became of it.
+    /// Ends the output, after success or failure.
     pub fn done(&mut self) {
         match self.format {
             Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
@@ -412,7 +415,7 @@ impl View {
         }
     }
 
-    /// Appends what an agent said, as it is for programs and harmless for a terminal.
+    /// Appends the agent's output, escaped if stdout is a terminal.
     fn push(&mut self, bytes: &[u8], content: Content) {
         if self.is_terminal {
             push_harmless(&mut self.out, bytes, content);
@@ -421,7 +424,7 @@ impl View {
         }
     }
 
-    /// Writes the summary of the last turn as one JSON object, in whose metadata are those of the turns before it.
+    /// Writes the summary of the last turn as one JSON object, with the earlier turns in its metadata.
     fn write_summary(&mut self) {
         let Some(mut summary) = self.summaries.pop() else {
             return;
@@ -434,7 +437,7 @@ impl View {
         self.out.push(b'\n');
     }
 
-    /// What was not handed over yet is forgotten.
+    /// Drops output that was not taken yet.
     pub fn retract(&mut self) {
         self.out.clear();
     }
@@ -456,19 +459,20 @@ impl View {
     }
 }
 
-/// The exit code that a summary stands for.
+/// Returns the exit code for a summary.
 pub fn exit_code(summary: &TurnSummary) -> u8 {
     let kind = |name: &str| ErrorKind::ALL.iter().find(|k| k.name() == name);
     match summary.errors.first() {
         Some(error) => kind(&error.kind).map_or(1, |k| k.exit_code()),
         None if summary.stop_reason != "cancelled" => 0,
         None if was_asked_to_stop(summary) => ErrorKind::Cancelled.exit_code(),
-        // Some agents end the turn so when a permission is refused.
+        // Some agents end the turn as cancelled when a permission is refused.
         None => 1,
     }
 }
 
-/// What was said with answers in this turn and did not reach the agent, as a prompt.
+/// Builds a prompt of the feedback that the user gave in this turn and that did not reach the agent; `None`
+/// without such feedback.
 pub fn late_words(summary: &TurnSummary) -> Option<String> {
     let kept = summary.metadata.get("undeliveredFeedback")?.as_array()?;
     let words = kept.iter().filter_map(|words| {

@@ -1,13 +1,12 @@
-//! Schemas as code generators need them: every type has a name, every variant of a union is a type of its own, and a property
-//! tells the variants apart.
+//! Transformation of schemas for code generators: every type has a name, every variant of a union is its own
+//! type, and a discriminator property identifies the variants.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Definitions by their names.
 type Definitions = Map<String, Value>;
 
-/// Names all types: `references` is the path at which they refer to each other.
+/// Names all types; `references` is the path at which they refer to each other.
 pub fn name_all(definitions: &mut Definitions, references: &str) {
     let names: Vec<String> = definitions.keys().cloned().collect();
     for name in &names {
@@ -27,7 +26,8 @@ pub fn name_all(definitions: &mut Definitions, references: &str) {
     }
 }
 
-/// Moves references away from what stands beside them, a description say: generators make another type of both otherwise.
+/// Wraps references that have siblings, such as a description, in `allOf`; generators would otherwise create
+/// a new type of the two.
 pub fn part_references(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -43,7 +43,8 @@ pub fn part_references(value: &mut Value) {
     }
 }
 
-/// A union of words becomes an enumeration: generators make a type of each `const` otherwise.
+/// Converts a union of string constants to an enumeration; generators would otherwise create a type for each
+/// `const`.
 fn words(schema: &mut Value) {
     let Some(all) = schema["oneOf"].as_array() else {
         return;
@@ -60,14 +61,15 @@ fn words(schema: &mut Value) {
     *schema = json!({ "description": description, "type": "string", "enum": words });
 }
 
-/// An object of a union, with the word that tells which one it is.
+/// Object of a union, with the name and value of its discriminator.
 struct Variant {
     tag: String,
     word: String,
     schema: Map<String, Value>,
 }
 
-/// The variants of a union of objects, each with all of its properties, if it is one.
+/// Returns the variants of a union of objects, each with all its properties; `None` if the schema is not such
+/// a union.
 fn variants(schema: &Value, definitions: &Definitions) -> Option<Vec<Variant>> {
     let all = schema
         .get("oneOf")
@@ -105,7 +107,7 @@ fn variants(schema: &Value, definitions: &Definitions) -> Option<Vec<Variant>> {
     Some(found).filter(|found| !found.is_empty())
 }
 
-/// The words that a property of a variant can be.
+/// Returns the constants that a variant's property allows.
 fn kinds(property: &Value) -> Option<Vec<String>> {
     if let Some(word) = property["const"].as_str() {
         return Some(vec![word.to_owned()]);
@@ -114,7 +116,7 @@ fn kinds(property: &Value) -> Option<Vec<String>> {
     words.map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-/// Adds the properties of an object to those of another, and which of them are required.
+/// Merges the properties and required names of one object schema into another.
 fn merge(into: &mut Map<String, Value>, from: &Value) {
     if let Some(properties) = from["properties"].as_object() {
         let known = into.entry("properties").or_insert_with(|| json!({}));
@@ -134,7 +136,7 @@ fn merge(into: &mut Map<String, Value>, from: &Value) {
     }
 }
 
-/// Makes a type of each variant, and a union with a discriminator of the whole.
+/// Replaces a union with a type per variant and a union with a discriminator.
 fn split(
     name: &str,
     schema: &mut Value,
@@ -168,7 +170,7 @@ fn text(schema: &Value) -> String {
         .to_owned()
 }
 
-/// `text-delta` and `envVar` as parts of the name of a type.
+/// Converts `text-delta` or `envVar` to a part of a type name.
 fn pascal(word: &str) -> String {
     let parts = word.split(['-', '_', ' ']);
     let part = |part: &str| {

@@ -1,4 +1,4 @@
-//! The committed schemas are those of the types, and code generators can use them.
+//! Tests that the committed schemas match the types and suit code generators.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 const REWRITE: &str = "UPDATE_SCHEMAS=1 cargo test --lib schema";
 
-/// The committed file holds what the types say; with `UPDATE_SCHEMAS` it is made to.
+/// Compares a committed file with the generated text; with `UPDATE_SCHEMAS`, writes it first.
 fn check(path: &Path, want: &str) {
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(path, want).unwrap();
@@ -44,7 +44,7 @@ fn the_table_of_errors_is_that_of_the_code() {
     );
 }
 
-/// All objects within a document, with the paths to them.
+/// Visits all objects of a document with their paths.
 fn walk<'a>(value: &'a Value, path: &str, see: &mut dyn FnMut(&str, &'a Map<String, Value>)) {
     match value {
         Value::Object(object) => {
@@ -115,7 +115,7 @@ fn every_variant_is_a_type_and_a_property_tells_them_apart() {
                 assert!(word.is_string(), "{path}: {target}");
             }
         }
-        // What is left is a value or nothing, or is told apart by its JSON type.
+        // Any other `anyOf` is a value or null, or its variants differ in their JSON type.
         for variant in object
             .get("anyOf")
             .and_then(Value::as_array)
@@ -143,7 +143,7 @@ fn every_variant_is_a_type_and_a_property_tells_them_apart() {
 
 #[test]
 fn required_parameters_are_before_optional_ones() {
-    // How many methods have parameters of both kinds, in which an order shows.
+    // Number of methods with required and optional parameters, in which the order is visible.
     let mut with_both = 0;
     for method in openrpc()["methods"].as_array().unwrap() {
         let params = method["params"].as_array().unwrap();

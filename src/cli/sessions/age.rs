@@ -1,10 +1,10 @@
-//! Ages: how they are written on the command line, and what is older.
+//! Ages on the command line, and timestamps in lists.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, SystemTime};
 
-/// Reads `30d`, `12h` and the like.
+/// Parses an age such as `30d` or `12h`.
 pub fn age(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|c: char| !c.is_ascii_digit())
@@ -25,7 +25,7 @@ pub fn age(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// The time now, or at least the latest that there is: a clock may be set to any time.
+/// Returns the current time, clamped to the valid range because a system clock may be set to any time.
 pub fn now() -> Timestamp {
     timestamp(SystemTime::now())
 }
@@ -40,23 +40,23 @@ fn timestamp(time: SystemTime) -> Timestamp {
     })
 }
 
-/// The time so long ago; the earliest there is where that is longer.
+/// Returns the time `age` before `now`, or the earliest timestamp if that is out of range.
 pub fn ago(now: Timestamp, age: Duration) -> Timestamp {
     let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
     now.checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 
-/// Whether a time, RFC 3339, was before another. One that cannot be read is not known to be.
+/// Returns `true` if an RFC 3339 time is before a limit; `false` if it cannot be parsed.
 pub fn is_before(time: &str, limit: Timestamp) -> bool {
     time.parse::<Timestamp>().is_ok_and(|time| time < limit)
 }
 
-/// A time, RFC 3339, as lists show it: to the minute, in the local time zone.
+/// Formats an RFC 3339 time for lists: to the minute, in the local time zone.
 pub fn short(time: &str) -> String {
     shown(time, "%Y-%m-%d %H:%M", TimeZone::system())
 }
 
-/// The same to the second.
+/// Formats an RFC 3339 time to the second, in the local time zone.
 pub fn exact(time: &str) -> String {
     shown(time, "%Y-%m-%d %H:%M:%S", TimeZone::system())
 }
@@ -116,7 +116,7 @@ mod tests {
         let limit = ago(now, age("30d").unwrap());
         assert!(is_before("2026-03-01T11:59:59.999Z", limit));
         assert!(!is_before("2026-03-01T12:00:00Z", limit));
-        // What is not known is not removed.
+        // A session with an unknown time is not removed.
         assert!(!is_before("", limit));
         assert!(!is_before("long ago", limit));
         assert_eq!(ago(now, Duration::MAX), Timestamp::MIN);

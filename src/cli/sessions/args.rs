@@ -1,4 +1,4 @@
-//! The command line of `acpipe sessions`.
+//! Arguments of `acpipe sessions`.
 
 use super::age::age;
 use crate::cli::args::shared::{ChunkProfile, PlaceArgs};

@@ -1,4 +1,4 @@
-//! A session for programs: its messages, its chunks, its log.
+//! Export of a session: its messages, its chunks or its log.
 
 use super::args::Content;
 use crate::core::error::{Error, ErrorKind};
@@ -10,13 +10,13 @@ use crate::proto::wire::ReplayEntry;
 use crate::shell::ReadOnly;
 use std::io::Write;
 
-/// How much of a log is copied at a time, in bytes.
+/// Size in bytes of the blocks in which a log is copied.
 const BLOCK: u64 = 256 << 10;
 
-/// How many chunks are read at a time.
+/// Number of chunks read at a time.
 const PAGE: usize = 1000;
 
-/// Writes a session.
+/// Writes a session in the chosen form.
 pub fn export(
     file: ReadOnly,
     what: Content,
@@ -67,7 +67,7 @@ fn chunks(log: &Log, profile: Profile, out: &mut dyn Write) -> anyhow::Result<()
     }
 }
 
-/// All whole lines: one that is being written is left out.
+/// Copies all complete lines; a line that is still being written is left out.
 fn copy(file: &ReadOnly, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut begun = Vec::new();
     let mut at = 0;

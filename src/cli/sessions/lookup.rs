@@ -1,4 +1,4 @@
-//! The session that a name means in a directory, and the one that `run --continue` goes on with.
+//! Lookup of a session by name and directory, and of the session that `run --continue` continues.
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session_id::{Holder, Resolved, resolve};
@@ -7,7 +7,7 @@ use crate::shell::{real_path, stored};
 use anyhow::Context as _;
 use std::path::Path;
 
-/// The directory that an argument names, absolute; else the working directory.
+/// Returns the absolute path of the argument, or of the working directory without one.
 pub fn directory(cwd: Option<&Path>) -> anyhow::Result<String> {
     let cwd =
         std::path::absolute(cwd.unwrap_or(Path::new("."))).or_else(|_| std::env::current_dir());
@@ -15,7 +15,8 @@ pub fn directory(cwd: Option<&Path>) -> anyhow::Result<String> {
     Ok(cwd.to_string_lossy().into_owned())
 }
 
-/// The newest conversation of a directory, whatever its agent; the cards stand newest first.
+/// Returns the newest session with messages in a directory, whatever its agent. `cards` must be sorted newest
+/// first.
 pub fn newest(cards: Vec<Card>, cwd: &str) -> Result<Card, Error> {
     let mut here = cards
         .into_iter()
@@ -29,7 +30,7 @@ pub fn newest(cards: Vec<Card>, cwd: &str) -> Result<Card, Error> {
     })
 }
 
-/// The session of this name in this directory, or the id that a new one gets.
+/// Resolves a name in a directory to an existing session or to the id for a new one.
 pub fn in_directory(state: &Path, name: &str, cwd: &str) -> Result<Resolved, Error> {
     resolve(name, &real_path(cwd), |id| {
         Ok(match stored(state, id)? {
@@ -40,7 +41,7 @@ pub fn in_directory(state: &Path, name: &str, cwd: &str) -> Result<Resolved, Err
     })
 }
 
-/// The id of a stored session: that of this name in this directory, else the session of this id.
+/// Returns the id of the session with this name in this directory; otherwise the name itself, taken as an id.
 pub fn find(state: &Path, name: &str, cwd: &str) -> Result<String, Error> {
     let found = in_directory(state, name, cwd)?;
     Ok(if found.exists {
@@ -50,7 +51,7 @@ pub fn find(state: &Path, name: &str, cwd: &str) -> Result<String, Error> {
     })
 }
 
-/// Whether two paths name one directory, whether it exists or not.
+/// Returns `true` if two paths name one directory, which need not exist.
 pub fn same_dir(a: &str, b: &str) -> bool {
     a == b || real_path(a) == real_path(b)
 }

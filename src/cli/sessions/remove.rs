@@ -1,4 +1,4 @@
-//! The end of stored sessions: those that are named, and those that are old.
+//! Removal of stored sessions: named ones (`delete`) and old ones (`gc`).
 
 use super::age::{ago, is_before, now, short};
 use super::args::{DeleteArgs, GcArgs};
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Removes the sessions that are named; gives the exit code of the first that could not be.
+/// Removes the named sessions; returns the exit code of the first failure.
 pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     let mut files = open(state)?;
     let cwd = directory(args.place.cwd.as_deref())?;
@@ -42,7 +42,7 @@ fn open(state: &Path) -> Result<Files, Error> {
         .map_err(|e| failed("be opened", state, &e))
 }
 
-/// A session whose log cannot be understood is removed too: nothing but its name is needed.
+/// Removes a session by its name alone, so that one with an unreadable log can be removed, too.
 fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
     read_only(state, id)?;
     let removed = files.open(id)?.remove(archive);
@@ -52,7 +52,7 @@ fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<()
     })
 }
 
-/// Removes what is old, and what crashes left behind.
+/// Removes old sessions, old archived logs and leftovers of crashes.
 pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
     let limit = ago(now(), args.older_than);
     let mut gc = Gc {
@@ -98,7 +98,8 @@ impl Gc {
         Ok(())
     }
 
-    /// Removes a session, unless somebody went on with it meanwhile.
+    /// Removes a session unless another process has changed it meanwhile; returns `true` if it was removed,
+    /// or would be.
     fn session(&self, files: &mut Files, id: &str, limit: Timestamp) -> Result<bool, Error> {
         let file = files.open(id)?;
         if self.dry {
@@ -144,7 +145,7 @@ impl Gc {
         say(&format!("{verb} {what}"));
     }
 
-    /// What cannot be removed stops nothing else.
+    /// Reports a failure and continues with the next item.
     fn fail(&mut self, error: &Error) {
         complain(&error.message);
         self.code = error.kind.exit_code();
@@ -160,7 +161,7 @@ fn name(path: &Path) -> String {
     visible(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// A line on stdout. What is to be removed is, though nobody reads of it.
+/// Writes a line to stdout. A closed stdout does not stop the removal.
 fn say(text: &str) {
     let stdout = std::io::stdout();
     let text = shown(&stdout, text);

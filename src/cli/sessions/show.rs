@@ -1,4 +1,4 @@
-//! A conversation, for people.
+//! A stored session as readable text.
 
 use super::age::short;
 use super::table::{clip, one_line, visible};
@@ -8,10 +8,10 @@ use crate::core::store::Card;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// How much is shown of what went wrong with a tool, in characters.
+/// Maximum length in characters of a tool's error.
 const REASON: usize = 200;
 
-/// Writes what was said in a session: the user's words marked with `>`, tools in brackets.
+/// Writes the conversation of a session: the user's text marked with `>`, tools in brackets.
 pub fn show(log: &Log, out: &mut dyn Write) -> anyhow::Result<()> {
     head(&log.card(), out)?;
     for place in 0..usize::try_from(log.count())? {
@@ -51,7 +51,7 @@ fn write_message(message: &Value, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A part in words; `None` where there is nothing to be told.
+/// Formats a message part as text; `None` for parts that are not shown.
 fn told(part: &Value) -> Option<String> {
     let text = |field: &str| part[field].as_str().unwrap_or_default();
     match text("type") {
@@ -69,7 +69,7 @@ fn told(part: &Value) -> Option<String> {
     }
 }
 
-/// A tool call in one line: its name, what it is about and what came of it.
+/// Formats a tool call on one line: name, title and outcome.
 fn tool(part: &Value) -> String {
     let text = |field: &str| one_line(part[field].as_str().unwrap_or_default());
     let (name, title) = (text("toolName"), text("title"));

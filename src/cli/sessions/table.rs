@@ -1,14 +1,14 @@
-//! Sessions as a table: aligned columns, one line each.
+//! Table of sessions: aligned columns, one line per session.
 
 use super::age::short;
 use crate::core::session_id::{is_unnamed, name_of};
 use crate::core::store::Card;
 use crate::shell::stdout_width;
 
-/// How much of an agent's command line is shown at a terminal, in columns.
+/// Maximum width in columns of an agent's command line at a terminal.
 const AGENT: usize = 40;
 
-/// How many messages a run has that was not continued: the prompt and the answer.
+/// Number of messages in a run that was not continued: the prompt and the answer.
 const ONE_RUN: u64 = 2;
 
 const COLUMNS: usize = 7;
@@ -22,7 +22,7 @@ const HEAD: [&str; COLUMNS] = [
     "TITLE",
 ];
 
-/// What is cut where the terminal is too narrow, in this order.
+/// Columns that are shortened if the terminal is too narrow, in this order.
 const CUTS: [Cut; 4] = [
     Cut::end(6, 5),
     Cut::start(5, 12),
@@ -30,15 +30,15 @@ const CUTS: [Cut; 4] = [
     Cut::end(0, 16),
 ];
 
-/// How a table is shown.
+/// Layout of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// The width of the terminal, in columns; `None` where nothing is cut.
+    /// Width of the terminal in columns; `None` if nothing is cut.
     pub width: Option<usize>,
 }
 
 impl Look {
-    /// For stdout: cut to the width of a terminal, and whole for programs.
+    /// Returns the layout for stdout: cut to the width of a terminal, else complete.
     pub fn of_stdout() -> Self {
         Self {
             width: stdout_width(),
@@ -46,13 +46,13 @@ impl Look {
     }
 }
 
-/// A column that can be cut.
+/// Column that can be shortened.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
     column: usize,
-    /// The width that it keeps.
+    /// Minimum width in columns.
     least: usize,
-    /// Whether its beginning is cut off: of paths the end says more.
+    /// `true` to cut the beginning: the end of a path is more useful.
     start: bool,
 }
 
@@ -74,7 +74,8 @@ impl Cut {
     }
 }
 
-/// The table of these sessions; without `all`, runs without a name that were not continued are one line.
+/// Formats the table of sessions. Unless `all` is set, unnamed runs that were not continued are counted on
+/// one line.
 pub fn table(cards: &[Card], all: bool, look: &Look) -> String {
     let folded = |card: &&Card| !all && is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
     let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
@@ -91,7 +92,7 @@ pub fn table(cards: &[Card], all: bool, look: &Look) -> String {
     text
 }
 
-/// Rows in columns under a head, empty columns left out; `numbers` is the column that is aligned at its end.
+/// Aligns rows in columns under a head, leaving out empty columns; `numbers` is the right-aligned column.
 pub fn aligned<const N: usize>(
     head: [&str; N],
     rows: &[[String; N]],
@@ -142,7 +143,7 @@ pub fn aligned<const N: usize>(
     text
 }
 
-/// Between columns.
+/// Gap between columns.
 const GAP: &str = "  ";
 
 fn row(card: &Card, look: &Look) -> [String; COLUMNS] {
@@ -164,7 +165,7 @@ fn row(card: &Card, look: &Look) -> [String; COLUMNS] {
     ]
 }
 
-/// The command line of an agent, in short: the name of the program without its directory.
+/// Shortens an agent's command line: the program is shown without its directory.
 fn agent(line: &str, look: &Look) -> String {
     let (program, args) = line.split_once(' ').unwrap_or((line, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
@@ -175,12 +176,12 @@ fn agent(line: &str, look: &Look) -> String {
     }
 }
 
-/// How many columns of a terminal a text takes.
+/// Returns the number of terminal columns that a text takes.
 fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// Letters of East Asian scripts and pictures take two columns, marks on the letter before them none.
+/// Returns the width of a character: two columns for East Asian letters and emoji, zero for combining marks.
 fn columns(c: char) -> usize {
     match c {
         '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
@@ -197,7 +198,7 @@ fn columns(c: char) -> usize {
     }
 }
 
-/// The beginning of a text, in at most so many columns.
+/// Cuts the end of a text to at most `limit` columns.
 pub fn clip(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -206,7 +207,7 @@ pub fn clip(text: &str, limit: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The end of a text, in at most so many columns.
+/// Cuts the beginning of a text to at most `limit` columns.
 fn clip_start(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -215,7 +216,7 @@ fn clip_start(text: &str, limit: usize) -> String {
     format!("…{}", kept.chars().rev().collect::<String>())
 }
 
-/// As many characters as leave one column of so many.
+/// Takes as many characters as fit into `limit` columns, less one for the ellipsis.
 fn within(chars: impl Iterator<Item = char>, limit: usize) -> String {
     let mut left = limit.saturating_sub(1);
     let fits = |c: &char| {
@@ -226,14 +227,14 @@ fn within(chars: impl Iterator<Item = char>, limit: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// A text in one line, without what would steer a terminal.
+/// Joins a text to one line and removes control characters.
 pub fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
-/// A name as it is, but for what would steer a terminal.
+/// Replaces the control characters of a name.
 pub fn visible(name: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     name.chars().map(shown).collect()

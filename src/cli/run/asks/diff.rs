@@ -1,22 +1,23 @@
-//! What a change of a file takes out and puts in, line by line, with a few lines around it.
+//! Line diff of a file change, with a few lines of context.
 
-/// How many lines around a change are shown.
+/// Number of context lines around a change.
 const AROUND: usize = 3;
 
-/// How much is compared at most, in pairs of lines; beyond that all of the old goes and all of the new comes.
+/// Maximum number of line pairs that are compared. Beyond it the diff removes all old lines and adds all new
+/// ones.
 const PAIRS: usize = 1 << 20;
 
-/// One line of a change.
+/// Line of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     Same(&'a str),
     Out(&'a str),
     In(&'a str),
-    /// So many lines are the same.
+    /// Number of unchanged lines that are left out.
     Gap(usize),
 }
 
-/// The change from one text to another.
+/// Computes the diff of two texts.
 pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
@@ -34,7 +35,7 @@ pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     around(&lines)
 }
 
-/// The longest common lines stay, the others go and come.
+/// Appends the diff by the longest common subsequence of lines.
 fn compare<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     let width = new.len() + 1;
     if old.len().saturating_mul(new.len()) > PAIRS {
@@ -42,7 +43,7 @@ fn compare<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
         lines.extend(new.iter().map(|line| Line::In(line)));
         return;
     }
-    // How many lines are common from here on.
+    // Length of the longest common subsequence of the remaining lines.
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for (i, a) in old.iter().enumerate().rev() {
         for (j, b) in new.iter().enumerate().rev() {
@@ -70,7 +71,7 @@ fn compare<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     }
 }
 
-/// Leaves out what is far from any change.
+/// Replaces lines far from any change with a gap.
 fn around<'a>(lines: &[Line<'a>]) -> Vec<Line<'a>> {
     let is_same = |line: &Line<'_>| matches!(line, Line::Same(_));
     let mut shown = Vec::new();

@@ -1,25 +1,25 @@
-//! A form, asked field by field.
+//! Form that is filled in field by field.
 
 use super::words::{Sheet, short};
 use super::{Next, until};
 use crate::proto::wire::QuestionParams;
 use serde_json::{Map, Value, json};
 
-/// How much of a default is shown in the line of the answer, in characters.
+/// Maximum length in characters of a default, a format or a rejected word in prompts and messages.
 const DEFAULT: usize = 40;
 
-/// A form in the course of being filled in.
+/// Form with the values entered so far.
 #[derive(Debug)]
 pub struct Form {
     message: String,
     deadline_ms: Option<u64>,
     fields: Vec<Field>,
-    /// What was filled in so far, a field after the other.
+    /// Index of the current field.
     at: usize,
     content: Map<String, Value>,
 }
 
-/// A field, as its JSON schema has it.
+/// Field, as its JSON schema describes it.
 #[derive(Debug)]
 struct Field {
     name: String,
@@ -28,20 +28,20 @@ struct Field {
     required: bool,
     default: Option<Value>,
     kind: Kind,
-    /// How small and large it may be: a number, the length of a text, how many are chosen.
+    /// Minimum and maximum of a number, of a text's length, or of how many choices are selected.
     bounds: (Option<f64>, Option<f64>),
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// Of this format, if any.
+    /// Text with its `format`; empty for none.
     Text(String),
     Number {
         whole: bool,
     },
     Flag,
     One(Vec<Choice>),
-    /// Some of these; where none are named, any texts.
+    /// Any number of the choices; free texts if the list is empty.
     Some(Vec<Choice>),
 }
 
@@ -82,7 +82,7 @@ impl Form {
         self.show_field(sheet);
     }
 
-    /// Shows the field that is asked for now.
+    /// Shows the current field.
     pub fn show_field(&self, sheet: &mut Sheet) {
         let Some(field) = self.fields.get(self.at) else {
             return;
@@ -126,7 +126,7 @@ impl Form {
         let Some(line) = line else { return decline() };
         let line = line.trim();
         let Some(field) = self.fields.get(self.at) else {
-            // A form without fields wants to be agreed to.
+            // A form without fields needs only consent.
             return match line.to_lowercase().as_str() {
                 "y" | "yes" => self.accept(),
                 "" | "n" | "no" => decline(),
@@ -178,7 +178,7 @@ impl Field {
         }
     }
 
-    /// What is to be typed.
+    /// Describes the expected input.
     fn wanted(&self) -> String {
         let what = match &self.kind {
             Kind::Text(format) if format.is_empty() => "text".to_owned(),
@@ -203,7 +203,7 @@ impl Field {
         }
     }
 
-    /// What a line says; `None` where it is skipped.
+    /// Parses a line to the field's value; `None` if the user skips the field.
     fn read(&self, line: &str) -> Result<Option<Value>, String> {
         if line.is_empty() {
             return match &self.default {
@@ -272,7 +272,7 @@ fn count(things: impl Iterator) -> f64 {
     things.count() as f64
 }
 
-/// What a schema lets choose: `enum`, with `enumNames` or not, or `oneOf` or `anyOf` with titles.
+/// Reads the choices of a schema: `enum` with optional `enumNames`, or `oneOf` or `anyOf` with titles.
 fn choices(schema: &Value) -> Vec<Choice> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -307,7 +307,7 @@ fn choices(schema: &Value) -> Vec<Choice> {
     titled.into_iter().flatten().filter_map(choice).collect()
 }
 
-/// The choice that a word names: by its value or title, else by its number.
+/// Finds a choice by its value or title, else by its number.
 fn choose(choices: &[Choice], word: &str) -> Result<Value, String> {
     let same = |text: &str| text.trim().to_lowercase() == word.to_lowercase();
     let named = |choice: &&Choice| choice.value.as_str().is_some_and(same) || same(&choice.title);

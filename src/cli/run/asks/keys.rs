@@ -1,12 +1,12 @@
-//! The answers that an agent offers, and what a person types for each.
+//! Keys with which the user selects one of the options that an agent offers.
 
 use super::words::{Sheet, short};
 use crate::proto::wire::{OfferedKind, OfferedOption};
 
-/// How much of an option's name is shown, in characters.
+/// Maximum length in characters of an option's name.
 const NAME: usize = 200;
 
-/// What is typed for a kind of answer: in short, and as a word.
+/// Returns key and word of an option kind.
 fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
     match kind {
         OfferedKind::AllowOnce => Some(("y", "yes")),
@@ -17,20 +17,21 @@ fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Answers and their keys: letters, or numbers for several of a kind. Of several that allow or refuse once the first has
-/// the letter too; what holds for ever has to be named.
+/// Options with their keys: a letter, or a number if several options are of the same kind. The first of
+/// several options that allow or reject once has the letter; options that hold for ever must be selected by
+/// number.
 #[derive(Debug)]
 pub struct Keys {
     rows: Vec<(String, OfferedOption)>,
 }
 
-/// What was chosen.
+/// Selected option.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chosen<'a> {
-    /// `None` refuses where nothing offered does.
+    /// `None` for a refusal if no offered option refuses.
     pub option: Option<&'a OfferedOption>,
     pub refuses: bool,
-    /// What was said with a refusal.
+    /// Feedback typed with a refusal.
     pub words: Option<String>,
 }
 
@@ -60,7 +61,7 @@ impl Keys {
         }
     }
 
-    /// Shows what there is to choose.
+    /// Shows the options.
     pub fn show(&self, sheet: &mut Sheet) {
         for (key, option) in &self.rows {
             sheet.choice(key, &short(&option.name, NAME));
@@ -70,7 +71,7 @@ impl Keys {
         }
     }
 
-    /// The keys in one word.
+    /// Returns the keys, separated by slashes.
     pub fn list(&self) -> String {
         let mut keys: Vec<&str> = self.rows.iter().map(|(key, _)| key.as_str()).collect();
         if self.refusal().is_none() {
@@ -79,7 +80,7 @@ impl Keys {
         keys.join("/")
     }
 
-    /// What a line chooses, or why it chooses nothing.
+    /// Parses a line to the selected option, or returns why it selects none.
     pub fn read(&self, line: &str) -> Result<Chosen<'_>, String> {
         let line = line.trim();
         let (key, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -96,7 +97,7 @@ impl Keys {
         })
     }
 
-    /// The answer of a key; `None` refuses without one.
+    /// Finds the option of a key; `Ok(None)` for a refusal if no option refuses.
     fn named(&self, key: &str) -> Result<Option<&OfferedOption>, String> {
         let is_it = |(shown, option): &&(String, OfferedOption)| {
             let word = letters(option.kind).filter(|(letter, _)| letter == shown);
@@ -104,13 +105,13 @@ impl Keys {
         };
         match self.rows.iter().find(is_it) {
             Some((_, option)) => Ok(Some(option)),
-            // "No" is understood whatever is offered, and refuses once.
+            // "No" always refuses once, whatever is offered.
             None if ["", "n", "no"].contains(&key) => Ok(self.refusal().map(|at| &self.rows[at].1)),
             None => Err(format!("{:?} is none of {}", short(key, 20), self.list())),
         }
     }
 
-    /// Where the answer is that refuses, once rather than for ever.
+    /// Returns the index of the option that refuses: once if offered, else always.
     fn refusal(&self) -> Option<usize> {
         let of = |kind| self.rows.iter().position(|(_, option)| option.kind == kind);
         of(OfferedKind::RejectOnce).or_else(|| of(OfferedKind::RejectAlways))
@@ -136,7 +137,7 @@ mod tests {
         Keys::new(&options)
     }
 
-    /// The id that a line chooses; `-` for a refusal without one, `!` for none.
+    /// Returns the id of the selected option; `-` for a refusal without an option, `!` for an invalid line.
     fn chosen(keys: &Keys, line: &str) -> String {
         match keys.read(line) {
             Ok(chosen) => chosen
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Kinds that are offered, their keys, and what lines choose.
+    /// Offered kinds, their keys, and lines with the option each selects.
     type Case<'a> = (&'a [OfferedKind], &'a str, &'a [(&'a str, &'a str)]);
 
     #[test]

@@ -1,4 +1,4 @@
-//! An address that the user is to open, and a plan that he is to approve.
+//! Questions with an address for the user to open, and with a plan for the user to approve.
 
 use super::keys::Keys;
 use super::tool::show_tool;
@@ -7,10 +7,10 @@ use super::{Next, until};
 use crate::proto::wire::QuestionParams;
 use serde_json::json;
 
-/// How much of a host's name is shown, in characters: no real one is longer.
+/// Maximum length of a shown host name in characters; no valid one is longer.
 const HOST: usize = 255;
 
-/// An address: shown, and never opened by acpipe.
+/// Address to open. acpipe shows it but never opens it.
 #[derive(Debug)]
 pub struct Link(pub QuestionParams);
 
@@ -44,7 +44,7 @@ impl Link {
     }
 }
 
-/// The host of an address, without names and passwords before it; with its port.
+/// Returns the host and port of a URL, without user information.
 fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
@@ -52,7 +52,7 @@ fn host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// A plan, shown whole.
+/// Plan to approve, shown in full.
 #[derive(Debug)]
 pub struct Plan {
     params: QuestionParams,

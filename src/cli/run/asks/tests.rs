@@ -1,4 +1,4 @@
-//! Questions as they are shown, and what lines mean as answers to them.
+//! Tests of how questions are shown and how typed lines are parsed.
 
 use super::*;
 use crate::proto::wire::{AskedTool, OfferedKind, OfferedOption, PermissionParams, QuestionParams};
@@ -58,7 +58,7 @@ fn form(properties: &Value, required: &Value) -> Dialog {
     })
 }
 
-/// What is shown, without styles.
+/// Returns the shown text without styles.
 fn shown(dialog: &Dialog) -> String {
     let mut sheet = Sheet::new(100);
     dialog.show(&mut sheet);

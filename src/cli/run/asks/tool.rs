@@ -1,4 +1,4 @@
-//! Whether a tool may run: what is shown of it, and what the answer means.
+//! Permission question for a tool call.
 
 use super::diff::{Line, diff};
 use super::keys::Keys;
@@ -7,13 +7,13 @@ use super::{Next, until};
 use crate::proto::wire::{AskedTool, PermissionParams};
 use serde_json::{Value, json};
 
-/// How many lines of a change are shown, and of anything else that belongs to a call.
+/// Maximum number of lines of a diff or of another part of a call.
 const MOST: usize = 40;
 
-/// How much of a tool's name is shown, in characters.
+/// Maximum length of a tool's name in characters.
 const NAME: usize = 60;
 
-/// A permission question.
+/// Permission request with its keys.
 #[derive(Debug)]
 pub struct Permission {
     params: PermissionParams,
@@ -40,8 +40,8 @@ impl Permission {
         self.keys.show(sheet);
     }
 
-    /// The command and the places that were read of the call, or of those that it stands for, where they are not seen
-    /// in what the agent shows.
+    /// Shows the command and the paths that acpipe parsed from the call, or from the calls it stands for,
+    /// unless the agent's own description already shows them.
     fn show_read(&self, sheet: &mut Sheet) {
         let tool = &self.params.tool_call;
         let texts = [&tool.input, &tool.content, &tool.locations].map(|part| {
@@ -90,7 +90,7 @@ impl Permission {
     }
 }
 
-/// What a call is about: its title, its input, the files it would change.
+/// Shows a tool call: title, file changes, input, content and locations.
 pub fn show_tool(tool: &AskedTool, sheet: &mut Sheet) {
     let content = tool.content.as_ref().and_then(Value::as_array);
     let content: Vec<&Value> = content.into_iter().flatten().collect();
@@ -151,7 +151,7 @@ fn styled(line: Line<'_>) -> (&'static str, String) {
     }
 }
 
-/// Whether a value says only what was shown already.
+/// Returns `true` if the value adds nothing to the text already shown.
 fn is_shown(value: &Value, shown: &[&str]) -> bool {
     match value {
         Value::Null => true,
@@ -160,7 +160,8 @@ fn is_shown(value: &Value, shown: &[&str]) -> bool {
     }
 }
 
-/// Some agents put commands between backticks where they are a title.
+/// Returns `true` if the text is blank or already shown. Backticks are ignored because some agents put them
+/// around a command in the title.
 fn is_told(text: &str, shown: &[&str]) -> bool {
     let bare = |text: &str| text.trim().trim_matches('`').to_owned();
     text.trim().is_empty() || shown.iter().any(|known| bare(known) == bare(text))
@@ -174,7 +175,7 @@ fn mentions(path: &str, shown: &[&str], input: &[String]) -> bool {
     said.any(|text| text.contains(path))
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string as it is, any other value as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

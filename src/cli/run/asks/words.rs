@@ -1,18 +1,18 @@
-//! What agents say, as it is shown where a person decides by it: in lines of acpipe's own, with a margin, and with
-//! all that could steer the terminal or hide something made visible.
+//! Formatting of agents' text in questions. Each line has a margin that acpipe's own lines do not have, and
+//! characters that could control the terminal or hide text are made visible.
 
 use std::collections::VecDeque;
 
-/// What stands before each line of an agent's words: none of them looks like one of acpipe's.
+/// Margin of each line of agent text, which distinguishes it from acpipe's own lines.
 const MARGIN: &str = "  │ ";
 
-/// How many columns that takes at most.
+/// Maximum width of the margin in columns.
 const MARGIN_COLUMNS: usize = 6;
 
-/// The narrowest that lines are cut for.
+/// Minimum width in columns at which lines are wrapped.
 const NARROWEST: usize = 20;
 
-/// A text that grows line by line.
+/// Text that is built line by line.
 #[derive(Debug)]
 pub struct Sheet {
     width: usize,
@@ -27,14 +27,14 @@ impl Sheet {
         }
     }
 
-    /// A line of acpipe's own. What an agent had set before, colours say, ends here.
+    /// Adds a line of acpipe's own. Styles of preceding agent text are reset.
     pub fn line(&mut self, text: &str) {
         self.text += "\x1b[0m";
         self.text += text;
         self.text.push('\n');
     }
 
-    /// Something to choose, by a key of acpipe's and in words of the agent's.
+    /// Adds a choice with acpipe's key and the agent's text.
     pub fn choice(&mut self, key: &str, words: &str) {
         let mut before = format!("  {key}  ");
         wrapped(words, self.width - key.len().min(NARROWEST / 2), |line| {
@@ -43,13 +43,13 @@ impl Sheet {
         });
     }
 
-    /// Lines of an agent's, all of them.
+    /// Adds agent text in full.
     pub fn words(&mut self, text: &str) {
         self.block(std::iter::once(("", text)), usize::MAX);
     }
 
-    /// Lines of an agent's, each in its style: where there are too many the first and the last of them, and how many are
-    /// between. What matters of a command may stand at its end.
+    /// Adds styled agent text of at most `most` lines. If there are more, the first and the last lines are
+    /// shown with a count of those between, because the dangerous part of a command may be at its end.
     pub fn block<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a str)>, most: usize) {
         let mut shown: VecDeque<String> = VecDeque::new();
         let (first, mut count) = (most.div_ceil(2), 0);
@@ -76,7 +76,7 @@ impl Sheet {
     }
 }
 
-/// Hands over a text in lines of at most so many columns.
+/// Splits text into lines of at most `width` columns and passes each to `take`.
 fn wrapped(text: &str, width: usize, mut take: impl FnMut(&str)) {
     for line in text.lines() {
         let (mut piece, mut columns) = (String::new(), 0);
@@ -93,7 +93,7 @@ fn wrapped(text: &str, width: usize, mut take: impl FnMut(&str)) {
     }
 }
 
-/// A text in one line of at most so many characters.
+/// Returns the text on one line of at most `most` characters.
 pub fn short(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for (n, word) in text.split_whitespace().enumerate() {
@@ -110,7 +110,7 @@ pub fn short(text: &str, most: usize) -> String {
     crate::cli::sessions::clip(&shown, most)
 }
 
-/// Appends a character as it is shown, and tells how many columns that takes at most.
+/// Appends the visible form of a character and returns the maximum number of columns it takes.
 fn show(c: char, out: &mut String) -> usize {
     match c {
         '\t' => out.push_str("    "),
@@ -124,13 +124,14 @@ fn show(c: char, out: &mut String) -> usize {
         '\t' => 4,
         ..='\u{7f}' if c.is_control() => 2,
         c if is_hidden(c) => 10,
-        // Whether they take one column or two is up to the terminal.
+        // The terminal decides whether these take one or two columns.
         '\u{1100}'.. => 2,
         _ => 1,
     }
 }
 
-/// What is not seen, or turns the direction of what is: a line that holds it is not what it seems.
+/// Returns `true` for invisible characters and those that change the text direction: a line with one of them
+/// can deceive.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -212,7 +213,7 @@ mod tests {
             block("1\n2\n3\n4\n5\nrm"),
             "  │ 1\n  │ 2\n  … 3 lines in between are not shown\n  │ rm\n"
         );
-        // Blank lines push nothing out of sight.
+        // Blank lines do not push text out of view.
         assert!(block(&format!("ls{}rm", "\n".repeat(10_000))).contains("rm"));
     }
 }
