@@ -1,4 +1,4 @@
-//! An agent's process: one task owns it, its stdout and stderr; another writes its stdin.
+//! Task of an agent process, which owns the process, its stdout and stderr; a second task writes its stdin.
 
 use super::clock::running_now;
 use super::discover::{self, Found, LoginShell};
@@ -34,41 +34,41 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder as _;
 use tracing::{debug, info, warn};
 
-/// How much is read at once; 256 KiB gains nothing, 8 KiB costs a tenth.
+/// Size of a read in bytes. 256 KiB is no faster; 8 KiB costs a tenth of the throughput.
 const READ_SIZE: usize = 64 * 1024;
 
-/// How long a process that ended may keep its pipes open through others that inherited them, and how long
-/// one that closed its stdout may take to end.
+/// Maximum time that the pipes of an exited process stay open because other processes inherited them, and
+/// that a process which closed its stdout takes to exit.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// How long a keeper may take beyond the time in which it kills.
+/// Maximum time that a supervisor takes in addition to its own limit for killing.
 const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 
-/// What the loop holds of an agent.
+/// The loop's handle of an agent process.
 pub struct Agent {
     input: Option<StdinSender>,
-    /// Gone once it is to end: while its program is looked for, nobody reads the input.
+    /// Dropped to cancel the search for the program: until the process is started, nothing reads `input`.
     needed: Option<oneshot::Sender<()>>,
     orders: OrderSender,
     measure: mpsc::Sender<()>,
     health: LiveHealth,
 }
 
-/// A request to the task that owns a process.
+/// Request to the task that owns a process.
 #[derive(Debug, Clone, Copy)]
 enum Request {
     Order(Order),
     Measure,
 }
 
-/// The requests of an [`Agent`], as the task that owns its process receives them.
+/// Receiving end of the requests that an [`Agent`] sends to the task of its process.
 struct Requests {
     orders: OrderReceiver,
     measure: mpsc::Receiver<()>,
 }
 
 impl Requests {
-    /// Receives the next request; `None` once the [`Agent`] is gone. Cancel safe.
+    /// Receives the next request; `None` once the [`Agent`] is dropped. Cancel safe.
     async fn next(&mut self) -> Option<Request> {
         tokio::select! {
             biased;
@@ -79,7 +79,7 @@ impl Requests {
     }
 }
 
-/// Starts an agent; whatever it says, its failure to start included, comes through `events` in order.
+/// Starts an agent process. All its events, including a failure to start, arrive through `events` in order.
 pub fn start(
     id: AgentId,
     spec: ProcessSpec,
@@ -108,7 +108,7 @@ pub fn start(
         match found {
             Ok(found) => live(id, spec, found, terms, events, streams, requests).await,
             Err(error) => {
-                // The loop is gone only when nobody cares any more.
+                // Fails only if the loop has ended; the event is not needed then.
                 let _ = events.send(id, AgentInput::StartFailed(error)).await;
             }
         }
@@ -123,12 +123,12 @@ pub fn start(
 }
 
 impl Agent {
-    /// Takes what changed in the health of its process since the last time.
+    /// Takes the changes in the health of the process since the last call.
     pub fn health_change(&self) -> Option<HealthChange> {
         self.health.take_change()
     }
 
-    /// Queues lines for its stdin; after [`Agent::close_input`] they are dropped.
+    /// Queues lines for stdin; they are dropped after [`Agent::close_input`].
     ///
     /// # Errors
     /// The queue is full.
@@ -138,18 +138,19 @@ impl Agent {
             .map_or(Ok(()), |input| input.send(lines))
     }
 
-    /// Closes its stdin once everything queued is written; the process goes on, or is still started.
+    /// Closes stdin once everything queued is written. The process keeps running, or is still started.
     pub fn finish_input(&mut self) {
         self.input = None;
     }
 
-    /// Closes its stdin as the first step of a stop: if its program is still being searched, it is not started.
+    /// Closes stdin as the first step of a stop. If the program is still being searched, the process is not
+    /// started.
     pub fn close_input(&mut self) {
         self.finish_input();
         self.needed = None;
     }
 
-    /// Orders its supervisor to end it. The order is never dropped while the process runs.
+    /// Orders the supervisor to end the agent process. The order is never dropped while the process runs.
     pub fn order(&self, order: Order) {
         self.orders.send(order);
     }
@@ -161,7 +162,7 @@ impl Agent {
     }
 }
 
-/// Waits until an agent that has not begun is to end.
+/// Waits until a process that has not been started is no longer needed.
 async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests) {
     let ordered = async { while let Some(Request::Measure) = requests.next().await {} };
     tokio::select! {
@@ -170,7 +171,7 @@ async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests
     }
 }
 
-/// An agent's process from its start to its end.
+/// Runs an agent process from its start to its exit.
 async fn live(
     id: AgentId,
     mut spec: ProcessSpec,
@@ -227,7 +228,7 @@ async fn write(
         queue.written(lines.len());
         if let Err(error) = written {
             debug!(%error, "the agent's stdin is closed");
-            // As a rule it has ended, which says more and is told by whoever watches the process.
+            // Usually the process has exited. The task that watches it reports that, which is more specific.
             tokio::time::sleep(GRACE).await;
             let _ = events.send(id, AgentInput::InputClosed).await;
             return;
@@ -235,7 +236,7 @@ async fn write(
     }
 }
 
-/// A running process and what it has said so far.
+/// Running process with its buffered output.
 struct Process {
     id: AgentId,
     kept: Kept,
@@ -245,12 +246,12 @@ struct Process {
     frames: LineBatches,
     health: LiveHealth,
     events: EventSender,
-    /// When a keeper that was to kill, and has not ended, is given up.
+    /// Time at which a supervisor that was ordered to kill but has not exited is given up.
     hangs: Option<Instant>,
 }
 
 impl Process {
-    /// Waits until the agent runs; false when it does not, which is told.
+    /// Waits until the agent runs. Returns `false` if it did not start, after reporting the failure.
     async fn begin(&mut self, file: &Path, program: Program, requests: &mut Requests) -> bool {
         let failed = loop {
             let hangs = self.hangs;
@@ -288,7 +289,7 @@ impl Process {
         let mut ended: Option<ExitStatus> = None;
         let mut gone = false;
         let mut events = self.events.clone();
-        // Runs from the end of the keeper or of stdout until the other has ended too.
+        // Runs from the exit of the supervisor, or the end of stdout, until the other has ended, too.
         let grace = tokio::time::sleep(Duration::MAX);
         tokio::pin!(grace);
         let mut in_grace = false;
@@ -301,8 +302,8 @@ impl Process {
             }
             let hangs = self.hangs.filter(|_| !gone);
             tokio::select! {
-                // Requests first: an agent that writes without pause must not delay its own end. Then what it wrote,
-                // before any conclusion from its silence.
+                // Requests come first, so that an agent which writes without pause does not delay its own
+                // end. Output comes next, before any timeout.
                 biased;
                 Some(request) = requests.next() => self.perform(request),
                 place = events.ready(), if queue.is_some() => match place {
@@ -374,7 +375,7 @@ impl Process {
             Request::Measure => {
                 let keeper = self.kept.pid();
                 let (id, mut events) = (self.id, self.events.clone());
-                // Where there are many processes it takes a moment: nobody waits for it but who asked.
+                // Runs as its own task because it takes time if there are many processes.
                 tokio::spawn(async move {
                     let measure = tokio::task::spawn_blocking(move || measure(keeper));
                     let measure = measure.await.unwrap_or_default();
@@ -385,7 +386,7 @@ impl Process {
     }
 
     async fn tell(&mut self, input: AgentInput) {
-        // The loop is gone only when nobody cares any more.
+        // Fails only if the loop has ended; the event is not needed then.
         let _ = self.events.send(self.id, input).await;
     }
 
@@ -402,7 +403,7 @@ impl Process {
     }
 }
 
-/// What the agent wrote, in the log too where that has frames.
+/// Converts a batch to an event and logs its frames.
 fn logged(batch: Batch) -> AgentInput {
     if let Batch::Lines(lines) = &batch {
         log_frames("agent → acpipe", lines);
@@ -419,7 +420,7 @@ fn measure(keeper: Option<Pid>) -> Measure {
     }
 }
 
-/// Reads more of stdout; true at its end.
+/// Reads more of stdout; returns `true` at its end.
 async fn read(stdout: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     let Some(stdout) = stdout else {
         return true;

@@ -1,4 +1,4 @@
-//! What the loop needs of a client's connection.
+//! Interface between the loop and a client's connection.
 
 use super::input::ClientInput;
 use super::output::Pressure;
@@ -8,35 +8,36 @@ use crate::core::client::{Command, Token};
 use crate::core::client_sink::ClientSink;
 use std::time::Duration;
 
-/// The connection of a client: takes its messages, and formats what it receives.
+/// Connection of a client: accepts its messages and formats its output.
 pub trait ClientConnection: ClientSink {
-    /// Takes what came on stdin.
+    /// Handles input of the client.
     fn input(&mut self, input: ClientInput);
-    /// A signal asked for the end; `first` unless there was one before.
+    /// Handles a signal that requests the end; `first` if it is the first one.
     fn interrupted(&mut self, first: bool, signal: Interrupt);
-    /// Nothing can be written any more; `failure` unless the reader left by itself.
+    /// Handles the end of the output; `failure` unless the reader closed it.
     fn left(&mut self, failure: Option<std::io::Error>);
-    /// How long acpipe, when it is ending, waits for a client that does not read; `None` for ever.
+    /// Returns the maximum time that the shutdown waits for a client which does not read; `None` for no
+    /// limit.
     fn patience(&self) -> Option<Duration>;
-    /// The next action that the client requests.
+    /// Takes the next action that the client requests.
     fn next_action(&mut self) -> Option<ClientAction>;
-    /// So much waits to be written, and does not get away.
+    /// Sets the backpressure of the output.
     fn press(&mut self, _pressure: Pressure) {}
-    /// All that followed from what happened is done; `written` if stdout has all of it.
+    /// Called when an event is handled completely; `written` if stdout has all output.
     fn settled(&mut self, _written: bool) {}
-    /// Appends what is to be written to stdout.
+    /// Appends pending output to the buffer for stdout.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
 
-/// An action that a client requests of the loop.
+/// Action that a client requests of the loop.
 #[derive(Debug)]
 pub enum ClientAction {
-    /// A command for the hub.
+    /// Command for the hub.
     Command(Token, Command),
-    /// An answer to a request of acpipe.
+    /// Response to a request of acpipe.
     Answer(AskId, ClientAnswer),
-    /// An orderly shutdown.
+    /// Orderly shutdown.
     End,
-    /// A shutdown without delay.
+    /// Shutdown without delay.
     Hurry,
 }

@@ -1,4 +1,5 @@
-//! The process of the client, where it told its id: when that has ended, so does acpipe, whoever holds its pipes.
+//! Watch on the client's process, if the client sent its process id: acpipe shuts down when that process
+//! exits, even if another process holds its pipes open.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -9,14 +10,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-/// How often it is looked for where the system has no handle for processes.
+/// Polling interval on systems without process handles.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The end of a process.
+/// Watched process of the client; receives when it has exited.
 pub struct ClientProcess(oneshot::Receiver<()>);
 
 impl ClientProcess {
-    /// Watches a process; none that does not exist here, since the client may be in another container.
+    /// Watches a process. Returns `None` if it is not found, because the client may run in another container.
     pub fn watch(id: u32) -> Option<Self> {
         match look(id) {
             Ok(watched) => Some(watched),
@@ -27,10 +28,10 @@ impl ClientProcess {
         }
     }
 
-    /// Waits until it has ended; may be dropped and called again.
+    /// Waits until the process has exited. Cancel safe.
     pub async fn ended(&mut self) {
         if (&mut self.0).await.is_err() {
-            // Whoever watched it is gone without a word: nothing is known.
+            // The watching thread ended without a result: the state of the process is unknown.
             std::future::pending::<()>().await;
         }
     }
@@ -53,7 +54,7 @@ fn look(id: u32) -> io::Result<ClientProcess> {
                 Some(handle) => wait_for(&handle),
                 None => wait_for_number(pid),
             }
-            // The loop is gone only when nobody cares any more.
+            // Fails only if the loop has ended.
             let _ = ended.send(());
         })?;
     Ok(ClientProcess(watched))
@@ -70,7 +71,7 @@ fn handle(_: Pid) -> rustix::io::Result<OwnedFd> {
     Err(Errno::NOSYS)
 }
 
-/// Sleeps until a process has ended: then its handle is readable.
+/// Waits until a process has exited, which makes its handle readable.
 fn wait_for(handle: &OwnedFd) {
     let mut fds = [PollFd::new(handle, PollFlags::IN)];
     while poll(&mut fds, None) == Err(Errno::INTR) {}
@@ -86,7 +87,7 @@ fn lives(pid: Pid) -> bool {
     !matches!(test_kill_process(pid), Err(Errno::SRCH))
 }
 
-/// Waits until a watched process has ended; for ever where there is none.
+/// Waits until the watched process has exited; never returns without one.
 pub async fn ended(process: Option<&mut ClientProcess>) {
     match process {
         Some(process) => process.ended().await,

@@ -1,25 +1,25 @@
-//! The world's clocks: running time for tasks beside the loop, and the time of day.
+//! Clocks: running time for tasks other than the loop, and the time of day.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Real time in which acpipe did not run, in nanoseconds: the loop notices it, tasks read it.
+/// Real time in nanoseconds during which acpipe did not run. The loop writes it, tasks read it.
 static PAUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Notes how much real time did not count so far.
+/// Stores the total real time that does not count as running time.
 pub fn note_paused(paused: Duration) {
     let nanos = u64::try_from(paused.as_nanos()).unwrap_or(u64::MAX);
     PAUSED.store(nanos, Ordering::Relaxed);
 }
 
-/// The running time, for tasks that give times to the core.
+/// Returns the running time, for tasks that pass times to the core.
 pub fn running_now() -> Instant {
     let real = Instant::now();
     let paused = Duration::from_nanos(PAUSED.load(Ordering::Relaxed));
     real.checked_sub(paused).unwrap_or(real)
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub fn unix_ms() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let since = since.map_or(0, |since| since.as_millis());

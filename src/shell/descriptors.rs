@@ -1,11 +1,12 @@
-//! How many files may be open: every open session has one, and the customary soft limit is soon reached.
+//! Limit of open files. Each open session uses one file, so a common soft limit is soon reached.
 
 use crate::core::error::{Error, ErrorKind};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::debug;
 
-/// Allows this process as many as the system lets it; gives back the soft limit of before, where there was one.
+/// Raises the soft limit of this process to its hard limit. Returns the previous soft limit, or `None` if
+/// there was none.
 pub fn raise() -> Option<u64> {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -13,16 +14,16 @@ pub fn raise() -> Option<u64> {
         maximum: before.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        // Some systems allow less than they say: it stays as it was.
+        // Some systems allow less than the hard limit; the soft limit then stays unchanged.
         debug!(%error, "the limit of open files could not be raised");
     }
     before.current
 }
 
-/// How many files a process of acpipe needs for itself, beside its standard streams.
+/// Number of files that an acpipe process needs for itself, besides its standard streams.
 const NEEDED: usize = 24;
 
-/// Whether enough files can be opened for acpipe itself: libraries panic where they cannot open theirs.
+/// Checks that acpipe can open enough files for itself; libraries panic if they cannot open theirs.
 ///
 /// # Errors
 /// The limit is too low.
@@ -39,20 +40,21 @@ pub fn check() -> Result<(), Error> {
                 );
                 return Err(Error::new(ErrorKind::Resource, message));
             }
-            // stderr is closed: whatever is wrong shows where it is used.
+            // stderr is closed; any other problem is reported where it occurs.
             Err(_) => return Ok(()),
         }
     }
     Ok(())
 }
 
-/// Makes the soft limit what it was: programs that go through all descriptors there may be suffer from more.
+/// Restores the soft limit for a started program: programs that iterate over all possible descriptors are
+/// slow with a high limit.
 pub fn restore(before: u64) {
     let now = getrlimit(Resource::Nofile);
     let restored = Rlimit {
         current: Some(before),
         maximum: now.maximum,
     };
-    // A limit can always be lowered.
+    // Lowering a limit cannot fail.
     let _ = setrlimit(Resource::Nofile, restored);
 }

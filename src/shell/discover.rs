@@ -1,7 +1,7 @@
-//! Which file an agent's command is, and what `PATH` the agent needs to be run.
+//! Search for the file of an agent's command and the `PATH` that the agent needs.
 //!
-//! Programs that a desktop starts have a bare `PATH`: what is not found there is looked for in the `PATH` of the
-//! user's login shell, and so is the interpreter of a script.
+//! Programs that are started by a desktop have a minimal `PATH`. A program, or the interpreter of a script,
+//! that is not found there is searched in the `PATH` of the user's login shell.
 
 mod claude;
 mod login;
@@ -18,28 +18,28 @@ use std::env::{join_paths, split_paths};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// How many places an error or a status names.
+/// Maximum number of places that an error or a status names.
 const TOLD: usize = 40;
 
-/// The variable that tells where programs are, and what systems take where it is not set.
+/// Variable with the search path, and its default if it is not set.
 const PATH: &str = "PATH";
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A program that was found.
+/// Program that was found.
 #[derive(Debug)]
 pub struct Found {
-    /// Its file, absolute.
+    /// Absolute path of its file.
     pub file: PathBuf,
-    /// The `PATH` of the agent, where it needs more than it was given.
+    /// `PATH` for the agent, if it needs more directories than it has.
     pub path: Option<String>,
-    /// Which it is and why.
+    /// Description for the status: file, and how it was found.
     pub program: Program,
 }
 
-/// Finds the program of an agent; it may take as long as a login shell takes to start.
+/// Finds the program of an agent. May take as long as a login shell takes to start.
 ///
 /// # Errors
-/// There is none, or none that can be run.
+/// The program is not found, or cannot be run.
 pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Result<Found, Error> {
     if !Path::new(&spec.cwd).is_dir() {
         let message = format!("cwd: {} is not a directory", spec.cwd);
@@ -51,7 +51,7 @@ pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Re
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
-    // A PATH that the client made is meant as it is.
+    // A `PATH` set by the client is used unchanged.
     if spec.env.0.contains_key(PATH) || !missing.may_be_elsewhere(first.given.is_some()) {
         return Err(first.explain(&missing, ""));
     }
@@ -68,26 +68,26 @@ pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Re
     }
 }
 
-/// Where a command is looked for.
+/// Search for a command.
 struct Search<'a> {
     spec: &'a ProcessSpec,
     is_claude: bool,
     windows: bool,
-    /// The agent's `PATH` as it was given, and its directories.
+    /// The agent's `PATH`, and its directories.
     path: Option<OsString>,
     own: Vec<PathBuf>,
-    /// What only the login shell has.
+    /// Directories that only the login shell has.
     more: Vec<PathBuf>,
-    /// The files that the command can mean, the best first.
+    /// Candidate files, best first.
     files: Vec<(PathBuf, FoundBy)>,
-    /// The one that is meant alone, where it is no name.
+    /// The only candidate, if the command is a path or a variable names the file.
     given: Option<PathBuf>,
 }
 
-/// The files that are there and cannot be run, the best first.
+/// Candidates that exist but cannot be run, best first.
 struct Missing(Vec<(PathBuf, Fault)>);
 
-/// Why a file cannot be run.
+/// Reason why a file cannot be run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Fault {
     #[error("it is not a file")]
@@ -101,7 +101,7 @@ enum Fault {
 }
 
 impl<'a> Search<'a> {
-    /// Looks around for the files; `login` are directories that the login shell knows.
+    /// Collects the candidate files; `login` are the directories of the login shell.
     fn new(
         spec: &'a ProcessSpec,
         lookup: &dyn Fn(&str) -> Option<OsString>,
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         self.files = files;
     }
 
-    /// The first that can be run.
+    /// Returns the first candidate that can be run.
     fn go(&self) -> Result<Found, Missing> {
         let mut unfit = Vec::new();
         for (file, found_by) in &self.files {
@@ -181,9 +181,9 @@ impl<'a> Search<'a> {
         Err(Missing(unfit))
     }
 
-    /// Whether a file can be run; `None` where there is none.
+    /// Checks that a file can be run; `None` if it does not exist.
     fn check(&self, file: &Path) -> Option<Result<(), Fault>> {
-        // Where a name is looked for, a directory of that name is something else.
+        // In a search by name, a directory of that name is not a candidate.
         if !file.exists() || (file.is_dir() && self.given.is_none()) {
             return None;
         }
@@ -231,7 +231,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The agent's `PATH` with what the login shell has behind it.
+    /// Returns the agent's `PATH` with the additional directories of the login shell at its end; `None` if
+    /// there are none.
     fn widened(&self) -> Option<String> {
         if self.more.is_empty() {
             return None;
@@ -244,10 +245,10 @@ impl<'a> Search<'a> {
         path.into_string().ok()
     }
 
-    /// What is wrong, and what to do; `login` says what came of the login shell, where it was asked.
+    /// Builds the error with its remedy; `login` is the result of asking the login shell, if it was asked.
     fn explain(&self, missing: &Missing, login: &str) -> Error {
         let command = &self.spec.command;
-        // Only the variable gives a file of Claude's.
+        // For Claude, `given` is set only by the variable.
         let by_variable = if self.is_claude && self.given.is_some() {
             claude::ADVICE
         } else {
@@ -297,14 +298,14 @@ impl<'a> Search<'a> {
 }
 
 impl Missing {
-    /// Whether a longer `PATH` might help where a file was `given`.
+    /// Returns `true` if a longer `PATH` might help; `given` if the search had a single candidate.
     fn may_be_elsewhere(&self, given: bool) -> bool {
         let for_want_of_path = |(_, fault): &(_, Fault)| matches!(fault, Fault::NotInPath(_));
         !given || self.0.iter().any(for_want_of_path)
     }
 }
 
-/// A variable as the agent has it; an empty one says nothing.
+/// Returns a variable of the agent's environment; an empty one counts as unset.
 fn variable(spec: &ProcessSpec, name: &str) -> Option<OsString> {
     let set = match spec.env.0.get(name) {
         Some(set) => set.as_ref().map(OsString::from),
@@ -317,7 +318,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Whether it is a file that may be run.
+/// Returns `true` for an executable file.
 fn is_program(file: &Path) -> bool {
     file.is_file() && may_run(file)
 }

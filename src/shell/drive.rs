@@ -1,4 +1,4 @@
-//! The loop: one `select!` over everything that can happen, one owner of all state.
+//! The event loop: a single `select!` over all events, which owns all state.
 
 mod agent_events;
 mod transports;
@@ -31,17 +31,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
-/// How many messages of a client are taken while it does not read.
+/// Maximum number of messages read from a client that does not read its output.
 const UNREAD_REQUESTS: u32 = 1024;
 
-/// When it is logged for the first time that the client does not read: a pager rests for as long as people read.
+/// Time after which the log first notes that the client does not read. It is long because a pager pauses
+/// while the user reads.
 const UNREAD_FOR: Duration = Duration::from_secs(10);
 
-/// How often the core is told the time of day.
+/// Interval at which the core receives the time of day.
 const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until everything has ended; lines of agents over `max_line` bytes are not kept, `login` is asked for
-/// programs that are not in `PATH`, and processes are started under the mark of `launch`.
+/// Runs the loop until everything has ended. Lines of agents over `max_line` bytes are dropped, `login` is
+/// queried for programs that are not in `PATH`, and processes carry the mark of `launch`.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -66,7 +67,7 @@ pub async fn drive(
         let paused = shell.clock.worked(Instant::now());
         shell.note_pause(paused);
         let room = !shell.output.is_full();
-        // A client that does not read may still cancel; only one that floods us meanwhile is not heard.
+        // A client that does not read can still cancel; only one that floods acpipe meanwhile is not read.
         unread = if room { 0 } else { unread };
         let heard = unread < UNREAD_REQUESTS;
         shell.note_deafness(room);
@@ -84,7 +85,7 @@ pub async fn drive(
             () = std::future::ready(()), if room && shell.hub.is_reading() => Happened::Reading,
             input = next_input(&mut stdin), if heard => Happened::Client(input),
             event = stored.next() => Happened::Stored(event),
-            // Also while the client does not read: commands must be able to go on.
+            // Enabled even if the client does not read, so that commands in terminals can continue.
             Some(event) = hosted.recv() => Happened::Hosted(event),
             () = shell.output.progress() => Happened::Written,
             () = until(wake) => Happened::Due,
@@ -124,11 +125,11 @@ pub async fn drive(
             Happened::Stored(event) => shell.hub.stored(event, now, client),
             Happened::Hosted(event) => shell.hosted(Some(event), client, now),
             Happened::Written => {}
-            // It only looked at the clock, or acpipe did not run: what waits is read first.
+            // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Happened::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
             Happened::Due if !ticks => shell.hub.tick_turn_limits(now, client),
             Happened::Due => {
-                // What is answered already is not given up.
+                // Pending responses are handled first, so that none of them is timed out.
                 shell.hear_all(&mut inbox, client, now);
                 debug!(what = due.map(|(_, what)| what), "a time is up");
                 shell.hub.tick(now, client);
@@ -147,7 +148,7 @@ pub async fn drive(
         }
         shell.settle(client, now);
         if !inbox.is_empty() {
-            // The first lets the driver see which pipes are readable, the second lets their tasks read them.
+            // The first yield lets the driver find the readable pipes, the second lets their tasks read them.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         }
@@ -175,18 +176,18 @@ struct Shell {
     output: Output,
     agents: BTreeMap<AgentId, Agent>,
     events: EventSender,
-    /// What an agent said and the hub could not take, because the client has to read first.
+    /// Input of an agent that the hub cannot accept until the client reads.
     backlog: Option<(AgentId, AgentInput)>,
     host: Host,
     terms: Terms,
     login: Arc<LoginShell>,
     finished: bool,
-    /// For how long agents are not listened to.
+    /// Since when agents are not read because the client does not read.
     deaf: Option<Silence>,
     client_process: Option<ClientProcess>,
-    /// The time that the core is given.
+    /// Clock whose time the core receives.
     clock: RunningClock,
-    /// When the core was last told the time of day.
+    /// When the core last received the time of day.
     told_time: Option<Instant>,
 }
 
@@ -222,18 +223,19 @@ impl Shell {
         })
     }
 
-    /// Reports what changed in the health of processes, before the core gets what happened. Their tasks do not run
-    /// meanwhile.
+    /// Reports changes in the health of processes before the core handles the next event. Their tasks do not
+    /// run meanwhile, because the runtime has one thread.
     fn report_health(&mut self, client: &mut impl ClientConnection, now: Instant) {
         for (id, agent) in &self.agents {
             if let Some(change) = agent.health_change() {
-                // It is no batch: all of it is taken.
+                // Only batches can be accepted in part.
                 let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
             }
         }
     }
 
-    /// Tells the hub what came of something that was done for an agent, and what that leads to at once.
+    /// Passes the result of a file or terminal operation to the hub, and starts queued operations that it
+    /// makes room for.
     fn hosted(
         &mut self,
         event: Option<HostEvent>,
@@ -247,13 +249,13 @@ impl Shell {
         }
     }
 
-    /// Gives the output what the client is to get, once what must not be lost is written.
+    /// Moves the client's output to stdout's buffer, after the log is written.
     fn hand_over(&mut self, client: &mut impl ClientConnection, now: Instant) {
         self.hub.commit(now, client);
         client.take_output(&mut self.output.buffer);
     }
 
-    /// Does everything that follows from what happened, then hands the output over.
+    /// Performs everything that follows from an event, then writes the output.
     fn settle(&mut self, client: &mut impl ClientConnection, now: Instant) {
         loop {
             client.press(self.output.pressure());
@@ -306,7 +308,8 @@ impl Shell {
         self.output.stalled_at(patience)
     }
 
-    /// What is due next, and whether everything is: while the client does not read no wait runs but the limit of turns.
+    /// Returns the next deadline, and whether all timers run: while the client does not read, only the limit
+    /// of turns does.
     fn due(&self, room: bool) -> (bool, Option<(Instant, &'static str)>) {
         if room || self.hub.is_stopping() {
             (true, self.hub.deadline())
@@ -315,7 +318,7 @@ impl Shell {
         }
     }
 
-    /// Notes for how long acpipe did not run, and tells the core the time of day now and then.
+    /// Records the time in which acpipe was suspended, and passes the time of day to the core at intervals.
     fn note_pause(&mut self, paused: Option<Duration>) {
         if let Some(paused) = paused {
             clock::note_paused(self.clock.paused());
@@ -332,7 +335,7 @@ impl Shell {
         }
     }
 
-    /// Time in which agents are not listened to is not theirs.
+    /// Postpones agents' timeouts by the time in which agents were not read.
     fn note_deafness(&mut self, room: bool) {
         let now = self.clock.now();
         match (room, self.deaf.take()) {
@@ -342,12 +345,12 @@ impl Shell {
         }
     }
 
-    /// When it is logged that the client does not read.
+    /// Returns when the log notes that the client does not read.
     fn unread_at(&self) -> Option<Instant> {
         self.deaf.as_ref()?.tell_at(UNREAD_FOR)
     }
 
-    /// The client cannot be told that it does not read: the log is.
+    /// Logs that the client does not read; a message to the client would not arrive.
     fn tell_deafness(&mut self, now: Instant) {
         if let Some(deaf) = &mut self.deaf {
             deaf.note_told(UNREAD_FOR, now);

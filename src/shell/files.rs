@@ -1,6 +1,7 @@
-//! Files as if they were agents that only speak: one's lines, or one line about each of a directory's.
+//! Read-only transports: the lines of a file, one line about each file of a directory, or the real path of a
+//! directory.
 //!
-//! Each is read by a thread of its own, as fast as the loop takes it and for as long as there is one.
+//! Each is read by its own thread, as fast as the loop accepts its events.
 
 use super::inbox::EventSender;
 use crate::core::claude::projects::Listed;
@@ -18,13 +19,13 @@ use std::time::UNIX_EPOCH;
 use tokio_util::codec::Decoder;
 use tracing::warn;
 
-/// How much is read at once, and how much of each end of a listed file is told.
+/// Size of a read, and of the parts returned from each end of a listed file, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// How many files of a directory are listed: the newest.
+/// Maximum number of files listed of a directory; the newest are listed.
 const LISTED: usize = 1000;
 
-/// Where the lines of files go; `Break` when nobody takes them any more.
+/// Sends the events of a transport; `Break` if the loop has ended.
 struct Speaker {
     id: AgentId,
     events: EventSender,
@@ -39,7 +40,7 @@ impl Speaker {
     }
 
     fn end(&mut self, read: Result<ControlFlow<()>, Error>) {
-        // The loop is gone only when nobody cares any more.
+        // Fails only if the loop has ended; the event is not needed then.
         let _ = match read {
             Ok(Break(())) => return,
             Ok(Continue(())) => self.say(AgentInput::Exited(Exit {
@@ -51,15 +52,15 @@ impl Speaker {
     }
 }
 
-/// Says a file's lines; one that cannot be read is an agent that does not start.
+/// Sends the lines of a file; an unreadable file is reported as a failed start.
 pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         lines(&path, max_line, to).map_err(|error| unreadable(&path, &error))
     });
 }
 
-/// Says a line of JSON, a [`Listed`], for each `*.jsonl` of a directory, the newest first; a directory that is
-/// not there has none.
+/// Sends a line of JSON (a [`Listed`]) for each `*.jsonl` file of a directory, newest first. A missing
+/// directory counts as empty.
 pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         let files = newest(&dir).map_err(|error| unreadable(&dir, &error))?;
@@ -73,7 +74,7 @@ pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
     });
 }
 
-/// Says the real path of a directory as a JSON string; its own where there is no other.
+/// Sends the real path of a directory as a JSON string, or the given path if it cannot be resolved.
 pub fn resolve(id: AgentId, dir: PathBuf, events: EventSender) {
     in_thread(Speaker { id, events }, move |to| {
         let real = fs::canonicalize(&dir).unwrap_or(dir);
@@ -113,7 +114,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
         .with("os", error.to_string())
 }
 
-/// Opens a plain file: reading a pipe or a terminal could last for ever.
+/// Opens a regular file; reading from a pipe or terminal might never end.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
@@ -146,7 +147,6 @@ fn lines(path: &Path, max_line: usize, to: &mut Speaker) -> io::Result<ControlFl
     }
 }
 
-/// A file of a directory.
 struct Found {
     path: PathBuf,
     name: String,
@@ -154,13 +154,13 @@ struct Found {
     size: u64,
 }
 
-/// The files to list.
+/// Returns the files to list, newest first.
 fn newest(dir: &Path) -> io::Result<Vec<Found>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    // What vanishes meanwhile is not listed.
+    // Files that disappear meanwhile are skipped.
     let mut files: Vec<_> = entries.filter_map(|entry| found(&entry.ok()?)).collect();
     files.sort_by(|a, b| (b.modified_ms, &b.name).cmp(&(a.modified_ms, &a.name)));
     if files.len() > LISTED {
@@ -172,7 +172,7 @@ fn newest(dir: &Path) -> io::Result<Vec<Found>> {
 
 fn found(entry: &fs::DirEntry) -> Option<Found> {
     let path = entry.path();
-    // Names that are no text are none of sessions.
+    // A file of a session has a name in UTF-8.
     let name = entry.file_name().into_string().ok()?;
     let about = fs::metadata(&path).ok()?;
     if path.extension()? != "jsonl" || !about.is_file() {
@@ -189,7 +189,7 @@ fn found(entry: &fs::DirEntry) -> Option<Found> {
 }
 
 impl Found {
-    /// What is told of it; nothing where it cannot be read.
+    /// Formats the file's line of the listing; `None` if the file cannot be read.
     fn line(self) -> Option<Bytes> {
         let (head, tail) = ends(&self.path)
             .inspect_err(|error| warn!(path = %self.path.display(), %error, "not listed"))
@@ -207,7 +207,8 @@ impl Found {
     }
 }
 
-/// The first and the last whole lines of a file, none of them twice; the last may still be in the making.
+/// Returns the first and the last complete lines of a file without overlap. The last line may still be
+/// incomplete.
 fn ends(path: &Path) -> io::Result<(String, String)> {
     let mut file = open(path)?;
     let size = file.metadata()?.len();
@@ -217,7 +218,7 @@ fn ends(path: &Path) -> io::Result<(String, String)> {
     let mut tail = Vec::new();
     if size > piece {
         head.truncate(memrchr(b'\n', &head).map_or(0, |at| at + 1));
-        // From one byte before: a line begins behind the end of another.
+        // From one byte earlier: a line begins after the end of the line before it.
         let from = (size - piece).max(head.len() as u64) - 1;
         file.seek(SeekFrom::Start(from))?;
         file.take(piece + 1).read_to_end(&mut tail)?;
@@ -236,7 +237,7 @@ mod tests {
 
     const ID: AgentId = AgentId(7);
 
-    /// A directory of its own, removed with the test.
+    /// Temporary directory, removed on drop.
     struct Place(PathBuf);
 
     impl Place {
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Everything that is said, in words.
+    /// Returns all events as text.
     fn hear(speak: impl FnOnce(EventSender)) -> Vec<String> {
         let (events, mut heard) = inbox::channel();
         speak(events);
@@ -330,7 +331,7 @@ mod tests {
         read(ID, file, 10, events);
         assert!(heard.blocking_next().is_some());
         drop(heard);
-        // Its sender is dropped when its thread ends.
+        // The thread drops its sender when it ends.
         while watch.count() > 1 {
             std::thread::yield_now();
         }

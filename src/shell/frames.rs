@@ -1,22 +1,23 @@
-//! The frames of agents and clients in the log: at `trace` only, since they hold all that is said.
+//! Logging of the frames of agents and clients, at `trace` only because they contain all messages.
 
 use memchr::memmem;
 use std::borrow::Cow;
 use tracing::{Level, enabled, trace};
 
-/// How much of a frame is logged, in bytes.
+/// Maximum length of a logged frame in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// What an answer to a question of an agent holds: what a user typed may be a secret, whatever it looks like.
+/// Marker of a response to an elicitation, which is not logged: text typed by the user may be a secret that
+/// no pattern detects.
 const TYPED: &[u8] = br#""action":"accept""#;
 
-/// Whether frames are logged.
+/// Returns `true` if frames are logged.
 #[must_use]
 pub fn logs_frames() -> bool {
     enabled!(target: "acpipe::frames", Level::TRACE)
 }
 
-/// Logs each line as a frame that went this way, `agent → acpipe` say.
+/// Logs each line as a frame with its direction, such as `agent → acpipe`.
 pub fn log_frames(way: &str, lines: &[u8]) {
     if !logs_frames() {
         return;
@@ -29,7 +30,7 @@ pub fn log_frames(way: &str, lines: &[u8]) {
     }
 }
 
-/// A frame as it is logged. It is cut between words: what hides secrets in the log finds whole ones only.
+/// Formats a frame for the log. It is cut between words because redaction finds only whole secrets.
 fn shown(line: &[u8]) -> Cow<'_, str> {
     if memmem::find(line, TYPED).is_some() {
         return format!("(the answer to a question, {} bytes)", line.len()).into();

@@ -1,10 +1,10 @@
-//! The live health of a process, which its tasks change and the loop reports to the core.
+//! Health of a running process, updated by its tasks and reported to the core by the loop.
 
 use crate::core::process_health::{HealthChange, StderrTail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The live health of a process.
+/// Shared health of a process: stderr tail and pending stdin write.
 #[derive(Debug, Clone, Default)]
 pub struct LiveHealth(Arc<Mutex<Live>>);
 
@@ -12,32 +12,32 @@ pub struct LiveHealth(Arc<Mutex<Live>>);
 struct Live {
     stderr: StderrTail,
     pending_write: Option<Instant>,
-    /// What of both was reported.
+    /// Position in stderr and pending write as last reported.
     reported: (u64, Option<Instant>),
 }
 
 impl LiveHealth {
     fn live(&self) -> MutexGuard<'_, Live> {
-        // No state of it is half changed.
+        // A panic leaves no state half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process wrote this to stderr.
+    /// Adds output of the process to stderr's tail.
     pub fn add_stderr(&self, new: &[u8]) {
         self.live().stderr.add(new);
     }
 
-    /// The end of what the process wrote to stderr.
+    /// Returns the tail of stderr.
     pub fn stderr(&self) -> String {
         self.live().stderr.text()
     }
 
-    /// A write to the stdin of the process is pending since then; `None` when all of it was taken.
+    /// Sets since when a write to stdin is pending; `None` once it is complete.
     pub fn set_pending_write(&self, since: Option<Instant>) {
         self.live().pending_write = since;
     }
 
-    /// Takes what changed since the last time.
+    /// Takes the changes since the last call.
     pub fn take_change(&self) -> Option<HealthChange> {
         let mut live = self.live();
         let now = (live.stderr.end(), live.pending_write);
@@ -74,7 +74,7 @@ mod tests {
         let change = health.take_change().unwrap();
         assert_eq!((change.stderr, change.skipped), (b"c".to_vec(), 0));
         assert_eq!(change.pending_write, Some(now));
-        // What was over before anybody looked is no change.
+        // A write that ended before it was observed is not a change.
         health.set_pending_write(Some(now + std::time::Duration::from_secs(1)));
         health.set_pending_write(Some(now));
         assert_eq!(health.take_change(), None);

@@ -1,4 +1,4 @@
-//! What acpipe does for agents in the world: their files, their terminals.
+//! Files and terminals that acpipe serves to agents.
 
 mod files;
 mod terminals;
@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use terminals::Terminal;
 use tokio::sync::mpsc::Sender;
 
-/// How many news may wait for the loop; each is at most a read of a pipe or a text.
+/// Capacity of the event queue to the loop; each event is at most one read of a pipe or one text.
 pub const HOST_QUEUE: usize = 8;
 
-/// What the loop holds of it.
+/// The loop's handles of served files and terminals.
 pub struct Host {
     events: Sender<HostEvent>,
     files: Files,
@@ -22,7 +22,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Tells what happens through `events`.
+    /// Creates a host that reports through `events`.
     pub fn new(events: Sender<HostEvent>, terms: Terms) -> Self {
         Self {
             files: Files::new(events.clone()),
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Does it; what comes of that at once is given back.
+    /// Performs an effect; returns its result if that is available at once.
     #[must_use]
     pub fn perform(&mut self, effect: HostEffect) -> Option<HostEvent> {
         match effect {
@@ -73,7 +73,8 @@ impl Host {
         }
     }
 
-    /// Takes note of what is told to the core.
+    /// Updates the state for an event that is passed to the core; returns the result of a queued access that
+    /// fails at once.
     #[must_use]
     pub fn heard(&mut self, event: &HostEvent) -> Option<HostEvent> {
         match event {

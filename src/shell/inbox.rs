@@ -1,7 +1,8 @@
-//! The events of agent processes and files on their way to the loop, and their order.
+//! Queue of events from agent processes and files to the loop, and their order.
 //!
-//! A source (an agent process or a file) has at most one event in the queue, so a flooding agent cannot fill it. Large
-//! batches are handled in slices, round robin, and everything small that arrives meanwhile is handled between two slices.
+//! A source (an agent process or a file) has at most one event in the queue, so a flooding agent cannot fill
+//! it. Large batches are handled in slices, round robin, and all small events that arrive meanwhile are
+//! handled between two slices.
 
 use crate::core::hub::{AgentId, AgentInput};
 use crate::proto::frame::Batch;
@@ -12,10 +13,10 @@ use std::convert::Infallible;
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// How many events may be on their way to the loop; sources beyond this number wait for a place.
+/// Capacity of the queue in events; sources beyond this number wait for a place.
 const QUEUE: usize = 16;
 
-/// How many bytes of one agent are handled before other agents are: about 50 µs of work.
+/// Number of bytes of one agent that are handled before other agents are: about 50 µs of work.
 const SLICE: usize = 16 * 1024;
 
 /// Creates the queue between agents and loop.
@@ -31,7 +32,7 @@ pub fn channel() -> (EventSender, Inbox) {
     (EventSender { events, unhandled }, inbox)
 }
 
-/// An event of a source.
+/// Event of a source.
 #[derive(Debug)]
 pub struct Event {
     pub id: AgentId,
@@ -40,14 +41,14 @@ pub struct Event {
     _handled: oneshot::Sender<Infallible>,
 }
 
-/// Sends the events of one source in order, each once the one before is handled.
+/// Sends the events of one source in order, each once the preceding one is handled.
 #[derive(Debug)]
 pub struct EventSender {
     events: mpsc::Sender<Event>,
     unhandled: Option<oneshot::Receiver<Infallible>>,
 }
 
-/// A clone is another source.
+/// Each clone is a separate source.
 impl Clone for EventSender {
     fn clone(&self) -> Self {
         Self {
@@ -57,7 +58,7 @@ impl Clone for EventSender {
     }
 }
 
-/// The loop does not receive events any more.
+/// Error: the loop no longer receives events.
 #[derive(Debug)]
 pub struct Closed;
 
@@ -85,13 +86,13 @@ impl EventSender {
         Ok(())
     }
 
-    /// How many senders there are.
+    /// Returns the number of senders.
     #[cfg(test)]
     pub fn count(&self) -> usize {
         self.events.strong_count()
     }
 
-    /// Sends an event from a thread of its own.
+    /// Sends an event from a thread outside the runtime; blocks.
     ///
     /// # Errors
     /// The loop has ended.
@@ -112,14 +113,13 @@ impl EventSender {
     }
 }
 
-/// A place in the queue for one event.
+/// Reserved place in the queue for one event.
 pub struct Place<'a> {
     permit: mpsc::Permit<'a, Event>,
     unhandled: &'a mut Option<oneshot::Receiver<Infallible>>,
 }
 
 impl Place<'_> {
-    /// Sends the event.
     pub fn send(self, id: AgentId, input: AgentInput) {
         let (handled, unhandled) = oneshot::channel();
         *self.unhandled = Some(unhandled);
@@ -131,12 +131,12 @@ impl Place<'_> {
     }
 }
 
-/// What the loop has to handle.
+/// Receiving end: events that the loop has not handled.
 #[derive(Debug)]
 pub struct Inbox {
     receiver: mpsc::Receiver<Event>,
     small: VecDeque<Event>,
-    /// Batches that are handled in slices. A new one waits for the next round, so that each round ends.
+    /// Batches handled in slices. A new one waits for the next round, so that each round ends.
     round: VecDeque<Event>,
     next_round: VecDeque<Event>,
 }
@@ -146,12 +146,12 @@ impl Inbox {
     pub async fn arrival(&mut self) {
         match self.receiver.recv().await {
             Some(event) => self.add(event),
-            // The loop has a sender of its own.
+            // Unreachable: the loop owns a sender.
             None => std::future::pending().await,
         }
     }
 
-    /// Waits for the next event; `None` once all senders are gone.
+    /// Waits for the next event; `None` once all senders are dropped.
     #[cfg(test)]
     pub fn blocking_next(&mut self) -> Option<(AgentId, AgentInput)> {
         if self.is_empty() {
@@ -161,7 +161,7 @@ impl Inbox {
         self.next_whole()
     }
 
-    /// Takes over what has arrived.
+    /// Accepts all events that have arrived.
     pub fn receive(&mut self) {
         while let Ok(event) = self.receiver.try_recv() {
             self.add(event);
@@ -169,7 +169,7 @@ impl Inbox {
     }
 
     fn add(&mut self, event: Event) {
-        // The events of a source stay in order.
+        // An event of a source with a pending batch waits behind the batch to keep the order.
         let mut large = self.round.iter().chain(&self.next_round);
         if is_large(&event.input) || large.any(|other| other.id == event.id) {
             self.next_round.push_back(event);
@@ -178,22 +178,22 @@ impl Inbox {
         }
     }
 
-    /// Whether nothing has arrived that is not handled.
+    /// Returns `true` if no received event is pending.
     pub fn is_empty(&self) -> bool {
         self.small.is_empty() && self.is_round_over() && self.next_round.is_empty()
     }
 
-    /// Whether no batch is handled in part.
+    /// Returns `true` if no batch is handled in part.
     pub fn is_round_over(&self) -> bool {
         self.round.is_empty()
     }
 
-    /// The next small event.
+    /// Takes the next small event.
     pub fn next_small(&mut self) -> Option<(AgentId, AgentInput)> {
         self.small.pop_front().map(|event| (event.id, event.input))
     }
 
-    /// The next slice of a large batch; the batches take turns.
+    /// Takes the next slice of a large batch; batches take turns.
     pub fn next_slice(&mut self) -> Option<(AgentId, AgentInput)> {
         if self.round.is_empty() {
             self.begin_round();
@@ -209,7 +209,8 @@ impl Inbox {
         }
     }
 
-    /// Begins a round with one event of each process: a later one must not overtake the slices of the one before.
+    /// Begins a round with one event per source, because a later event must not overtake the slices of an
+    /// earlier one.
     fn begin_round(&mut self) {
         for event in std::mem::take(&mut self.next_round) {
             let is_later = self.round.iter().any(|other| other.id == event.id);
@@ -222,7 +223,7 @@ impl Inbox {
         }
     }
 
-    /// The next event as a whole.
+    /// Takes the next event as a whole.
     pub fn next_whole(&mut self) -> Option<(AgentId, AgentInput)> {
         let lists = [&mut self.round, &mut self.small, &mut self.next_round];
         let event = lists.into_iter().find_map(VecDeque::pop_front)?;
@@ -234,7 +235,7 @@ fn is_large(input: &AgentInput) -> bool {
     matches!(input, AgentInput::Batch(Batch::Lines(lines)) if lines.len() > SLICE)
 }
 
-/// Cuts whole lines off the front of a large batch, of [`SLICE`] bytes or a single longer line.
+/// Cuts complete lines off the front of a large batch: up to [`SLICE`] bytes, or a single longer line.
 fn cut(input: &mut AgentInput) -> Option<Bytes> {
     let AgentInput::Batch(Batch::Lines(lines)) = input else {
         return None;
@@ -256,7 +257,7 @@ mod tests {
         AgentInput::Batch(Batch::Lines(b"0123456\n".repeat(lines).into()))
     }
 
-    /// The source and the length of an event; 0 for one that is no batch.
+    /// Returns source and length of an event; length 0 if it is not a batch.
     fn length((id, input): (AgentId, AgentInput)) -> (u64, usize) {
         let AgentInput::Batch(Batch::Lines(lines)) = input else {
             return (id.0, 0);

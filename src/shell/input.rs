@@ -1,4 +1,4 @@
-//! The client's stdin, on a thread of its own: the descriptor stays as the client made it.
+//! The client's stdin, read on its own thread so that the descriptor's flags stay unchanged.
 
 use crate::proto::frame::{ClientFrame, ClientFrames, Framing, give_back};
 use bytes::BytesMut;
@@ -7,35 +7,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::codec::Decoder;
 
-/// How much is read at once.
+/// Size of a read in bytes.
 const READ_SIZE: usize = 64 * 1024;
 
-/// How many messages may wait for the loop before the client is slowed: enough for a burst of small ones.
+/// Capacity of the queue in messages before the client is slowed: enough for a burst of small ones.
 const QUEUE: usize = 64;
 
-/// How many bytes of messages may wait for the loop: one message of the size that is allowed by default (`--max-line`). A
-/// larger one is taken when no other waits.
+/// Capacity of the queue in bytes: one message of the default maximum size (`--max-line`). A larger message
+/// is accepted if the queue is empty.
 const QUEUE_BYTES: usize = 64 << 20;
 
-/// What comes from the client.
+/// Input of the client.
 #[derive(Debug)]
 pub enum ClientInput {
-    /// A message, and how it was framed. It counts as waiting until the last is dropped.
+    /// Message and its framing. The message counts as queued until the last field is dropped.
     Frame(Framing, ClientFrame, Waiting),
-    /// What was typed at the terminal in answer to the question of this number; `None` for its end (Ctrl-D).
+    /// Line typed at the terminal for the question of this number; `None` for end of input (Ctrl-D).
     Typed(u64, Option<Vec<u8>>),
-    /// Nothing more will come.
+    /// End of the input.
     End,
 }
 
-/// How many bytes of messages wait for the loop.
+/// Counter of queued bytes.
 #[derive(Debug, Default)]
 struct Budget {
     used: Mutex<usize>,
     freed: Condvar,
 }
 
-/// A message's part of the bytes that may wait.
+/// A message's share of the queued bytes, released on drop.
 #[derive(Debug, Default)]
 pub struct Waiting(Option<(Arc<Budget>, usize)>);
 
@@ -44,7 +44,7 @@ impl Budget {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many bytes have room.
+    /// Blocks until `bytes` more can be queued.
     fn reserve(self: &Arc<Self>, bytes: usize) -> Waiting {
         let mut used = self.used();
         while *used > 0 && used.saturating_add(bytes) > QUEUE_BYTES {
@@ -67,27 +67,27 @@ impl Drop for Waiting {
     }
 }
 
-/// How many bytes of the client a frame holds.
+/// Returns the number of bytes that a frame holds.
 fn size(frame: &ClientFrame) -> usize {
     match frame {
         ClientFrame::Message(message) => message.len(),
-        // Its beginning and its end.
+        // Only the head and tail of the message are held.
         ClientFrame::TooLong(_) => 0,
         ClientFrame::BadHeader(header) => header.len(),
     }
 }
 
-/// Reads stdin to its end.
+/// Starts a thread that reads stdin to its end.
 ///
 /// # Errors
-/// The thread could not be made.
+/// The thread could not be started.
 pub fn read_stdin(max_message: usize) -> std::io::Result<mpsc::Receiver<ClientInput>> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     std::thread::Builder::new()
         .name("stdin".into())
         .spawn(move || {
             pump(std::io::stdin().lock(), max_message, &sender);
-            // The loop is gone only when nobody cares any more.
+            // Fails only if the loop has ended.
             let _ = sender.blocking_send(ClientInput::End);
         })?;
     Ok(receiver)
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A line of so many bytes.
+    /// Returns a line of `bytes` bytes.
     fn line(bytes: usize) -> Vec<u8> {
         let mut line = vec![b' '; bytes];
         line.push(b'\n');
@@ -154,7 +154,7 @@ mod tests {
         }
         assert_eq!(queued(&receiver), 3);
         let first = receiver.blocking_recv().unwrap();
-        // The loop has it, but is not done with it.
+        // Received by the loop, but not released.
         assert_eq!(queued(&receiver), 2);
         drop(first);
         while receiver.len() < 3 {
