@@ -1,10 +1,12 @@
-//! The keeper: a small process between acpipe and an agent, so that nothing of the agent outlives its purpose.
+//! Supervisor: a small process between acpipe and an agent, which ensures that no process of the agent
+//! outlives it.
 //!
-//! acpipe starts its own program as one, hands it the agent's pipes and goes on talking with the agent through
-//! them alone. The keeper stands in a session of its own, so that no Ctrl-C reaches it, and whatever loses its
-//! parent below it becomes its child (`PR_SET_CHILD_SUBREAPER`): it has no child left exactly when nothing of the
-//! agent is left. When acpipe is gone, however it ended, the socket between them ends; when the agent is gone, its
-//! tools may not be. Either way everything below gets SIGTERM, a grace, and SIGKILL until nothing is left.
+//! acpipe starts its own program as a supervisor, hands it the agent's pipes and communicates with the agent
+//! through these pipes alone. The supervisor runs in a separate session, so that Ctrl-C does not reach it. It
+//! is a child subreaper (`PR_SET_CHILD_SUBREAPER`): a descendant that loses its parent becomes its child, so
+//! it has no child left exactly when no process of the agent is left. When acpipe ends for any reason, the
+//! socket between them closes. When the agent exits, its tools may still run. In both cases all descendants
+//! get SIGTERM, a grace period, and SIGKILL until none is left.
 
 pub mod orders;
 pub mod tree;
@@ -24,27 +26,29 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
 use words::{News, Order, receive_pipes};
 
-/// The name of a supervisor, by which acpipe knows that it was started as one: `supervise-agent GRACE_MS DESCRIPTORS
-/// PROGRAM ARGS…`, with 0 descriptors where their number is not limited.
+/// Name of a supervisor, by which acpipe detects that it was started as one: `supervise-agent GRACE_MS
+/// DESCRIPTORS PROGRAM ARGS…`; DESCRIPTORS is 0 for no limit.
 ///
-/// It must not contain the name `acpipe`: `killall`, `pkill` and `pidof` end processes by name, and a supervisor has to
-/// survive the end of acpipe. It has 15 characters, the most that Linux keeps of a process name.
+/// It must not contain the name `acpipe`: `killall`, `pkill` and `pidof` select processes by name, and a
+/// supervisor has to survive the end of acpipe. It has 15 characters, the most that Linux keeps of a process
+/// name.
 pub const SUPERVISOR: &str = "supervise-agent";
 
-/// How long what an agent leaves behind may take to end.
+/// Grace period of processes that an exited agent left behind.
 pub const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
-/// For how long SIGKILL is sent again to what does not end: processes of another user, or stuck in the kernel.
+/// Maximum time for which SIGKILL is repeated. Processes of another user, or stuck in the kernel, may never
+/// end.
 pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the first round of SIGKILL is waited for; each next one is twice as long.
+/// Intervals between rounds of SIGKILL: the first one, doubled each round up to the last one.
 const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// Keeps an agent until nothing of it is left.
+/// Runs a supervisor until no process of the agent is left.
 #[must_use]
 pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    // First of all: until then the process has the name of acpipe's file.
+    // Must be first: until then the process has the name of acpipe's file.
     #[cfg(target_os = "linux")]
     if rustix::thread::set_name(c"supervise-agent").is_err() {
         return ExitCode::FAILURE;
@@ -86,7 +90,7 @@ fn keep_until_the_end(
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        // Before there is anybody to be waited for.
+        // Must precede the start of the agent, so that no SIGCHLD is missed.
         let signals = Heard::new()?;
         socket.set_nonblocking(true)?;
         let mut socket = UnixStream::from_std(socket)?;
@@ -99,7 +103,7 @@ fn keep_until_the_end(
             .stderr(stderr)
             .process_group(0)
             .spawn();
-        // The agent's pipes are the agent's alone.
+        // Closes the supervisor's copies of the agent's pipes.
         drop(command);
         let agent = match spawned {
             Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
@@ -111,7 +115,7 @@ fn keep_until_the_end(
         let Some(agent) = agent else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        // That nobody hears this any more shows in the loop.
+        // If acpipe has ended, the loop below detects it.
         let running = News::Running(agent.as_raw_nonzero().get());
         drop(socket.write_all(&running.bytes()).await);
         let keeper = Keeper {
@@ -126,7 +130,7 @@ fn keep_until_the_end(
     })
 }
 
-/// The signals that a keeper lives by.
+/// Signals that a supervisor handles.
 struct Heard {
     child: Signals,
     ends: [Signals; 3],
@@ -147,20 +151,20 @@ impl Heard {
 
 struct Keeper {
     agent: Pid,
-    /// Whether the agent itself has not ended.
+    /// `true` until the agent process itself has been reaped.
     lives: bool,
-    /// Open while acpipe lives.
+    /// Open while acpipe runs.
     socket: Option<UnixStream>,
     grace: Duration,
     ending: Option<Ending>,
 }
 
-/// How far the end of everything below is.
+/// Progress of ending all descendants.
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     /// All got SIGTERM.
     Asked { until: Instant },
-    /// All get SIGKILL, round for round.
+    /// All get SIGKILL in rounds.
     Forced {
         next: Instant,
         round: Duration,
@@ -186,7 +190,8 @@ impl Keeper {
             }
             if !somebody_left {
                 if !cfg!(target_os = "linux") {
-                    // Orphans go to somebody else here: those in its group can still be reached.
+                    // Without a subreaper, orphans get another parent; those in the agent's group can still
+                    // be signalled.
                     let _ = kill_process_group(self.agent, Signal::KILL);
                 }
                 return;
@@ -215,7 +220,8 @@ impl Keeper {
         }
     }
 
-    /// Takes the status of everyone who ended: the agent's, if it is among them, and whether anybody is left.
+    /// Reaps all exited children. Returns the agent's status if the agent is among them, and whether any
+    /// child is left.
     fn reap(&mut self) -> (Option<i32>, bool) {
         let mut status = None;
         loop {
@@ -239,17 +245,17 @@ impl Keeper {
         }
     }
 
-    /// SIGTERM to the agent, which may end its tools itself.
+    /// Sends SIGTERM to the agent's group; the agent may end its tools itself.
     fn terminate(&mut self) {
         if self.lives {
-            // It may be on its way out, and this a zombie: no harm.
+            // Harmless if the agent is already a zombie.
             let _ = kill_process_group(self.agent, Signal::TERM);
         } else {
             self.signal_all(Signal::TERM);
         }
     }
 
-    /// SIGTERM to everything below, and SIGKILL after the grace, unless that comes sooner already.
+    /// Sends SIGTERM to all descendants, and SIGKILL after the grace period unless that is scheduled earlier.
     fn ask(&mut self, grace: Duration) {
         let until = Instant::now() + grace;
         match self.ending {
@@ -261,7 +267,7 @@ impl Keeper {
         self.ending = Some(Ending::Asked { until });
     }
 
-    /// SIGKILL to everything below, now.
+    /// Sends SIGKILL to all descendants now.
     fn force(&mut self) {
         let now = Instant::now();
         self.ending = Some(Ending::Forced {
@@ -272,7 +278,7 @@ impl Keeper {
         self.force_again();
     }
 
-    /// SIGKILL to everything below that is still there, or has come meanwhile; false when that is of no use.
+    /// Sends SIGKILL to all remaining and new descendants. Returns `false` once [`KILL_LIMIT`] has passed.
     fn force_again(&mut self) -> bool {
         let Some(Ending::Forced { round, until, .. }) = self.ending else {
             self.force();
@@ -293,13 +299,13 @@ impl Keeper {
             member.signal(signal);
         }
         if self.lives {
-            // Where nobody can be found, this is all that can be done.
+            // The only option on systems where descendants cannot be listed.
             let _ = kill_process_group(self.agent, signal);
         }
     }
 }
 
-/// What acpipe wants next; `None`, once, when it is gone.
+/// Receives acpipe's next order; `None`, once, when acpipe has ended.
 async fn next_order(socket: &mut Option<UnixStream>) -> Option<Order> {
     loop {
         let Some(open) = socket else {

@@ -1,5 +1,5 @@
-//! An agent's process, or a terminal's, as acpipe has it: its pipes, and the keeper between them that starts and
-//! ends it.
+//! acpipe's side of a supervised process: the pipes of an agent or terminal, and the supervisor that starts
+//! and ends it.
 
 use super::keeper::orders::{self, OrderSender};
 use super::keeper::words::{News, Order, send_pipes};
@@ -25,14 +25,14 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tracing::warn;
 
-/// A process of an agent and its keeper.
+/// Supervised process and its supervisor.
 pub struct Kept {
     keeper: Child,
     socket: Option<OwnedReadHalf>,
     orders: OrderSender,
     heard: BytesMut,
     agent: Option<tree::Member>,
-    /// The mark in the environment of the agent and of all that it starts.
+    /// Mark in the environment of the process and its descendants.
     mark: String,
     launch: Arc<Launch>,
 }
@@ -44,20 +44,20 @@ pub struct Pipes {
     pub stderr: Receiver,
 }
 
-/// The program that a supervisor starts.
+/// Program that a supervisor starts.
 struct Spawn {
     program: OsString,
     args: Vec<String>,
     cwd: String,
-    /// On top of acpipe's own environment.
+    /// Changes to acpipe's own environment.
     env: Variables,
 }
 
 impl Kept {
-    /// Starts a keeper, which starts the agent: whether that succeeds, [`Kept::news`] tells.
+    /// Starts a supervisor, which starts the agent; [`Kept::news`] reports whether the agent runs.
     ///
     /// # Errors
-    /// The keeper could not be started; mostly because there is no such working directory.
+    /// The supervisor could not be started, usually because the working directory does not exist.
     pub async fn start(
         program: &OsStr,
         spec: &ProcessSpec,
@@ -86,8 +86,8 @@ impl Kept {
         starter.run(start).await
     }
 
-    /// The same with a terminal's command: stdin is at its end at once, stdout and stderr are one pipe, in which
-    /// they keep their order.
+    /// Starts a terminal's command: stdin is empty, stdout and stderr share one pipe so that their order is
+    /// kept.
     ///
     /// # Errors
     /// As with [`Kept::start`].
@@ -132,7 +132,7 @@ impl Kept {
         let mark = terms.launch.next_mark();
         command.env(launches::MARK, &mark);
         let keeper = command.spawn()?;
-        // Its end of the socket must not live on here.
+        // Closes this process's copy of the supervisor's end of the socket.
         drop(command);
         send_pipes(&ours, streams)?;
         ours.set_nonblocking(true)?;
@@ -150,7 +150,7 @@ impl Kept {
         })
     }
 
-    /// The next thing that the keeper tells; `None`, once, when it has ended. May be dropped and called again.
+    /// Receives the supervisor's next message; `None`, once, when the supervisor has exited. Cancel safe.
     pub async fn news(&mut self) -> Option<News> {
         loop {
             if let Some((bytes, _)) = self.heard.split_first_chunk::<{ News::SIZE }>() {
@@ -164,7 +164,7 @@ impl Kept {
                 }
             }
             let Some(socket) = &mut self.socket else {
-                // Its status tells nothing more.
+                // The exit status of a supervisor carries no information.
                 let _ = self.keeper.wait().await;
                 return None;
             };
@@ -175,19 +175,20 @@ impl Kept {
         }
     }
 
-    /// Sends an order to the supervisor. It is delivered even if [`Kept`] is dropped, unless the supervisor has ended.
+    /// Sends an order to the supervisor. It is delivered even if [`Kept`] is dropped, unless the supervisor
+    /// has ended.
     pub fn order(&self, order: Order) {
         self.orders.send(order);
     }
 
-    /// Ends a keeper that does not do its work, and whatever can be found of its agent.
+    /// Kills a supervisor that does not end, and all descendants that can be found.
     pub fn give_up(&mut self) {
         warn!("the agent's keeper did not do its work: what it kept may be left");
         self.launch.keep_record();
         for member in self.pid().map(tree::below).unwrap_or_default() {
             member.signal(Signal::KILL);
         }
-        // It may have ended by itself.
+        // The supervisor may have exited.
         drop(self.keeper.start_kill());
     }
 
@@ -200,22 +201,23 @@ impl Kept {
                 member.signal(Signal::KILL);
             }
         }
-        // Orphans are no longer below the agent, and new ones may come meanwhile: that takes a while.
+        // Orphans are no longer below the agent, and new processes may start meanwhile: this search takes a
+        // while.
         let mark = self.mark.clone();
         tokio::task::spawn_blocking(move || launches::kill_marked(&mark));
     }
 
-    /// The keeper's own process.
+    /// Returns the supervisor's process id; `None` once it was reaped.
     pub fn pid(&self) -> Option<Pid> {
         let pid = self.keeper.id()?;
         Pid::from_raw(i32::try_from(pid).ok()?)
     }
 }
 
-/// The program that runs, even if its file was replaced meanwhile.
+/// Returns the path of the running program, even if its file was replaced meanwhile.
 fn itself() -> io::Result<PathBuf> {
     let file = std::env::current_exe()?;
-    // Linux says "(deleted)" behind the name of a file that was; under this one it can still be had.
+    // Linux appends "(deleted)" to the path of a replaced file; this link still opens it.
     let by_link = PathBuf::from("/proc/self/exe");
     Ok(if !file.exists() && by_link.exists() {
         by_link

@@ -1,13 +1,15 @@
-//! Launch records: which processes belong to which acpipe, so that a later acpipe can end what a killed one left.
+//! Launch records, which map processes to the acpipe that started them, so that a later acpipe can end the
+//! leftovers of a killed one.
 //!
 //! ```text
-//! <state directory>/launches/<id>.json    a record, locked while its acpipe lives
+//! <state directory>/launches/<id>.json    a record, locked while its acpipe runs
 //! ```
 //!
-//! Every process that acpipe starts has a mark in its environment, `ACPIPE_LAUNCH=<id>/<number>`, and passes it on to all
-//! that it starts. A supervisor ends its processes when acpipe ends; the record is for the case that the supervisor was
-//! killed too. A record whose lock is free, and whose process does not live, belongs to an acpipe that was killed: what has
-//! its mark is ended, then the record is removed. Process ids alone are never trusted, since they are used again.
+//! Every process that acpipe starts has a mark in its environment, `ACPIPE_LAUNCH=<id>/<number>`, and passes
+//! it on to all its descendants. A supervisor ends its processes when acpipe ends; the record is for the case
+//! that the supervisor was killed, too. If the lock of a record is free and its process does not exist, its
+//! acpipe was killed: the processes with its mark are ended, then the record is removed. Process ids alone
+//! are never trusted, since they are reused.
 
 mod ending;
 
@@ -26,74 +28,74 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tracing::{info, warn};
 
-/// The variable that marks the processes of a launch.
+/// Variable that marks the processes of a launch.
 pub const MARK: &str = "ACPIPE_LAUNCH";
 
-/// The directory of the records, in the state directory.
+/// Directory of the records within the state directory.
 const DIRECTORY: &str = "launches";
 
-/// The extension of a record, and of one that is being written.
+/// File extensions of a record and of one that is being written.
 const RECORD: &str = "json";
 const NEW: &str = "new";
 
-/// How often the directory is made for a record.
+/// Maximum number of attempts to create the directory for a record.
 const ATTEMPTS: u32 = 3;
 
-/// How many records are looked at.
+/// Maximum number of records that are read.
 const MAX_RECORDS: usize = 1024;
 
-/// The largest record that is read, in bytes.
+/// Maximum size of a record in bytes; the rest is not read.
 const LONGEST: u64 = 64 << 10;
 
-/// After this time a file that was to become a record belongs to nobody.
+/// Age after which an incomplete record is removed as a leftover.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// How many processes a log line names.
+/// Maximum number of processes in a log line.
 const NAMED: usize = 8;
 
-/// What is known of a launch. Of one whose record cannot be read only the id is, which is the name of the file.
+/// Content of a launch record; all defaults if the record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Version of the form.
+    /// Version of the format.
     format: u32,
-    /// The process id of acpipe.
+    /// Process id of acpipe.
     pub pid: u32,
-    /// When acpipe was started, in clock ticks since the boot; absent where the system does not tell.
+    /// Start time of acpipe in clock ticks since boot; absent if the system does not provide it.
     started: Option<u64>,
-    /// The id of the boot; absent where the system does not tell.
+    /// Id of the boot; absent if the system does not provide it.
     boot: Option<String>,
-    /// For how long the supervisors wait between SIGTERM and SIGKILL, in milliseconds.
+    /// Grace period of the supervisors between SIGTERM and SIGKILL, in milliseconds.
     grace_ms: u64,
-    /// When acpipe was started, in milliseconds since 1970.
+    /// Start time of acpipe in milliseconds since 1970.
     pub at: u64,
 }
 
-/// The launch of this acpipe.
+/// Launch of this acpipe: its record and the marks of its processes.
 #[derive(Debug)]
 pub struct Launch {
     id: String,
-    /// How many marks were given.
+    /// Number of marks issued.
     marks: AtomicU64,
     record: Option<OwnRecord>,
     /// Whether processes may be left when acpipe ends.
     keep_record: AtomicBool,
-    /// Ends what earlier launches left.
+    /// Thread that ends the leftovers of earlier launches.
     cleaner: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The record of this acpipe. The lock ends with the handle.
+/// Record of this acpipe. The lock is released when the handle is dropped.
 #[derive(Debug)]
 struct OwnRecord {
     path: PathBuf,
-    /// The state directory, where it was made for this record alone.
+    /// State directory, if it was created only for this record.
     made: Option<PathBuf>,
     _lock: File,
 }
 
 impl Launch {
-    /// Writes the record of this acpipe, and begins to end what killed ones left. Where no record can be written, all else
-    /// works without.
+    /// Writes the record of this acpipe, and starts to end the leftovers of killed ones. If the record cannot
+    /// be written, acpipe works without it.
     #[must_use]
     pub fn begin(state: Option<&Path>, grace: Duration) -> Arc<Self> {
         let id = random_id();
@@ -119,13 +121,13 @@ impl Launch {
         })
     }
 
-    /// A mark for the processes of one more supervisor.
+    /// Returns a new mark for the processes of one supervisor.
     pub fn next_mark(&self) -> String {
         let number = self.marks.fetch_add(1, Ordering::Relaxed) + 1;
         format!("{}/{number}", self.id)
     }
 
-    /// Processes may be left when acpipe ends: then the record stays.
+    /// Keeps the record after the end of acpipe if processes are left then.
     pub fn keep_record(&self) {
         self.keep_record.store(true, Ordering::Relaxed);
     }
@@ -143,9 +145,9 @@ impl Drop for Launch {
         }
         let left = self.keep_record.load(Ordering::Relaxed) && !of_launch(&self.id).is_empty();
         if let Some(record) = self.record.as_ref().filter(|_| !left) {
-            // One that cannot be removed is removed by a later acpipe.
+            // A later acpipe removes a record that cannot be removed now.
             let _ = fs::remove_file(&record.path);
-            // Directories that are not empty stay: others have something in them.
+            // Directories that are not empty stay, because they hold other data.
             if let Some(state) = &record.made {
                 let _ = fs::remove_dir(state.join(DIRECTORY)).and_then(|()| fs::remove_dir(state));
             }
@@ -166,7 +168,8 @@ impl OwnRecord {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// A record is locked before it has its name: without its lock it would be that of a killed acpipe.
+    /// Writes the record. It is locked before it gets its name, because an unlocked record counts as that of
+    /// a killed acpipe.
     fn write_once(state: &Path, id: &str, grace: Duration) -> io::Result<Self> {
         let dir = state.join(DIRECTORY);
         super::store::make_private(&dir)?;
@@ -208,17 +211,18 @@ impl OwnRecord {
     }
 }
 
-/// Another acpipe's record.
+/// Record found in the state directory.
 #[derive(Debug)]
 struct Found {
     id: String,
     path: PathBuf,
     record: Record,
-    /// Held where its acpipe does not live: no other acpipe ends the same processes meanwhile.
+    /// Set if the acpipe of the record has ended. Holds the lock, so that no other acpipe ends the same
+    /// processes meanwhile.
     left: Option<File>,
 }
 
-/// The records in a state directory, in the order of their names.
+/// Returns the records in a state directory, sorted by name.
 fn records(state: &Path) -> Vec<Found> {
     let entries = fs::read_dir(state.join(DIRECTORY))
         .into_iter()
@@ -247,7 +251,8 @@ fn find(path: PathBuf) -> Option<Found> {
     (&file).take(LONGEST).read_to_end(&mut json).ok()?;
     let record: Record = serde_json::from_slice(&json).unwrap_or_default();
     let locked = file.try_lock().is_ok();
-    // Its acpipe, or another that ended what was left, may have removed it before the lock was had.
+    // Its acpipe, or another one that ended its leftovers, may have removed the record before the lock was
+    // acquired.
     if locked && !path.exists() {
         return None;
     }
@@ -260,7 +265,7 @@ fn find(path: PathBuf) -> Option<Found> {
     })
 }
 
-/// A crash left it half-way, unless it is being written now.
+/// Removes an incomplete record that a crash left behind, unless it is so new that it may be in progress.
 fn remove_if_abandoned(path: &Path) {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     let age = modified.ok().and_then(|modified| modified.elapsed().ok());
@@ -270,20 +275,21 @@ fn remove_if_abandoned(path: &Path) {
 }
 
 impl Record {
-    /// Whether its acpipe lives, by what else than the lock is known: some file systems have no locks.
+    /// Returns `true` if the acpipe of the record runs, by its process. The lock is not enough, because some
+    /// file systems have no locks.
     fn lives(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         let now = pid.and_then(tree::look).map(tree::Member::started);
         self.is_of_this_boot() && now.is_some() && now == self.started
     }
 
-    /// Whether the machine was not started anew meanwhile: then nothing of the launch can be left.
+    /// Returns `true` if the record is from this boot, or its boot is unknown. No process survives a reboot.
     fn is_of_this_boot(&self) -> bool {
         self.boot.is_none() || self.boot == boot_id()
     }
 }
 
-/// All processes of a launch.
+/// Returns all processes of a launch.
 fn of_launch(id: &str) -> Vec<tree::Member> {
     let is_of_launch = |mark: &str| mark.split_once('/').is_some_and(|(launch, _)| launch == id);
     tree::marked(MARK, is_of_launch)
@@ -298,13 +304,13 @@ fn has_other_records(state: &Path, own: &str) -> bool {
     others.next().is_some()
 }
 
-/// The id of this boot of the machine, as Linux tells.
+/// Returns the id of this boot; `None` except on Linux.
 fn boot_id() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
 
-/// 128 bits of which the standard library's hash maps take their seed.
+/// Returns 128 random bits, from the seed of the standard library's hash maps.
 fn random_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!(

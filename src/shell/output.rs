@@ -1,8 +1,8 @@
-//! The client's stdout: whole batches, written so that a client that does not read never stops the loop.
+//! The client's stdout: batches are written so that a client which does not read never blocks the loop.
 //!
-//! A small batch is written directly as far as a pipe or socket surely takes it, which spares a paced
-//! stream the hop to another thread; everything else goes to a writer thread, one batch at a time, while
-//! the next one gathers. The descriptor's flags are never touched: they are the client's too.
+//! A small batch is written directly as far as a pipe or socket is certain to accept it, which saves a paced
+//! stream the hop to another thread. Everything else goes to a writer thread, one batch at a time, while the
+//! next batch is collected. The descriptor's flags are never changed because the client shares them.
 
 use super::clock::running_now;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,21 +13,22 @@ use std::sync::{Arc, mpsc as thread};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What a pipe takes without blocking once it is writable (POSIX `PIPE_BUF`; Linux has 4096).
+/// Number of bytes that a writable pipe accepts without blocking (POSIX `PIPE_BUF`; Linux has 4096).
 const ATOMIC: usize = 4096;
 
-/// The largest batch that is written directly: a slice of an agent's output (16 KiB) in the notifications of `serve`.
+/// Maximum size of a batch that is written directly: a slice of an agent's output (16 KiB) in the
+/// notifications of `serve`.
 const DIRECT: usize = 6 * ATOMIC;
 
-/// How much may gather while the writer is busy before agents are slowed.
+/// Number of queued output bytes above which agents are slowed.
 pub const FULL: usize = 256 * 1024;
 
-/// How much may gather while the writer is busy before the client is behind.
+/// Number of queued output bytes above which the client is behind, if the writer is busy.
 const BEHIND: usize = 64 * 1024;
 
 /// The client's stdout.
 pub struct Output {
-    /// What gathers for the next batch.
+    /// Output collected for the next batch.
     pub buffer: Vec<u8>,
     spare: Vec<u8>,
     batches: thread::SyncSender<Vec<u8>>,
@@ -36,40 +37,41 @@ pub struct Output {
     busy: bool,
     direct: bool,
     closed: Option<Closed>,
-    /// Bytes that the writer thread wrote, and when that was last seen to rise.
+    /// Number of bytes that the writer thread wrote.
     progress: Arc<AtomicU64>,
     seen: (u64, Instant),
 }
 
-/// How much waits for a client that reads slowly, or not at all.
+/// Amount of output queued for a client that reads slowly or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressure {
+    /// At most 64 KiB, or the writer is idle and at most [`FULL`] bytes.
     None,
-    /// What can be merged is.
+    /// More than 64 KiB while the writer is busy: chunks are coalesced.
     Behind,
-    /// Agents are slowed, and calls that only read wait.
+    /// More than [`FULL`] bytes: agents are slowed, and read-only calls wait.
     Full,
 }
 
-/// Why nothing is written any more.
+/// Reason why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
-    /// The reader left, as `head` does.
+    /// The reader closed the pipe, as `head` does.
     ReaderLeft,
-    /// Writing failed: the disk is full, say.
+    /// A write failed, for example because the disk is full.
     Failed(Errno),
-    /// The client did not read for too long while acpipe was ending.
+    /// The client did not read for too long during the shutdown.
     GivenUp,
 }
 
-/// How much the writer thread writes between two signs of life.
+/// Maximum size in bytes of a write by the writer thread; it reports progress after each.
 const PIECE: usize = 64 * 1024;
 
-/// A batch that was written, or the news that nobody reads any more.
+/// The buffer of a written batch, or the error that ended the output.
 type Written = Result<Vec<u8>, Errno>;
 
 impl Output {
-    /// Takes stdout over.
+    /// Starts the threads that write and watch stdout.
     pub fn new() -> std::io::Result<Self> {
         let (batches, receiver) = thread::sync_channel::<Vec<u8>>(1);
         let (sender, written) = mpsc::channel(1);
@@ -110,7 +112,7 @@ impl Output {
         })
     }
 
-    /// Hands over what gathered, unless the writer is still busy with the last batch.
+    /// Starts to write the collected output, unless the writer is busy with a batch.
     pub fn flush(&mut self) {
         if self.busy
             && let Ok(written) = self.written.try_recv()
@@ -148,7 +150,8 @@ impl Output {
         }
     }
 
-    /// Waits until the writer is done with a batch, and hands over the next; or until the reader leaves.
+    /// Waits until the writer has finished a batch and starts the next one, or until the reader closes
+    /// stdout.
     pub async fn progress(&mut self) {
         let written = tokio::select! {
             written = self.written.recv(), if self.busy => written,
@@ -164,7 +167,7 @@ impl Output {
         }
     }
 
-    /// Takes back the memory of a batch that the writer thread has written.
+    /// Handles a finished batch; its buffer is reused.
     fn finished(&mut self, written: Written) {
         match written {
             Ok(mut empty) => {
@@ -184,12 +187,12 @@ impl Output {
         self.buffer.clear();
     }
 
-    /// True while agents should wait for the client.
+    /// Returns `true` if agents must wait for the client.
     pub fn is_full(&self) -> bool {
         self.buffer.len() > FULL
     }
 
-    /// How much waits because the reader has not taken the last batch yet.
+    /// Returns the amount of queued output.
     pub fn pressure(&self) -> Pressure {
         match self.buffer.len() {
             len if len > FULL => Pressure::Full,
@@ -198,12 +201,13 @@ impl Output {
         }
     }
 
-    /// Set once nothing can be written any more.
+    /// Returns why the output ended; `None` while it is open.
     pub fn closed(&self) -> Option<Closed> {
         self.closed
     }
 
-    /// When a client that does not read for `patience` is given up; later if it reads meanwhile.
+    /// Returns when a client that does not read for `patience` is given up; progress postpones that. `None`
+    /// if nothing is pending.
     pub fn stalled_at(&mut self, patience: Duration) -> Option<Instant> {
         let written = self.progress.load(Ordering::Relaxed);
         if written != self.seen.0 {
@@ -212,18 +216,18 @@ impl Output {
         self.is_pending().then(|| self.seen.1 + patience)
     }
 
-    /// Nothing more is written: the client had its time.
+    /// Drops the pending output and closes stdout.
     pub fn give_up(&mut self) {
         self.close(Closed::GivenUp);
     }
 
-    /// True while something is not written yet.
+    /// Returns `true` while output is not written yet.
     pub fn is_pending(&self) -> bool {
         self.closed.is_none() && (self.busy || !self.buffer.is_empty())
     }
 }
 
-/// Sleeps until nobody reads stdout any more: a stream that is silent must notice it too.
+/// Waits until the reader of stdout is gone, so that this is detected even if nothing is written.
 fn watch_reader(leaving: &mpsc::Sender<()>) {
     let stdout = rustix::stdio::stdout();
     loop {
@@ -232,7 +236,7 @@ fn watch_reader(leaving: &mpsc::Sender<()>) {
             Err(Errno::INTR) => {}
             Err(_) => return,
             Ok(_) => {
-                // The loop is gone only when nobody cares any more.
+                // Fails only if the loop has ended.
                 let _ = leaving.blocking_send(());
                 return;
             }
@@ -240,7 +244,7 @@ fn watch_reader(leaving: &mpsc::Sender<()>) {
     }
 }
 
-/// Moves what a client formed to what is to be written, without a copy where nothing waits there.
+/// Moves a client's output to the buffer for stdout, without a copy if the buffer is empty.
 pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
     if buffer.is_empty() {
         std::mem::swap(buffer, formed);
@@ -249,7 +253,7 @@ pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
     }
 }
 
-/// Writes as much as surely does not block; returns how much that is.
+/// Writes as much as is certain not to block; returns the number of bytes written.
 fn write_directly(bytes: &[u8]) -> Result<usize, Errno> {
     let mut written = 0;
     while written < bytes.len() && writable() {
@@ -273,7 +277,7 @@ fn writable() -> bool {
 impl Closed {
     fn of(error: Errno) -> Self {
         match error {
-            // The latter from a socket in which something was left unread.
+            // A socket returns CONNRESET if unread data was left in it.
             Errno::PIPE | Errno::CONNRESET => Self::ReaderLeft,
             _ => Self::Failed(error),
         }

@@ -1,11 +1,11 @@
-//! Why a program that is there could not be started, in words that help.
+//! Error messages for executables that exist but could not be started.
 
 use crate::core::error::{Error, ErrorKind};
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
-/// Explains why a file was not run, though it may be.
+/// Explains why exec of an executable file failed.
 pub fn explain(file: &Path, error: &io::Error) -> Error {
     let why = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => {

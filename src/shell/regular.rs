@@ -1,15 +1,16 @@
-//! Files of the state directory: a pipe, a device or a directory in the place of one is an error, and nothing to wait for.
+//! Opening of regular files: a pipe, device or directory in place of a state file is an error and never
+//! blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file with these options.
+/// Opens a regular file with the given options.
 ///
 /// # Errors
-/// It cannot be opened, or is not a regular file.
+/// The file cannot be opened, or is not regular.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // A pipe that nobody writes to would be waited for in the opening.
+    // Opening a pipe without a writer would block.
     #[cfg(unix)]
     {
         let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -23,18 +24,18 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// It cannot be opened, or is not a regular file.
+/// The file cannot be opened, or is not regular.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is not a regular file, or is larger.
+/// The file cannot be read, is not regular, or is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_to_read(path)?.take(most + 1).read_to_end(&mut bytes)?;

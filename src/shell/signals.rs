@@ -1,28 +1,28 @@
-//! The signals that ask for the end.
+//! Signals that end acpipe.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A signal that asks for the end.
+/// Signal that requests the end of acpipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// Ctrl-C.
+    /// SIGINT (Ctrl-C).
     Int,
     /// SIGTERM or SIGHUP.
     Term,
 }
 
-/// Catches the signal that a file over its limit (`ulimit -f`) raises: the write fails then, and acpipe goes on. To be
-/// called before anything is written.
+/// Catches SIGXFSZ, which a file over its size limit (`ulimit -f`) raises: the write then fails instead of
+/// ending acpipe. Must be called before anything is written.
 ///
 /// # Errors
-/// It is called outside of a runtime, or the system refuses.
+/// There is no current runtime, or the system refuses.
 pub fn survive_file_limit() -> io::Result<()> {
     let too_large = rustix::process::Signal::XFSZ;
     signal(SignalKind::from_raw(too_large.as_raw())).map(drop)
 }
 
-/// The signals that are listened to.
+/// Handlers of the signals that end acpipe.
 pub struct Signals {
     int: Option<Signal>,
     term: Option<Signal>,
@@ -30,7 +30,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens to all that were not ignored when acpipe was started, as `nohup` does with SIGHUP.
+    /// Installs the handlers. Signals that were ignored at the start of acpipe stay ignored, for example
+    /// SIGHUP under `nohup`.
     pub fn new() -> io::Result<Self> {
         let ignored = ignored_at_start();
         let listen = |kind: SignalKind| {
@@ -47,7 +48,7 @@ impl Signals {
         })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Interrupt {
         tokio::select! {
             () = received(&mut self.int) => Interrupt::Int,
@@ -66,7 +67,7 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// The signals ignored now, a bit each, as Linux tells; elsewhere none are known.
+/// Returns the bit mask of ignored signals; zero except on Linux.
 fn ignored_at_start() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));

@@ -1,24 +1,24 @@
-//! A thread that starts processes. A start lasts until the new process runs, milliseconds where the machine is busy, and
-//! the loop must not wait for it.
+//! Thread that starts processes. A start blocks until the new process runs, which takes milliseconds on a
+//! busy machine, and the loop must not wait for it.
 
 use std::io;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-/// How many starts may wait for the thread; further ones wait for a place.
+/// Capacity of the queue of starts; further ones wait for a place.
 const QUEUE: usize = 16;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs what starts a process on a thread of its own, one after another.
+/// Handle of the thread, which runs starts one after another.
 ///
-/// The thread lives until the last clone is dropped: when the thread that started a supervisor ends, Linux sends the
-/// supervisor the signal that it requested for the death of its parent.
+/// The thread lives until the last clone is dropped: when the thread that started a supervisor ends, Linux
+/// sends the supervisor the signal that it requested for the death of its parent.
 #[derive(Debug, Clone)]
 pub struct Starter(mpsc::Sender<Job>);
 
 impl Starter {
-    /// Starts the thread; what it runs may use the current runtime.
+    /// Starts the thread; jobs on it may use the current runtime.
     ///
     /// # Errors
     /// The thread could not be started.
@@ -46,7 +46,7 @@ impl Starter {
     ) -> io::Result<T> {
         let (sender, started) = oneshot::channel();
         let job = Box::new(move || {
-            // A result that nobody waits for is dropped, which ends what was started.
+            // Dropping an unwanted result ends what was started.
             let _ = sender.send(start());
         });
         let ended = || io::Error::other("the thread that starts processes has ended");

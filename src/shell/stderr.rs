@@ -1,24 +1,24 @@
-//! What an agent writes to stderr: its end is kept for errors, its lines are logged.
+//! The stderr of an agent: its tail is kept for errors, its lines are logged.
 
 use super::health::LiveHealth;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tracing::{Level, debug, enabled};
 
-/// The longest piece that is logged as one line.
+/// Maximum length of a log line in bytes.
 const LINE: usize = 8 * 1024;
 
-/// The stderr of a process.
+/// stderr of a process.
 #[derive(Debug)]
 pub struct Stderr {
     from: Option<Receiver>,
-    /// What was read and is not logged yet.
+    /// Text that was read but not logged yet.
     lines: Vec<u8>,
     health: LiveHealth,
 }
 
 impl Stderr {
-    /// Its end is kept in the health of the process.
+    /// Creates a reader that stores the tail in `health`.
     pub fn new(from: Receiver, health: LiveHealth) -> Self {
         Self {
             from: Some(from),
@@ -27,18 +27,18 @@ impl Stderr {
         }
     }
 
-    /// Whether more may come.
+    /// Returns `true` until stderr is closed.
     pub fn is_open(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Nothing more of it counts.
+    /// Closes stderr and logs the rest.
     pub fn close(&mut self) {
         self.from = None;
         self.log(true);
     }
 
-    /// Reads more, and closes it at its end.
+    /// Reads more; closes stderr at its end.
     pub async fn read(&mut self) {
         let Some(from) = &mut self.from else { return };
         let before = self.lines.len();
@@ -50,7 +50,8 @@ impl Stderr {
         self.log(false);
     }
 
-    /// Logs the lines that are whole; what hides secrets in the log sees none in two halves.
+    /// Logs complete lines, or all text if `all` is set. Incomplete lines wait because redaction needs
+    /// secrets in one piece.
     fn log(&mut self, all: bool) {
         if !enabled!(target: "acpipe::agent_stderr", Level::DEBUG) {
             self.lines.clear();
@@ -66,7 +67,7 @@ impl Stderr {
     }
 }
 
-/// The length of the next piece to be logged, if there is one.
+/// Returns the length of the next piece to log; `None` if the line is incomplete.
 fn next_line(text: &[u8], all: bool) -> Option<usize> {
     let whole = memchr::memchr(b'\n', text).map(|at| at + 1);
     let rest = (all && !text.is_empty()).then_some(text.len());

@@ -1,36 +1,37 @@
-//! The queue of lines to an agent's stdin, bounded in number and in bytes.
+//! Queue of lines to an agent's stdin, bounded in number and in bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-/// How many messages may be queued. An agent that reads takes thousands in a second; a thousand that it has not taken
-/// mean that it does not read.
+/// Maximum number of queued messages. An agent that reads accepts thousands in a second; a thousand unread
+/// ones mean that it does not read.
 const MESSAGES: usize = 1024;
 
-/// How many bytes may be queued: four of the largest messages that a client can send by default (`--max-line`), so that
-/// prompts with attachments in several sessions do not fail an agent that only reads slowly.
+/// Maximum number of queued bytes: four of the largest messages that a client can send by default
+/// (`--max-line`), so that prompts with attachments in several sessions do not fail an agent that only reads
+/// slowly.
 const BYTES: usize = 256 << 20;
 
-/// The sending half, owned by the loop.
+/// Sending half, owned by the loop.
 #[derive(Debug)]
 pub struct StdinSender {
     lines: mpsc::Sender<Vec<u8>>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// The receiving half, owned by the task that writes to stdin.
+/// Receiving half, owned by the task that writes to stdin.
 #[derive(Debug)]
 pub struct StdinReceiver {
     lines: mpsc::Receiver<Vec<u8>>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// The process does not read its stdin, and the queue is full.
+/// Error: the process does not read its stdin, and the queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Makes an empty queue.
+/// Creates an empty queue.
 pub fn channel() -> (StdinSender, StdinReceiver) {
     let (sender, receiver) = mpsc::channel(MESSAGES);
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -46,8 +47,8 @@ pub fn channel() -> (StdinSender, StdinReceiver) {
 }
 
 impl StdinSender {
-    /// Queues lines. A single message of any size is taken while nothing else is queued. Lines for a process whose stdin
-    /// is closed are dropped: its end is reported elsewhere.
+    /// Queues lines. An empty queue accepts a message of any size. Lines for a process whose stdin is closed
+    /// are dropped: the closing is reported elsewhere.
     ///
     /// # Errors
     /// The queue is full.
@@ -56,7 +57,7 @@ impl StdinSender {
         if queued > 0 && queued.saturating_add(len) > BYTES {
             return Err(Full);
         }
-        // Counted before it can be received: only the receiver subtracts.
+        // Counted before the message can be received: only the receiver subtracts.
         self.bytes.fetch_add(len, Ordering::Relaxed);
         match self.lines.try_send(lines) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
@@ -69,13 +70,13 @@ impl StdinSender {
 }
 
 impl StdinReceiver {
-    /// Receives the next lines; `None` once the sender is gone and nothing is queued. They count as queued until
-    /// [`StdinReceiver::written`].
+    /// Receives the next lines; `None` once the sender is dropped and the queue is empty. The lines count as
+    /// queued until [`StdinReceiver::written`].
     pub async fn recv(&mut self) -> Option<Vec<u8>> {
         self.lines.recv().await
     }
 
-    /// So many received bytes were written.
+    /// Subtracts received bytes once they are written.
     pub fn written(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -93,7 +94,7 @@ mod tests {
         sender.send(half).unwrap();
         assert_eq!(sender.send(vec![b'x']), Err(Full));
         let lines = receiver.recv().await.unwrap();
-        // It is being written: that is when an agent does not read.
+        // Lines count while they are being written, which is where an agent that does not read blocks.
         assert_eq!(sender.send(vec![b'x']), Err(Full));
         receiver.written(lines.len());
         assert_eq!(sender.send(vec![b'x']), Ok(()));

@@ -1,8 +1,8 @@
-//! Sessions on the disk: one log each in one directory, for one program at a time.
+//! Session store on disk: one log per session in one directory, each open in one process at a time.
 //!
 //! ```text
-//! <state directory>/sessions/<id>.jsonl    the log, locked while a program has the session
-//!                            <id>.json     its card: what lists show
+//! <state directory>/sessions/<id>.jsonl    the log, locked while a process has the session open
+//!                            <id>.json     its card: the data shown in lists
 //!                    archive/<id>.<time>.jsonl
 //! ```
 
@@ -39,27 +39,27 @@ use tracing::warn;
 pub use worker::Events;
 use worker::Worker;
 
-/// Where logs and their cards are.
+/// Subdirectories of the state directory.
 const SESSIONS: &str = "sessions";
 const ARCHIVE: &str = "archive";
 
-/// When what was written must be on the disk for sure.
+/// When written data must be synced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Before the summary of its turn is given.
+    /// Before the summary of its turn is sent.
     Turn,
-    /// Whenever the system likes: it outlasts acpipe, not a crash of the machine.
+    /// Never explicitly: the data survives the end of acpipe, but maybe not a crash of the machine.
     None,
 }
 
-/// The sessions of a state directory.
+/// Sessions of a state directory.
 #[derive(Debug)]
 pub struct Files {
     sessions: PathBuf,
     means: Means,
 }
 
-/// The directory where the platform keeps the state of programs, `acpipe` in it.
+/// Returns the default state directory: `acpipe` in the platform's directory for program state.
 ///
 /// # Errors
 /// The user has no home directory.
@@ -70,20 +70,21 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
 }
 
 impl Files {
-    /// The sessions under `state`, whose directories are made where they are not there.
+    /// Opens the store under `state` and creates its directories.
     ///
     /// # Errors
-    /// They cannot be made.
+    /// The directories cannot be created.
     pub fn open(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
         let (store, events) = Self::begin(state, durability)?;
         store.make_directories()?;
         Ok((store, events))
     }
 
-    /// The same without making the directories: where they cannot be made, each session that is opened is an error.
+    /// Opens the store without creating its directories. If they cannot be created later, opening a session
+    /// fails.
     ///
     /// # Errors
-    /// There is no thread.
+    /// The store's thread could not be started.
     pub fn begin(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
         let (worker, events) = Worker::start()?;
         let means = Means {
@@ -102,8 +103,8 @@ impl Files {
         make_private(&self.means.archive)
     }
 
-    /// Opens a log. The directories may have been removed meanwhile; of a log that cannot be written what is there can
-    /// be read.
+    /// Opens a log. Directories that were removed meanwhile are created again; a log that is not writable is
+    /// opened for reading.
     fn open_log(&self, log: &Path) -> io::Result<Box<dyn LogFile>> {
         let open = || File::open(log.to_owned(), self.means.clone());
         let opened = match open() {
@@ -130,7 +131,7 @@ fn is_read_only(error: &io::Error) -> bool {
     )
 }
 
-/// Makes a directory that others cannot look into.
+/// Creates a directory, with its parents, that only the owner can access.
 pub fn make_private(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -149,7 +150,7 @@ impl Store for Files {
         Ok(match directory(&log) {
             Ok(Some(cwd)) => Holder::Directory(cwd),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Holder::Free,
-            // Opening it shows what is wrong with it.
+            // Opening the session reports the actual error.
             Ok(None) | Err(_) => Holder::Unknown,
         })
     }
@@ -184,10 +185,10 @@ impl Store for Files {
     }
 }
 
-/// The log of a session, to be read whoever has it.
+/// Opens the log of a session for reading, even if another process has the session.
 ///
 /// # Errors
-/// There is none, or it cannot be read.
+/// The session does not exist, or its log cannot be read.
 pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
     let log = names::log(&state.join(SESSIONS), id)?;
     ReadOnly::open(&log).map_err(|e| {
@@ -203,10 +204,10 @@ pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
     })
 }
 
-/// The longest first line of a log that is read for its directory alone, in bytes.
+/// Maximum length of a log's first line that is read for the directory, in bytes.
 const FIRST_LINE: u64 = 256 << 10;
 
-/// The directory of a log's session, of which the first line tells.
+/// Returns the directory of a log's session, from its first line or else its card.
 fn directory(log: &Path) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut file = io::BufReader::new(regular::open_to_read(log)?.take(FIRST_LINE));
@@ -218,7 +219,8 @@ fn directory(log: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// A path by which directories are compared: absolute, with links resolved as far as the path exists.
+/// Returns the canonical form by which directories are compared: absolute, with links resolved as far as the
+/// path exists.
 #[must_use]
 pub fn real_path(path: &str) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -229,10 +231,10 @@ pub fn real_path(path: &str) -> String {
     lexical(&real.unwrap_or(path).to_string_lossy())
 }
 
-/// The card of one session, if it is stored.
+/// Returns the card of a session; `None` if it is not stored.
 ///
 /// # Errors
-/// The id cannot be the name of a file, or the log cannot be read.
+/// The id is not valid as a file name, or the log cannot be read.
 pub fn stored(state: &Path, id: &str) -> Result<Option<Card>, Error> {
     let log = names::log(&state.join(SESSIONS), id)?;
     card(&log).map_err(|e| {
@@ -241,7 +243,7 @@ pub fn stored(state: &Path, id: &str) -> Result<Option<Card>, Error> {
     })
 }
 
-/// The cards of all sessions in a state directory, in no order.
+/// Returns the cards of all sessions in a state directory, unsorted.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -260,7 +262,7 @@ fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
         if log.extension().is_some_and(|e| e == names::LOG) {
             match card(&log) {
                 Ok(card) => cards.extend(card),
-                // One that cannot be read hides no other.
+                // An unreadable session does not hide the others.
                 Err(error) => warn!(log = %log.display(), %error, "a session is left out"),
             }
         }
@@ -268,7 +270,7 @@ fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
     Ok(cards)
 }
 
-/// The card of a log; where it does not tell of all of the log, that is read.
+/// Returns the card of a log. If the card does not cover the whole log, it is computed from the log.
 fn card(log: &Path) -> io::Result<Option<Card>> {
     let len = match fs::metadata(log) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -286,7 +288,7 @@ fn card(log: &Path) -> io::Result<Option<Card>> {
     })
 }
 
-/// Milliseconds since 1970, for names.
+/// Returns the milliseconds since 1970, for file names.
 fn stamp() -> u128 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis())

@@ -1,5 +1,5 @@
-//! The terminal at which a person is asked, on a thread of its own: it writes a question and reads a line as the
-//! answer. Nothing is read while nothing is asked, and what was typed before a question is no answer to it.
+//! The terminal at which the user is asked, on its own thread: it writes a question and reads a line as the
+//! answer. It reads nothing while no question is open, and input typed before a question is discarded.
 
 use super::input::ClientInput;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,16 +18,16 @@ use std::sync::mpsc as thread;
 use tokio::sync::mpsc;
 use tracing::debug;
 
-/// How many orders and answers may wait: there is one question at a time.
+/// Capacity of the queues of orders and answers; only one question is open at a time.
 const QUEUE: usize = 16;
 
-/// The longest line that is read as one; terminals themselves have shorter ones.
+/// Maximum length of a line in bytes; terminals themselves allow less.
 const LINE: usize = 64 << 10;
 
-/// How wide a terminal is that does not tell.
+/// Width in columns that is assumed if the terminal reports none.
 const USUAL_WIDTH: usize = 80;
 
-/// The width of the terminal that stdout is, in columns; `None` where stdout is not a terminal.
+/// Returns the width of stdout's terminal in columns; `None` if stdout is not a terminal.
 #[must_use]
 pub fn stdout_width() -> Option<usize> {
     let stdout = io::stdout();
@@ -41,37 +41,37 @@ pub fn stdout_width() -> Option<usize> {
     })
 }
 
-/// Where a person is asked.
+/// Handle of the terminal's thread.
 #[derive(Debug)]
 pub struct Terminal {
     orders: thread::SyncSender<Order>,
-    /// A byte for each order, since a thread that waits for the terminal hears of nothing else.
+    /// Gets one byte for each order, because the thread waits in `poll`.
     wake: PipeWriter,
     window: File,
 }
 
 #[derive(Debug)]
 struct Order {
-    /// What is written first.
+    /// Text to write first.
     text: String,
     ask: Option<Asking>,
 }
 
-/// What is asked, from now on until the answer or the next order.
+/// Question, open until the answer or the next order.
 #[derive(Debug)]
 struct Asking {
-    /// Given back with the answer.
+    /// Number that is returned with the answer.
     number: u64,
-    /// What is written before the answer; what was typed before is thrown away.
+    /// Prompt before the answer. Earlier input is discarded.
     prompt: String,
-    /// Whether what is typed is not to be seen.
+    /// Whether input is not echoed.
     secret: bool,
 }
 
 impl Terminal {
-    /// The terminal, where a person seems to sit at one: stderr is shown on it, and it is acpipe's own. Where stderr
-    /// goes elsewhere it is the controlling terminal, if `wanted` and acpipe runs in the foreground there. The answers
-    /// come as [`ClientInput::Typed`].
+    /// Opens the controlling terminal, if a user seems to be present. If stderr is a terminal, it is opened
+    /// in any case; otherwise only if `wanted` and if acpipe runs in the foreground there. Answers arrive as
+    /// [`ClientInput::Typed`].
     #[must_use]
     pub fn open(wanted: bool) -> Option<(Self, mpsc::Receiver<ClientInput>)> {
         let is_shown = io::stderr().is_terminal();
@@ -85,7 +85,7 @@ impl Terminal {
 
     fn begin(must_lead: bool) -> io::Result<(Self, mpsc::Receiver<ClientInput>)> {
         let tty = File::options().read(true).write(true).open(path())?;
-        // A process in the background is stopped as soon as it reads.
+        // A background process is stopped as soon as it reads.
         if must_lead && tcgetpgrp(&tty)? != getpgrp() {
             return Err(io::Error::other("acpipe runs in the background"));
         }
@@ -104,7 +104,7 @@ impl Terminal {
         Ok((terminal, typed))
     }
 
-    /// How many columns it has.
+    /// Returns the width in columns.
     #[must_use]
     pub fn width(&self) -> usize {
         let columns = tcgetwinsize(&self.window).map_or(0, |size| size.ws_col);
@@ -114,7 +114,8 @@ impl Terminal {
         }
     }
 
-    /// Writes a question; the next line that is typed comes with its number. A `secret` is not shown.
+    /// Writes a question; the next typed line is returned with its number. Input for a `secret` is not
+    /// echoed.
     pub fn ask(&mut self, number: u64, text: String, prompt: String, secret: bool) {
         let ask = Some(Asking {
             number,
@@ -124,21 +125,22 @@ impl Terminal {
         self.order(Order { text, ask });
     }
 
-    /// Writes what there is to say; whatever was asked is not asked any more.
+    /// Writes a text; an open question is dropped.
     pub fn say(&mut self, text: String) {
         self.order(Order { text, ask: None });
     }
 
-    /// A terminal that is stopped (Ctrl-S) may keep the loop waiting, as it does whenever stderr is written.
+    /// Sends an order. A stopped terminal (Ctrl-S) may block the loop here, as with every write to stderr.
     fn order(&mut self, order: Order) {
         if self.orders.send(order).is_ok() {
-            // The thread has it, or is gone.
+            // If this fails the thread has ended.
             let _ = self.wake.write_all(&[0]);
         }
     }
 }
 
-/// The controlling terminal. On macOS `/dev/tty` cannot be polled, but the terminal itself can.
+/// Returns the path of the controlling terminal. On macOS `/dev/tty` cannot be polled, but the terminal
+/// device can.
 fn path() -> PathBuf {
     let streams = [
         rustix::stdio::stderr(),
@@ -157,7 +159,7 @@ fn path() -> PathBuf {
     }
 }
 
-/// Does what is ordered, and hands over what is typed, until nobody orders any more.
+/// Handles orders and sends typed lines until the handle is dropped.
 fn serve(
     tty: &File,
     woken: &PipeReader,
@@ -166,7 +168,7 @@ fn serve(
 ) {
     let mut asked: Option<(u64, Option<Hidden<'_>>)> = None;
     let mut line = Vec::new();
-    // The loop is gone only when nobody cares any more.
+    // Sending fails only if the loop has ended.
     let end = |number, line| {
         let _ = typed.blocking_send(ClientInput::Typed(number, line));
     };
@@ -179,7 +181,7 @@ fn serve(
                 match (write(tty, &order), order.ask) {
                     (_, None) => {}
                     (Ok(hidden), Some(ask)) => asked = Some((ask.number, hidden)),
-                    // Who does not see a question cannot answer it.
+                    // A question that could not be shown cannot be answered.
                     (Err(_), Some(ask)) => end(ask.number, None),
                 }
             }
@@ -204,7 +206,7 @@ enum Next {
     Gone,
 }
 
-/// Waits for an order, or where something is asked for a line. Orders go first.
+/// Waits for an order or, if a question is open, for input. Orders take precedence.
 fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<Next> {
     loop {
         let mut fds = [
@@ -238,7 +240,7 @@ fn write<'a>(mut tty: &'a File, order: &Order) -> io::Result<Option<Hidden<'a>>>
     Ok(hidden)
 }
 
-/// What is typed is not seen, but for the end of the line.
+/// Guard that disables echo, except for the end of the line.
 struct Hidden<'a> {
     tty: &'a File,
     before: Termios,
@@ -257,12 +259,13 @@ impl<'a> Hidden<'a> {
 
 impl Drop for Hidden<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs no more.
+        // Fails only if the terminal is gone.
         let _ = tcsetattr(self.tty, OptionalActions::Now, &self.before);
     }
 }
 
-/// Reads on; true when `line` is whole. The end of the input ends a line too; with nothing before it, it is an error.
+/// Reads more input; returns `true` when `line` is complete. The end of input completes a line, too; without
+/// text before it, it is an error.
 fn read(mut tty: &File, line: &mut Vec<u8>) -> io::Result<bool> {
     let mut piece = [0; 4096];
     let n = match tty.read(&mut piece) {

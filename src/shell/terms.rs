@@ -1,4 +1,4 @@
-//! Settings that every process that acpipe starts shares: agents, terminals and the login shell.
+//! Settings shared by all processes that acpipe starts: agents, terminals and the login shell.
 
 use super::launches::Launch;
 use super::starter::Starter;
@@ -8,14 +8,14 @@ use std::time::Duration;
 /// Settings shared by all processes of one acpipe.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// The longest line of an agent that is kept, in bytes.
+    /// Maximum length of an agent's line in bytes; longer lines are dropped.
     pub max_line: usize,
-    /// How long the supervisor waits between SIGTERM and SIGKILL once acpipe is gone.
+    /// Grace period of the supervisor between SIGTERM and SIGKILL after the end of acpipe.
     pub grace: Duration,
-    /// The soft limit of open files that each process gets back, if acpipe raised its own.
+    /// Soft limit of open files that is restored in each process, if acpipe raised its own.
     pub descriptors: Option<u64>,
-    /// The launch of acpipe that the processes belong to.
+    /// Launch that the processes belong to.
     pub launch: Arc<Launch>,
-    /// The thread that starts processes.
+    /// Thread that starts processes.
     pub starter: Starter,
 }
