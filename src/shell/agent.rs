@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder as _;
 use tracing::{debug, info, warn};
 
-/// Size of a read in bytes. 256 KiB is no faster; 8 KiB costs a tenth of the throughput.
+/// Size of a read in bytes. 256 KiB gains nothing, 8 KiB costs a tenth.
 const READ_SIZE: usize = 64 * 1024;
 
 /// Maximum time that the pipes of an exited process stay open because other processes inherited them, and

@@ -39,6 +39,7 @@ pub struct Output {
     closed: Option<Closed>,
     /// Number of bytes that the writer thread wrote.
     progress: Arc<AtomicU64>,
+    /// Last observed value of `progress`, and when it last rose.
     seen: (u64, Instant),
 }
 

@@ -1,20 +1,21 @@
-//! Where the Claude CLI is: what the user says, else `PATH`, else the places where its installers put it.
+//! Locations of the Claude CLI: the file that the user names, else `PATH`, else the places where installers
+//! put it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the CLI's file.
+/// Variable with the path of the CLI.
 const VARIABLE: &str = "CLAUDE_CLI_PATH";
 
-/// The file that the variable names: nothing else is meant then.
+/// Returns the file that the variable names; then it is the only candidate.
 pub fn named(lookup: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
     lookup(VARIABLE)
 }
 
-/// What to do where the file that the variable names cannot be run.
+/// Remedy if the file of the variable cannot be run.
 pub const ADVICE: &str = " (CLAUDE_CLI_PATH names it: mend the variable or remove it)";
 
-/// Its names in directories.
+/// Returns the CLI's file names.
 pub fn names(windows: bool) -> Vec<String> {
     let names: &[&str] = if windows {
         &["claude.cmd", "claude.exe", "claude"]
@@ -24,7 +25,7 @@ pub fn names(windows: bool) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// That it is nowhere, and what to do; `login` says what came of the login shell.
+/// Returns the error message if the CLI is not found; `login` is the result of asking the login shell.
 pub fn missing(dirs: usize, login: &str, known: usize) -> String {
     format!(
         "agent not found: no claude in the {dirs} directories of PATH{login}, nor in the {known} places where it \
@@ -33,7 +34,7 @@ pub fn missing(dirs: usize, login: &str, known: usize) -> String {
     )
 }
 
-/// Where installers put it outside of PATH.
+/// Returns the paths outside of `PATH` where installers put the CLI.
 pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) -> Vec<PathBuf> {
     let below = |name: &str, paths: &[&str]| -> Vec<PathBuf> {
         let root = lookup(name).map(PathBuf::from);
@@ -56,7 +57,7 @@ pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) ->
         ];
         let mut places = below(home, own);
         if home == "HOME" {
-            // Shells such as Git's set both, and not always to the same.
+            // Shells such as Git Bash set both, sometimes to different directories.
             places.extend(below("USERPROFILE", own));
         }
         places.extend(below("APPDATA", &["npm/claude.cmd"]));
@@ -87,7 +88,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A directory of its own, removed with the test.
+    /// Temporary directory, removed on drop.
     struct Place(PathBuf);
 
     impl Place {
@@ -107,7 +108,7 @@ mod tests {
             file
         }
 
-        /// What is found with these variables, `@` in them standing for the directory.
+        /// Runs a search with these variables; `@` in them stands for the directory.
         fn find(&self, windows: bool, set: &[(&str, &str)]) -> Result<PathBuf, Error> {
             let here = self.0.to_str().unwrap();
             let lookup = |name: &str| {
@@ -178,7 +179,7 @@ mod tests {
         let homes: [&[_]; 2] = [&[("HOME", "@/home")], &[("USERPROFILE", "@/home")]];
         for place_of_it in known {
             for home in homes {
-                // A real one may be in the places of everybody, which come after the first.
+                // A CLI installed for all users is found before all places but the first.
                 let found = place.find(false, home).unwrap();
                 let system = ["/usr", "/opt"].iter().any(|dir| found.starts_with(dir));
                 assert!(found == place_of_it || system, "{}", found.display());

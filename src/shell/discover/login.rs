@@ -16,32 +16,33 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tracing::debug;
 
-/// How long the shell may take to start: version managers can make that seconds.
+/// Timeout of the shell. Version managers can make its start take seconds.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// How long it may take to end when nobody needs it any more.
+/// Grace period of the shell between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How much it may print meanwhile.
+/// Maximum size of the shell's output in bytes.
 const OUTPUT: usize = 256 * 1024;
 
-/// What the shell runs: the same in all of them, since another one prints what it was given. The marks stand
-/// in no line that shows the command.
+/// Command for the shell. It works in every shell because `/bin/sh` prints the value. The format string does
+/// not contain the marks, so that an echo of the command is not mistaken for its output.
 const COMMAND: &str = r#"/bin/sh -c 'printf "\n__acpipe_%s__%s__acpipe_%s__\n" begin "$PATH" end'"#;
 const BEGIN: &[u8] = b"__acpipe_begin__";
 const END: &[u8] = b"__acpipe_end__";
 
-/// Switches it off, and tells start-up files what they are run for.
+/// Variable set for the shell: it disables a nested probe, and start-up files can check it.
 const OFF: (&str, &str) = ("ACPIPE_NO_PATH_PROBE", "1");
 
-/// What keeps known start-up files from asking questions and from starting a terminal multiplexer.
+/// Variables that prevent known start-up files from asking questions and from starting a terminal
+/// multiplexer.
 const CALM: [(&str, &str); 3] = [
     ("DISABLE_AUTO_UPDATE", "true"),
     ("ZSH_TMUX_AUTOSTART", "false"),
     ("ZSH_TMUX_AUTOSTARTED", "true"),
 ];
 
-/// The login shell, asked once, when somebody needs it.
+/// Login shell, queried once when it is first needed.
 #[derive(Debug)]
 pub struct LoginShell {
     allowed: bool,
@@ -49,7 +50,7 @@ pub struct LoginShell {
 }
 
 impl LoginShell {
-    /// A shell that was not asked yet, and is never where that is not `allowed`.
+    /// Creates a shell that is queried on first use, or never unless `allowed`.
     #[must_use]
     pub fn new(allowed: bool) -> Self {
         Self {
@@ -58,10 +59,10 @@ impl LoginShell {
         }
     }
 
-    /// The directories of its `PATH`.
+    /// Returns the directories of the shell's `PATH`.
     ///
     /// # Errors
-    /// Why they are not known.
+    /// The reason why they are not known.
     pub async fn dirs(&self, terms: Terms) -> Result<&[PathBuf], &str> {
         if !self.allowed {
             return Err("the path probe is switched off");
@@ -89,7 +90,8 @@ async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
     }
 }
 
-/// Starts the shell and hears it; its keeper has no terminal, which an interactive shell would take.
+/// Starts the shell and reads its output. Its supervisor has no terminal, which an interactive shell would
+/// take over.
 async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
     let calm = [OFF].into_iter().chain(CALM);
     let env = calm.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
@@ -104,7 +106,7 @@ async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
         grace: GRACE,
         ..terms
     };
-    // Dropped, the keeper knows that nobody needs the shell any more.
+    // When this is dropped, the supervisor ends the shell.
     let (mut kept, pipes) = Kept::start(OsStr::new(shell), &spec, terms).await?;
     let Pipes {
         stdin,
@@ -125,14 +127,14 @@ async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
     Ok(told)
 }
 
-/// Takes all that comes, and does not end: a shell whose stderr is closed may.
+/// Discards all input, and never returns: a shell whose stderr is closed may end.
 async fn drain(from: &mut (impl AsyncRead + Unpin)) -> Infallible {
-    // It may fail, too.
+    // A read error is ignored, too.
     let _ = tokio::io::copy(from, &mut tokio::io::sink()).await;
     std::future::pending().await
 }
 
-/// Reads until the marks are there, whatever else the start-up files print.
+/// Reads the path between the marks, ignoring other output of start-up files.
 async fn read(from: &mut (impl AsyncRead + Unpin)) -> Option<Vec<PathBuf>> {
     let mut out = Vec::new();
     while out.len() < OUTPUT && from.read_buf(&mut out).await.is_ok_and(|n| n > 0) {
@@ -149,14 +151,14 @@ fn between_marks(out: &[u8]) -> Option<&[u8]> {
     Some(&path[..memchr::memmem::find(path, END)?])
 }
 
-/// What a shell is given to run the command as it would at a login in a terminal.
+/// Returns the arguments with which a shell runs the command like an interactive login shell.
 fn words(shell: &Path) -> Vec<String> {
     let name = shell
         .file_name()
         .and_then(OsStr::to_str)
         .unwrap_or_default();
     let flags: &[&str] = match name {
-        // A login shell takes nothing else.
+        // In these shells `-l` must be the only option.
         "csh" | "tcsh" => &["-i", "-c"],
         _ => &["-l", "-i", "-c"],
     };
@@ -195,7 +197,7 @@ mod tests {
             let text = out.clone();
             tokio::spawn(async move {
                 use tokio::io::AsyncWriteExt as _;
-                // The reader may have enough.
+                // The reader may stop early.
                 let _ = to.write_all(text.as_bytes()).await;
             });
             assert_eq!(read(&mut from).await, want, "{out:.100}");

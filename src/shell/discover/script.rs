@@ -1,25 +1,25 @@
-//! What runs a script: the words of its first line.
+//! Interpreter of a script, from its first line.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// How much of a first line systems read.
+/// Number of bytes of the first line that systems read.
 const HEAD: u64 = 256;
 
-/// What the first line of a script names.
+/// Interpreter that the first line of a script names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Its file.
+    /// Path of its file.
     pub file: String,
-    /// The program that `env` is to find.
+    /// Name of the program that `env` searches in `PATH`.
     pub by_name: Option<String>,
 }
 
-/// What runs this file, where it is a script that says so.
+/// Returns the interpreter of a file; `None` if the file is not a script with a `#!` line.
 pub fn interpreter(file: &Path) -> Option<Interpreter> {
     let mut head = Vec::new();
-    // What may be run but not read is none of ours: the system will say.
+    // An executable that cannot be read is left to the system to report.
     File::open(file)
         .ok()?
         .take(HEAD)
@@ -43,7 +43,7 @@ fn parse(head: &[u8]) -> Option<Interpreter> {
     })
 }
 
-/// What `env` is to find; options that change its environment are its own affair.
+/// Returns the program that `env` searches; `None` if options of `env` make that unknown.
 fn named<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut words =
         words.skip_while(|word| matches!(*word, "-S" | "--split-string") || word.contains('='));

@@ -1,15 +1,14 @@
-//! The names of a program on Windows, where its ending makes a file one.
+//! File names of a program on Windows, where the extension makes a file executable.
 //!
-//! That `.cmd` and `.bat` files are run by `cmd.exe`, and how their arguments are quoted for it, is known to the
-//! standard library.
+//! The standard library runs `.cmd` and `.bat` files with `cmd.exe` and quotes their arguments for it.
 
 use std::ffi::OsStr;
 
-/// What `PATHEXT` is where it is not set.
+/// Default of `PATHEXT`.
 const ENDINGS: &str = ".COM;.EXE;.BAT;.CMD";
 
-/// The files that a command can mean, in their order. One without an ending is none: beside npm's `npx.cmd` lies an
-/// `npx` for other shells.
+/// Returns the file names that a command can mean, in order. A name without an extension is never one of
+/// them: npm installs an `npx` for other shells next to `npx.cmd`.
 pub fn names(command: &str, pathext: Option<&OsStr>) -> Vec<String> {
     let endings = pathext.map_or(ENDINGS.into(), OsStr::to_string_lossy);
     let endings = endings.split(';').filter(|ending| ending.starts_with('.'));

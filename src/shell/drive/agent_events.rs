@@ -1,4 +1,4 @@
-//! What the loop does with the events of agents: which it handles next, and how much at once.
+//! Order and slicing in which the loop handles the events of agents.
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};
@@ -6,7 +6,7 @@ use crate::shell::inbox::Inbox;
 use std::time::Instant;
 
 impl Shell {
-    /// Hands over what an agent said; what the hub does not take waits.
+    /// Passes an agent's event to the hub; the part that the hub does not accept is kept in `backlog`.
     pub(super) fn hear(
         &mut self,
         id: AgentId,
@@ -23,8 +23,8 @@ impl Shell {
         self.hand_over(client, now);
     }
 
-    /// Handles what has arrived, as far as the client has room. With several agents only a slice of a large batch is
-    /// handled, after everything small was handled and written.
+    /// Handles received events while the client has room. With several agents, all small events are handled
+    /// and written first, then one slice of a large batch.
     pub(super) fn hear_waiting(
         &mut self,
         inbox: &mut Inbox,
@@ -50,7 +50,7 @@ impl Shell {
         }
     }
 
-    /// Handles everything that has arrived, as far as the client has room.
+    /// Handles all received events while the client has room.
     pub(super) fn hear_all(
         &mut self,
         inbox: &mut Inbox,
@@ -67,12 +67,12 @@ impl Shell {
         self.drained(inbox, client, now);
     }
 
-    /// Whether the client, and the hub, can take more of what agents say.
+    /// Returns `true` if client and hub accept more events of agents.
     fn has_room(&self) -> bool {
         !self.output.is_full() && self.backlog.is_none()
     }
 
-    /// Ends the turns that were answered, unless a batch is handled in part only.
+    /// Ends answered turns, unless a batch is only partly handled.
     fn drained(&mut self, inbox: &Inbox, client: &mut impl ClientConnection, now: Instant) {
         let all = self.backlog.is_none() && inbox.is_round_over();
         self.hub.drained(all, now, client);

@@ -1,4 +1,5 @@
-//! Opens the transports of agents (`core/transport.rs` defines what each must deliver), and passes on what they accept.
+//! Opening of agents' transports (`core/transport.rs` defines what each must deliver), and delivery of what
+//! they accept.
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};
@@ -8,7 +9,7 @@ use crate::shell::files;
 use std::time::Instant;
 
 impl Shell {
-    /// Opens a transport. What it delivers arrives through the inbox, failures included.
+    /// Opens a transport. Its output and failures arrive through the inbox.
     pub(super) fn open(&mut self, id: AgentId, transport: Transport) {
         let events = self.events.clone();
         match transport {
@@ -33,12 +34,13 @@ impl Shell {
     ) {
         let agent = self.agents.get(&id);
         if agent.map_or(Ok(()), |agent| agent.send(lines)).is_err() {
-            // It is no batch: all of it is taken.
+            // Only batches can be accepted in part.
             let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
         }
     }
 
-    /// Acts on the process of this number. One that has ended, and a read-only transport, have none.
+    /// Calls `act` with the process of this id. A process that has exited and a read-only transport have
+    /// none.
     pub(super) fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
         if let Some(agent) = self.agents.get_mut(&id) {
             act(agent);

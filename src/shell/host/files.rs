@@ -1,8 +1,9 @@
-//! Files served to agents: read and written within a session's roots, and nowhere else.
+//! Files served to agents, limited to a session's roots.
 //!
-//! Each access has a thread of its own, a few at once: a disk that does not answer holds up what is asked of it,
-//! never the loop nor the end of acpipe. A path is never checked first and opened then: it is opened from the handle
-//! of a root in a way that cannot lead out of it (cap-std: `openat2` with `RESOLVE_BENEATH` on Linux).
+//! Each access has its own thread, with a few at once: a disk that does not answer delays its own accesses,
+//! but not the loop or the end of acpipe. A path is never checked first and opened afterwards: it is opened
+//! from the handle of a root in a way that cannot lead out of it (cap-std: `openat2` with `RESOLVE_BENEATH`
+//! on Linux).
 
 mod place;
 mod read;
@@ -23,22 +24,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::Sender;
 
-/// How many are under way at once.
+/// Maximum number of concurrent accesses.
 const AT_ONCE: usize = 8;
 
-/// How many may wait, and how many bytes may wait to be written with them.
+/// Maximum number of queued accesses, and of bytes queued to be written.
 const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// The reads and writes that are under way or wait.
+/// Running and queued accesses.
 pub struct Files {
     events: Sender<HostEvent>,
     running: usize,
     waiting: VecDeque<Job>,
     waiting_bytes: usize,
-    /// The directories of open sessions.
+    /// Open directories by session.
     roots: HashMap<String, Arc<Roots>>,
-    /// Set for those that run and are to stop.
+    /// Stop flags of the running accesses.
     stops: HashMap<Ticket, Arc<AtomicBool>>,
 }
 
@@ -73,7 +74,7 @@ impl Files {
         self.roots.remove(session);
     }
 
-    /// The directories of a session, opened now if they are not.
+    /// Returns the directories of a session, opening them if necessary.
     #[must_use]
     pub fn roots(&mut self, session: &str, roots: Vec<String>) -> Arc<Roots> {
         self.hold(session.to_owned(), roots);
@@ -81,7 +82,7 @@ impl Files {
         held.unwrap_or_else(|| Arc::new(Roots::open(Vec::new())))
     }
 
-    /// Stops an access whose request was answered, or does not begin it.
+    /// Stops an access whose request was answered, or removes it from the queue.
     pub fn stop(&mut self, ticket: Ticket) {
         if let Some(stop) = self.stops.get(&ticket) {
             stop.store(true, Ordering::Relaxed);
@@ -92,7 +93,7 @@ impl Files {
         }
     }
 
-    /// Begins an access, or puts it behind others; where it is refused, that is given back.
+    /// Starts or queues an access; returns the error if it is rejected.
     #[must_use]
     pub fn perform(
         &mut self,
@@ -119,7 +120,7 @@ impl Files {
         None
     }
 
-    /// One is done: the next may begin.
+    /// Removes a finished access and starts the next one; returns the error if that fails.
     #[must_use]
     pub fn finished(&mut self, ticket: Ticket) -> Option<HostEvent> {
         self.stops.remove(&ticket);
@@ -133,13 +134,14 @@ impl Files {
         let ticket = job.ticket;
         let events = self.events.clone();
         let thread = std::thread::Builder::new().name("served file".into());
-        // Where there is no thread, its end is told too: `finished` takes it back.
+        // Counted before the thread exists: if it cannot be started, that is reported as an event, too, and
+        // `finished` subtracts it.
         self.running += 1;
         let stop = Arc::new(AtomicBool::new(false));
         self.stops.insert(ticket, Arc::clone(&stop));
         let spawned = thread.spawn(move || {
             let answer = access(&job.roots, &job.access, &stop);
-            // The loop is gone only when nobody cares any more.
+            // Fails only if the loop has ended; the event is not needed then.
             let _ = events.blocking_send(HostEvent::File(job.ticket, answer));
         });
         let error = spawned.err()?;
@@ -171,7 +173,7 @@ fn access(roots: &Roots, access: &Access, stop: &AtomicBool) -> Result<HostAnswe
     }
 }
 
-/// How files are opened: neither a pipe without a writer nor a terminal may hold us up.
+/// Returns options with which opening a pipe without a writer or a terminal does not block.
 fn careful() -> OpenOptions {
     let mut options = OpenOptions::new();
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -179,10 +181,10 @@ fn careful() -> OpenOptions {
     options
 }
 
-/// What went wrong with a path, in words that help.
+/// Converts an I/O error to an error with a remedy.
 fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
     let (kind, message) = match error.kind() {
-        // How cap-std says it: no system call said no.
+        // cap-std's error for a path that leaves the root: it has no errno.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => (
             ErrorKind::InvalidParams,
             format!(
@@ -207,7 +209,7 @@ fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
     Error::new(kind, message).with("path", path)
 }
 
-/// It is there, but no plain file.
+/// Error: the path exists but is not a regular file.
 fn no_file(path: &str) -> Error {
     let message = format!("{path} is no plain file: directories, pipes and devices are not served");
     Error::new(ErrorKind::InvalidParams, message).with("path", path)

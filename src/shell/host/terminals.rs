@@ -1,4 +1,5 @@
-//! The processes of served terminals: a task each, with the keeper of its command and the pipe of what that says.
+//! Processes of served terminals: one task each, which owns the supervisor of the command and the pipe with
+//! its output.
 
 use super::files::Roots;
 use crate::core::error::{Error, ErrorKind};
@@ -23,32 +24,33 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-/// How much is read at once.
+/// Size of a read in bytes.
 const READ_SIZE: usize = 64 * 1024;
 
-/// The most that a pipe holds: so much at most was said before the end of the command, and is not read.
+/// Maximum capacity of a pipe in bytes, which limits the unread output that precedes the command's exit.
 const PIPE_SIZE: usize = 1024 * 1024;
 
-/// How long the pipe of a terminal of which nothing is left may be held open by others.
+/// Maximum time for which other processes may hold the pipe open after all processes of a terminal have
+/// ended.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// How long a keeper may take beyond the time in which it kills.
+/// Maximum time that a supervisor takes in addition to its own limit for killing.
 const KEEPERS_GRACE: Duration = Duration::from_secs(1);
 
-/// What the loop holds of a terminal.
+/// The loop's handle of a terminal.
 pub struct Terminal {
     kill: mpsc::Sender<()>,
 }
 
 impl Terminal {
-    /// Ends it and everything below it: SIGTERM, a grace, SIGKILL.
+    /// Ends the command and all its descendants: SIGTERM, a grace period, SIGKILL.
     pub fn kill(&self) {
-        // A full queue means that it is to be killed already; a closed one that there is nothing to kill.
+        // A full queue already holds a kill; a closed one means that the terminal has ended.
         let _ = self.kill.try_send(());
     }
 }
 
-/// Starts a terminal's command; whatever becomes of it comes through `events`.
+/// Starts a terminal's command. All its events arrive through `events`.
 pub fn start(
     id: TerminalId,
     spec: Box<TerminalSpec>,
@@ -83,8 +85,8 @@ pub fn start(
     Terminal { kill }
 }
 
-/// Whether its working directory is one of the session's. No wall: a command goes where it likes; but one that
-/// begins elsewhere does not do what was meant.
+/// Checks that the working directory is within the session's directories. This is not a sandbox, because a
+/// command can go anywhere; it catches mistakes.
 async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> {
     let (tell, told) = oneshot::channel();
     let cwd = spec.cwd.clone();
@@ -105,10 +107,10 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
         }
         Ok(())
     };
-    // A thread of its own, as for files: the disk may not answer.
+    // Runs on its own thread, as for files, because the disk may not answer.
     let thread = std::thread::Builder::new().name("served cwd".into());
     let spawned = thread.spawn(move || {
-        // Nobody listens only when the loop is gone.
+        // Fails only if the loop has ended.
         let _ = tell.send(check());
     });
     match (spawned, told.await) {
@@ -121,7 +123,7 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
     }
 }
 
-/// Why a command could not be started, in words that help.
+/// Explains why a command could not be started.
 fn explain(spec: &TerminalSpec, error: &io::Error) -> Error {
     let command = &spec.command;
     let message = match Errno::from_io_error(error) {
@@ -135,25 +137,25 @@ fn explain(spec: &TerminalSpec, error: &io::Error) -> Error {
 }
 
 async fn tell(events: &mpsc::Sender<HostEvent>, event: HostEvent) {
-    // The loop is gone only when nobody cares any more.
+    // Fails only if the loop has ended; the event is not needed then.
     let _ = events.send(event).await;
 }
 
 struct Process {
     id: TerminalId,
     kept: Kept,
-    /// What it says, until the end of that.
+    /// Pipe with the command's output; `None` after its end.
     pipe: Option<Receiver>,
     buffer: BytesMut,
     events: mpsc::Sender<HostEvent>,
 }
 
-/// How far the end of a terminal is that was killed.
+/// Progress of killing a terminal.
 #[derive(Clone, Copy)]
 enum Killing {
-    /// It got SIGTERM, and gets SIGKILL at this time.
+    /// SIGTERM was sent; SIGKILL follows at this time.
     Asked(Instant),
-    /// Its keeper is given up at this time.
+    /// SIGKILL was ordered; the supervisor is given up at this time.
     Forced(Instant),
 }
 
@@ -230,7 +232,7 @@ impl Process {
         tell(&self.events, HostEvent::Gone(self.id)).await;
     }
 
-    /// Tells what was read.
+    /// Reports the output that was read.
     async fn said(&mut self) {
         if !self.buffer.is_empty() {
             let said = self.buffer.split().freeze();
@@ -238,7 +240,7 @@ impl Process {
         }
     }
 
-    /// The command ended: tells all that it said before, then that.
+    /// Reports the command's exit, after all output that precedes it.
     async fn end(&mut self, exit: TerminalExit) {
         let mut read = 0;
         while let Some(pipe) = &self.pipe
@@ -257,7 +259,7 @@ impl Process {
     }
 }
 
-/// Reads more; true at the end.
+/// Reads more output; returns `true` at its end.
 async fn read(pipe: Option<&mut Receiver>, buffer: &mut BytesMut) -> bool {
     let Some(pipe) = pipe else {
         return true;
@@ -279,7 +281,7 @@ fn exit(status: ExitStatus) -> TerminalExit {
     }
 }
 
-/// The name of a signal that ends processes.
+/// Returns the name of a signal that ends processes.
 fn signal_name(signal: i32) -> String {
     let name = match Signal::from_named_raw(signal) {
         Some(Signal::HUP) => "SIGHUP",

@@ -1,4 +1,5 @@
-//! Orders on their way to a supervisor: one slot per kind, so that no order is dropped because a queue or a pipe is full.
+//! Delivery of orders to a supervisor: one slot per kind, so that no order is dropped because a queue or a
+//! pipe is full.
 
 use super::words::Order;
 use std::io;
@@ -6,14 +7,14 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tracing::warn;
 
-/// How many orders of each kind were issued. Orders are idempotent: those that wait are delivered as one.
+/// Number of orders issued by kind. Orders are idempotent: pending ones of a kind are delivered as one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Issued {
     terminate: u64,
     kill: u64,
 }
 
-/// Issues orders, without waiting and without a limit.
+/// Issues orders without waiting and without a limit.
 #[derive(Debug)]
 pub struct OrderSender(watch::Sender<Issued>);
 
@@ -42,8 +43,8 @@ impl OrderSender {
 }
 
 impl OrderReceiver {
-    /// Receives the next order, a kill before a termination that it makes pointless; `None` once the sender is gone
-    /// and every order was received. Cancel safe.
+    /// Receives the next order; a kill comes before a termination, which it makes pointless. `None` once the
+    /// sender is dropped and every order was received. Cancel safe.
     pub async fn recv(&mut self) -> Option<Order> {
         loop {
             let issued = *self.issued.borrow_and_update();
@@ -59,8 +60,8 @@ impl OrderReceiver {
     }
 }
 
-/// Writes orders to the supervisor's socket until the sender or the supervisor is gone, and waits while the socket is
-/// full.
+/// Writes orders to the supervisor's socket until the sender is dropped or the supervisor has ended. Waits
+/// while the socket is full.
 pub async fn deliver(mut orders: OrderReceiver, mut socket: impl AsyncWrite + Unpin) {
     while let Some(order) = orders.recv().await {
         if let Err(error) = socket.write_all(&[order.byte()]).await {
@@ -99,7 +100,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.writable().await.unwrap();
         let mut filled = 0;
-        // The supervisor skips bytes that are no order.
+        // The supervisor skips bytes that are not orders.
         while let Ok(written) = ours.try_write(&[b'.'; 4096]) {
             filled += written;
         }

@@ -1,40 +1,41 @@
-//! The processes below one, as `/proc` tells; where there is none, nobody is found.
+//! Descendants of a process, from `/proc`; empty on systems without it.
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 
-/// How much of an environment is searched, in bytes; Linux allows 6 MiB for environment and arguments together.
+/// Maximum size of an environment that is searched, in bytes; Linux allows 6 MiB for environment and
+/// arguments together.
 const LONGEST_ENVIRON: u64 = 6 << 20;
 
-/// How much of a command line is shown, in bytes.
+/// Maximum size of a command line that is read, in bytes.
 const LONGEST_COMMAND_LINE: u64 = 4096;
 
-/// A process that was found.
+/// Process found in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     pub pid: Pid,
     parent: i32,
-    /// Ticks since the machine was started: with the number it names the process for good.
+    /// Start time in clock ticks since boot. Together with the process id it identifies the process uniquely.
     started: u64,
-    /// Resident memory, in pages.
+    /// Resident memory in pages.
     pub pages: u64,
 }
 
-/// All that live below a process, itself excepted.
+/// Returns all descendants of a process.
 pub fn below(root: Pid) -> Vec<Member> {
     below_all(&[root], all())
 }
 
-/// All live processes.
+/// Returns all running processes.
 fn all() -> Vec<Member> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(Pid::from_raw).filter_map(look).collect()
 }
 
-/// Those of `all` that live below one of these processes, the roots excepted.
+/// Returns the descendants of the roots among `all`, without the roots.
 fn below_all(roots: &[Pid], all: Vec<Member>) -> Vec<Member> {
     let mut children: HashMap<i32, Vec<Member>> = HashMap::new();
     for member in all {
@@ -55,8 +56,8 @@ fn below_all(roots: &[Pid], all: Vec<Member>) -> Vec<Member> {
     found
 }
 
-/// All processes that were started with one of these values of a variable, and all that live below them; this process is
-/// not among them.
+/// Returns all processes that were started with a matching value of a variable, and their descendants, except
+/// this process.
 pub fn marked(variable: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Member> {
     let all = all();
     let own = getpid();
@@ -70,13 +71,13 @@ pub fn marked(variable: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Member> {
     found
 }
 
-/// A process as it is now, unless it has ended.
+/// Reads the current state of a process; `None` if it has ended.
 pub fn look(pid: Pid) -> Option<Member> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     parse(pid, &stat)
 }
 
-/// Reads the line of `/proc/<pid>/stat` (see `proc_pid_stat(5)`); the name in it may hold anything.
+/// Parses `/proc/<pid>/stat` (see `proc_pid_stat(5)`). The name in it may contain any characters.
 fn parse(pid: Pid, stat: &str) -> Option<Member> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -90,12 +91,12 @@ fn parse(pid: Pid, stat: &str) -> Option<Member> {
 }
 
 impl Member {
-    /// When the process was started, in clock ticks since the boot of the machine.
+    /// Returns the start time in clock ticks since boot.
     pub fn started(self) -> u64 {
         self.started
     }
 
-    /// The value of a variable in the environment that the process was started with.
+    /// Returns the value of a variable in the environment that the process was started with.
     fn mark(&self, variable: &str) -> Option<String> {
         let mut environ = Vec::new();
         let file = File::open(format!("/proc/{}/environ", self.pid.as_raw_nonzero())).ok()?;
@@ -107,18 +108,18 @@ impl Member {
         String::from_utf8(value.to_vec()).ok()
     }
 
-    /// The name of the process, as `ps` and `killall` have it.
+    /// Returns the name of the process as `ps` and `killall` show it.
     pub fn name(&self) -> String {
         let name = fs::read_to_string(format!("/proc/{}/comm", self.pid.as_raw_nonzero()));
         name.unwrap_or_default().trim_end().to_owned()
     }
 
-    /// The command line of the process; its name where the command line is empty.
+    /// Returns the command line of the process, or its name if the command line is empty.
     pub fn command_line(&self) -> String {
         let mut line = Vec::new();
         let path = format!("/proc/{}/cmdline", self.pid.as_raw_nonzero());
         if let Ok(file) = File::open(path) {
-            // The part that was read is shown.
+            // After an error the part that was read is used.
             let _ = file.take(LONGEST_COMMAND_LINE).read_to_end(&mut line);
         }
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
@@ -128,9 +129,9 @@ impl Member {
         if text.is_empty() { self.name() } else { text }
     }
 
-    /// Signals this process and no other that got its number meanwhile.
+    /// Signals this process, and not another one that has reused its id.
     pub fn signal(self, signal: Signal) {
-        // Gone, or another user's: neither can be helped.
+        // Fails if the process has ended or belongs to another user; neither can be changed.
         let _ = self.try_signal(signal);
     }
 

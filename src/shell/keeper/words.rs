@@ -1,4 +1,4 @@
-//! What acpipe and a keeper say to each other, over a socket that only they hold.
+//! Messages between acpipe and a supervisor, over a private socket.
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
@@ -10,12 +10,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// What acpipe wants of a keeper; that it is gone is said by the end of the socket.
+/// Order from acpipe to a supervisor. The end of the socket stands for the end of acpipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// SIGTERM to the agent and its group; its tools are its own to end.
+    /// SIGTERM to the agent's process group; the agent ends its tools itself.
     Terminate,
-    /// SIGKILL to everything below the keeper.
+    /// SIGKILL to all descendants of the supervisor.
     Kill,
 }
 
@@ -36,19 +36,19 @@ impl Order {
     }
 }
 
-/// What a keeper tells.
+/// Message from a supervisor to acpipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// The agent runs, with this process id.
     Running(i32),
-    /// It could not be started: the system's number of the error.
+    /// The agent could not be started; the value is the errno.
     Failed(i32),
-    /// It ended: the status as `wait` gives it. Whatever it left is being ended.
+    /// The agent exited with this `wait` status. Its remaining processes are being ended.
     Ended(i32),
 }
 
 impl News {
-    /// How long each of them is on the wire.
+    /// Length of an encoded message in bytes.
     pub const SIZE: usize = 5;
 
     pub fn bytes(self) -> [u8; Self::SIZE] {
@@ -72,7 +72,7 @@ impl News {
     }
 }
 
-/// Hands over the three pipes that are to be the agent's standard streams.
+/// Sends the pipes for the agent's stdin, stdout and stderr.
 pub fn send_pipes(socket: &UnixStream, pipes: [BorrowedFd<'_>; 3]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -86,7 +86,7 @@ pub fn send_pipes(socket: &UnixStream, pipes: [BorrowedFd<'_>; 3]) -> io::Result
     Ok(())
 }
 
-/// Waits for the pipes; `None` when acpipe is gone.
+/// Receives the pipes; `None` if acpipe has ended.
 pub fn receive_pipes(socket: &UnixStream) -> io::Result<Option<[OwnedFd; 3]>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -102,7 +102,7 @@ pub fn receive_pipes(socket: &UnixStream) -> io::Result<Option<[OwnedFd; 3]>> {
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(fds) = message {
             for pipe in fds {
-                // What the agent is started with gets them as its streams, and nobody gets them otherwise.
+                // Only the agent gets the pipes, as its standard streams; no other process inherits them.
                 fcntl_setfd(&pipe, FdFlags::CLOEXEC)?;
                 pipes.push(pipe);
             }

@@ -1,4 +1,4 @@
-//! The end of processes by their mark, and the list of them.
+//! Listing and ending of processes by their launch mark.
 
 use super::{Found, MARK, Record, of_launch, records};
 use crate::core::printable::printable;
@@ -12,44 +12,45 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long is waited between two looks at the processes: at first, and at most.
+/// Interval between two searches for processes: the first one, doubled up to the last one.
 const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// How long a supervisor may take beyond the time in which it kills.
+/// Maximum time that a supervisor takes in addition to its own limit for killing.
 const SUPERVISORS_GRACE: Duration = Duration::from_secs(1);
 
-/// How many characters of a command line are shown.
+/// Maximum number of characters of a shown command line.
 const SHOWN: usize = 200;
 
-/// A process that an acpipe started, or that was started by one.
+/// Process that an acpipe started, or a descendant of one.
 #[derive(Debug, Clone, Serialize)]
 pub struct LaunchedProcess {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
-    /// Its command line, in one line.
+    /// Command line, on one line.
     pub command: String,
-    /// The process id of the acpipe that started it.
+    /// Process id of the acpipe that started it.
     pub acpipe: u32,
-    /// Whether that acpipe was killed: the process serves nobody any more.
+    /// `true` if that acpipe was killed and the process is a leftover.
     pub left: bool,
 }
 
-/// What was ended of a launch.
+/// Result of ending the leftover processes of a launch.
 #[derive(Debug)]
 pub struct Ended {
-    /// The process id of its acpipe.
+    /// Process id of the launch's acpipe.
     pub acpipe: u32,
+    /// All leftover processes that were found.
     pub processes: Vec<LaunchedProcess>,
-    /// How many of them could not be ended.
+    /// Number of processes that could not be ended.
     pub remaining: usize,
 }
 
-/// Ends all processes of launches whose acpipe was killed, and removes the records of those of which nothing is left. It
-/// takes as long as the processes take to end.
+/// Ends all processes of launches whose acpipe was killed, and removes the records of launches without
+/// remaining processes. Blocks until the processes have ended.
 #[must_use]
 pub fn end_left(state: &Path) -> Vec<Ended> {
-    // An acpipe that an agent started does not end itself.
+    // An acpipe that an agent started must not end itself.
     let own = std::env::var(MARK).unwrap_or_default();
     let is_own = |found: &Found| own.split('/').next() == Some(&found.id);
     let left = records(state).into_iter();
@@ -64,7 +65,7 @@ pub fn end_left(state: &Path) -> Vec<Ended> {
     .collect()
 }
 
-/// Ends what is left of a launch; `None` where nothing is.
+/// Ends the leftovers of a launch; `None` if there are none.
 fn end_launch(found: &Found) -> Option<Ended> {
     if !found.record.is_of_this_boot() {
         return None;
@@ -72,7 +73,8 @@ fn end_launch(found: &Found) -> Option<Ended> {
     let grace = |members: &[Member]| {
         let is_supervised = members.iter().any(|member| member.name() == SUPERVISOR);
         if is_supervised {
-            // It may be at work, and knows more of its processes than can be found.
+            // A supervisor may still run. It knows more of its processes than a search can find, so it gets
+            // its full time.
             Duration::from_millis(found.record.grace_ms) + KILL_LIMIT + SUPERVISORS_GRACE
         } else {
             LEFTOVERS_GRACE
@@ -94,8 +96,8 @@ pub fn kill_marked(mark: &str) {
     let _ = end(find, |_| Duration::ZERO);
 }
 
-/// Ends what `find` finds: SIGTERM, a grace, SIGKILL until nothing is left. Gives all that was found with its command
-/// line, and how much of it remains.
+/// Ends the processes that `find` returns: SIGTERM, a grace period, SIGKILL until none is left. Returns all
+/// processes found with their command lines, and the number that remain.
 fn end(
     find: impl Fn() -> Vec<Member>,
     grace: impl Fn(&[Member]) -> Duration,
@@ -103,7 +105,7 @@ fn end(
     let mut seen: BTreeMap<(u32, u64), (Member, String)> = BTreeMap::new();
     let mut round = FIRST_ROUND;
     let began = Instant::now();
-    // When SIGKILL is sent, and when that is given up.
+    // Times of the first SIGKILL and of giving up.
     let mut until: Option<(Instant, Instant)> = None;
     loop {
         let found = find();
@@ -119,7 +121,7 @@ fn end(
             seen.entry((pid(member), member.started()))
                 .or_insert_with(|| {
                     member.signal(Signal::TERM);
-                    // One that was stopped gets it then.
+                    // A stopped process handles SIGTERM once it continues.
                     member.signal(Signal::CONT);
                     (member, member.command_line())
                 });
@@ -135,7 +137,7 @@ fn end(
     }
 }
 
-/// All processes that the acpipes of a state directory started and that live.
+/// Returns all running processes that the acpipes of a state directory started.
 #[must_use]
 pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
     let found = records(state).into_iter();

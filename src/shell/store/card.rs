@@ -1,14 +1,14 @@
-//! Cards of logs: what a list needs to know of a session.
+//! Cards: summaries of logs for lists of sessions.
 
 use super::names;
 use crate::core::store::Card;
 use crate::shell::regular;
 use std::path::Path;
 
-/// The largest card that is read, in bytes: of a session with a larger one the log is read.
+/// Maximum size of a card in bytes; for a larger one the log is read instead.
 const LONGEST: u64 = 16 << 20;
 
-/// The card of a log, if it can be read.
+/// Reads the card of a log; `None` if it is missing or not valid.
 pub fn read(log: &Path) -> Option<Card> {
     let json = regular::read(&log.with_extension(names::CARD), LONGEST).ok()?;
     serde_json::from_slice(&json).ok()

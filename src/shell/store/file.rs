@@ -1,4 +1,4 @@
-//! One log on the disk.
+//! A session's log on disk.
 
 use super::pool::{Pool, Slot};
 use super::speed::Speed;
@@ -17,36 +17,36 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A log that this program has for itself, unless it is closed because too many are open.
+/// Log that this process has locked. Its file may be closed temporarily because too many are open.
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
     archive: PathBuf,
     slot: Rc<Slot>,
     pool: Pool,
-    /// Which file it is, so that another one in its place is noticed.
+    /// Identity of the file, by which a replacement of it is detected.
     inode: Inode,
     tail: Tail,
-    /// What is still said then goes nowhere.
+    /// Set after removal: nothing more is written.
     removed: bool,
     durability: Durability,
     worker: Worker,
     speed: Speed,
-    /// The thread that appends while the disk is slow; absent until it is.
+    /// Thread that appends while the disk is slow; `None` until it is first needed.
     writer: Option<Writer>,
-    /// What the thread appends; `None` while it appends nothing.
+    /// The append in progress on the writer thread, if any.
     awaited: Option<Awaited>,
 }
 
-/// Lines that the thread appends.
+/// Append in progress on the writer thread.
 #[derive(Debug)]
 struct Awaited {
     since: Instant,
-    /// The tickets of syncs that come after them.
+    /// Tickets of syncs to start after the append.
     tickets: Vec<u64>,
 }
 
-/// What all logs of a store share.
+/// Resources shared by all logs of a store.
 #[derive(Debug, Clone)]
 pub struct Means {
     pub archive: PathBuf,
@@ -57,7 +57,7 @@ pub struct Means {
 }
 
 impl File {
-    /// Opens a log; `WouldBlock` where another program has it.
+    /// Opens and locks a log; fails with `WouldBlock` if another process has it.
     pub fn open(path: PathBuf, means: Means) -> io::Result<Self> {
         let pool = means.pool;
         let file = with_descriptor(&pool, || lock(&path, true))?;
@@ -84,7 +84,7 @@ impl File {
         })
     }
 
-    /// The file, which is opened again where it was closed.
+    /// Returns the file handle, reopening the file if it was closed.
     fn handle(&self) -> io::Result<Arc<fs::File>> {
         if let Some(handle) = self.pool.get(&self.slot) {
             return Ok(handle);
@@ -104,7 +104,7 @@ impl File {
             .ok_or_else(|| io::Error::other("it was closed"))
     }
 
-    /// Fails where nothing may be appended.
+    /// Fails if nothing can be appended.
     fn must_take(&self) -> io::Result<()> {
         if self.removed {
             return Err(io::Error::other("the session was removed"));
@@ -112,7 +112,7 @@ impl File {
         self.must_be_idle()
     }
 
-    /// Fails while the thread appends.
+    /// Fails while an append is in progress on the writer thread.
     fn must_be_idle(&self) -> io::Result<()> {
         if self.awaited.is_some() {
             let message = "the disk does not answer";
@@ -121,7 +121,7 @@ impl File {
         Ok(())
     }
 
-    /// The thread that appends.
+    /// Returns the writer thread, starting it if necessary.
     fn writer(&mut self) -> io::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
@@ -129,12 +129,12 @@ impl File {
         }
     }
 
-    /// Syncs what is in the file; true where a ticket is answered later.
+    /// Starts a sync. Returns `true` if the ticket is answered later.
     fn sync_now(&self, ticket: u64) -> bool {
         if self.durability == Durability::None {
             return false;
         }
-        // Where it cannot be opened again, that is told when it is written the next time.
+        // If the file cannot be reopened, the next append reports that.
         let Ok(handle) = self.handle() else {
             return false;
         };
@@ -142,7 +142,7 @@ impl File {
         true
     }
 
-    /// Where the log goes that is kept apart.
+    /// Returns the path for archiving the log.
     fn apart(&self) -> PathBuf {
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
         self.archive
@@ -154,7 +154,7 @@ impl File {
     }
 }
 
-/// Opens a file, for which others are closed where there are too many.
+/// Opens a file, closing others if too many are open.
 fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::Result<fs::File> {
     pool.make_room();
     let too_many = |e: &io::Error| {
@@ -167,7 +167,7 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
     }
 }
 
-/// Device and number of a file; all zero where files have none.
+/// Device and inode number of a file; zeros on systems without them.
 type Inode = (u64, u64);
 
 #[cfg(unix)]
@@ -181,7 +181,7 @@ fn inode(_: &fs::Metadata) -> Inode {
     (0, 0)
 }
 
-/// Opens and locks the file of this name; another may have taken its place meanwhile.
+/// Opens and locks the file at a path, retrying if another file has replaced it meanwhile.
 fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
     loop {
         let file = regular::open(private().create(create), path)?;
@@ -196,7 +196,7 @@ fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
     }
 }
 
-/// For files that nobody else may read.
+/// Returns options for appending to a file that only its owner can access.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).append(true);
@@ -214,7 +214,7 @@ fn is_same(file: &fs::File, path: &Path) -> bool {
     }
 }
 
-/// Files that are open cannot be replaced there.
+/// On these systems an open file cannot be replaced.
 #[cfg(not(unix))]
 fn is_same(_: &fs::File, _: &Path) -> bool {
     true
@@ -223,7 +223,7 @@ fn is_same(_: &fs::File, _: &Path) -> bool {
 impl Drop for File {
     fn drop(&mut self) {
         if self.awaited.is_some() {
-            // Others may have it when the thread is done with it.
+            // The lock is released when the writer thread is done.
             self.slot.leave();
         } else {
             self.slot.close();
@@ -350,7 +350,7 @@ impl LogFile for File {
     }
 }
 
-/// A log that is only read, whoever has it.
+/// Log opened for reading only, even if another process has the session.
 #[derive(Debug)]
 pub struct ReadOnly {
     path: PathBuf,
@@ -359,10 +359,10 @@ pub struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Opens a log as far as it is written now.
+    /// Opens a log up to its current end.
     ///
     /// # Errors
-    /// It is not there, or cannot be read.
+    /// The log does not exist, or cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = regular::open_to_read(path)?;
         let len = file.metadata()?.len();
@@ -384,7 +384,7 @@ impl LogFile for ReadOnly {
         read(&self.file, range)
     }
 
-    /// A line that is not whole yet is left to its writer.
+    /// Ignores an incomplete last line; the process that writes the log completes it.
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.len = len;
         Ok(())

@@ -1,10 +1,10 @@
-//! The queue of the store's thread, bounded in number and in bytes.
+//! Queue of the store's thread, bounded in number and in bytes.
 //!
-//! A job that another one covers is merged with it: a newer card of a session replaces the one that waits, a sync or a list
-//! that has not begun serves whoever asks for it meanwhile. When the disk is so slow that the queue fills all the same, a
-//! job is given back that no call waits for: a card (what it shows is read from the log where it is missing or old), its
-//! removal, or a sync that no call waits for. A sync or list that a call waits for is always queued: one sync at most for
-//! each open log, and one list.
+//! A job that covers another one is merged with it: a newer card of a session replaces the queued one, and a
+//! sync or list that has not begun serves further requests. If the disk is so slow that the queue still
+//! fills, jobs that no call waits for are rejected: a card (a list reads the log if the card is missing or
+//! old), its removal, or such a sync. A sync or list that a call waits for is always queued: at most one sync
+//! per open log, and one list.
 
 use super::pool::descriptors;
 use std::collections::VecDeque;
@@ -12,36 +12,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many cards may wait to be written or removed: all sessions that may be open by default, and as many that were closed
-/// meanwhile.
+/// Maximum number of queued writes and removals of cards: all sessions that may be open by default, and as
+/// many that were closed meanwhile.
 const MOST_CARDS: usize = 2048;
 
-/// How many bytes of cards may wait: a card is below 1 KiB as a rule, and each has room for 8.
+/// Maximum total size of queued cards in bytes: 8 KiB each, while a card is usually below 1 KiB.
 const MOST_CARD_BYTES: usize = 16 << 20;
 
-/// How many files may wait for a sync that no call waits for. Each holds a file descriptor, beyond those of the pool: an
-/// eighth of the descriptors at most.
+/// Maximum number of queued syncs that no call waits for. Each holds a file descriptor in addition to those
+/// of the pool, so this is also limited to an eighth of the descriptors.
 const MOST_FREE_SYNCS: usize = 128;
 
-/// Something that takes long.
+/// Slow operation on the disk.
 #[derive(Debug)]
 pub enum Job {
-    /// Sync a file for these tickets.
+    /// Syncs a file for these tickets.
     Sync(Arc<fs::File>, Vec<u64>),
-    /// Write a card.
+    /// Writes a card.
     Describe(PathBuf, Vec<u8>),
-    /// Remove a card.
+    /// Removes a card.
     Remove(PathBuf),
-    /// Read the cards in a directory for these tickets.
+    /// Reads the cards in a directory for these tickets.
     List(PathBuf, Vec<u64>),
 }
 
-/// The jobs that have not begun, in order.
+/// Queued jobs in order.
 #[derive(Debug)]
 pub struct Jobs {
     queue: VecDeque<Job>,
     most_free_syncs: usize,
-    /// How many cards wait, to be written or removed.
+    /// Number of queued writes and removals of cards.
     cards: usize,
     card_bytes: usize,
 }
@@ -58,17 +58,17 @@ impl Default for Jobs {
 }
 
 impl Jobs {
-    /// Takes out the next job.
+    /// Takes the next job.
     pub fn pop(&mut self) -> Option<Job> {
         let job = self.queue.pop_front()?;
         self.forget(&job);
         Some(job)
     }
 
-    /// Adds a job, or merges it with one that waits.
+    /// Adds a job, or merges it with a queued one.
     ///
     /// # Errors
-    /// The queue is full: the job is given back. No call waits for it.
+    /// The queue is full. The job, which no call waits for, is returned.
     pub fn push(&mut self, job: Job) -> Result<(), Job> {
         match job {
             Job::Sync(file, tickets) => self.push_sync(file, tickets),
@@ -98,7 +98,7 @@ impl Jobs {
             }
         }
         match waiting {
-            // What was appended meanwhile is synced with it: it has not begun.
+            // The queued sync has not begun, so it includes everything appended so far.
             Some(waiting) => waiting.extend(tickets),
             None if tickets.is_empty() && free >= self.most_free_syncs => {
                 return Err(Job::Sync(file, tickets));
@@ -108,7 +108,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Adds the writing or the removal of a card; what was to be done to the same card before is not done.
+    /// Adds a write or removal of a card, replacing a queued job for the same card.
     fn push_card(&mut self, job: Job) -> Result<(), Job> {
         let path = job.card_path();
         if let Some(at) = self.queue.iter().position(|job| job.card_path() == path)
@@ -126,7 +126,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Takes a job out of the count.
+    /// Subtracts a job from the counters.
     fn forget(&mut self, job: &Job) {
         self.cards -= usize::from(job.card_path().is_some());
         self.card_bytes -= job.card_len();
@@ -134,7 +134,7 @@ impl Jobs {
 }
 
 impl Job {
-    /// The card that it writes or removes.
+    /// Returns the path of the card that the job writes or removes.
     fn card_path(&self) -> Option<&Path> {
         match self {
             Self::Describe(path, _) | Self::Remove(path) => Some(path),
@@ -142,7 +142,7 @@ impl Job {
         }
     }
 
-    /// How long the card is that it writes.
+    /// Returns the size of the card that the job writes.
     fn card_len(&self) -> usize {
         match self {
             Self::Describe(_, card) => card.len(),
@@ -159,7 +159,7 @@ mod tests {
         Job::Describe(path.into(), card.into())
     }
 
-    /// The queue, in short.
+    /// Returns the queued jobs as text.
     fn drain(jobs: &mut Jobs) -> Vec<String> {
         let all = std::iter::from_fn(|| jobs.pop());
         let short = |job| match job {
@@ -184,7 +184,7 @@ mod tests {
         jobs.push(describe("b", "1")).unwrap();
         jobs.push(describe("a", "2")).unwrap();
         assert_eq!(drain(&mut jobs), ["b 1", "a 2"]);
-        // A session that was removed, and another one of its id.
+        // A removed session, and a new one with the same id.
         jobs.push(describe("a", "1")).unwrap();
         jobs.push(Job::Remove("a".into())).unwrap();
         assert_eq!(drain(&mut jobs), ["remove a"]);
@@ -216,7 +216,7 @@ mod tests {
             jobs.push(describe(&n.to_string(), "x")).unwrap();
         }
         assert!(jobs.push(describe("more", "x")).is_err());
-        // Another card in the place of one has room.
+        // A card that replaces a queued one has room.
         jobs.push(describe("7", "y")).unwrap();
         jobs.push(Job::Sync(file(), vec![1])).unwrap();
         jobs.push(Job::List("sessions".into(), vec![2])).unwrap();

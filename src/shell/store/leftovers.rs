@@ -1,4 +1,4 @@
-//! What nobody needs any more: what crashes left beside the logs, and the archive.
+//! Leftovers of crashes next to the logs, and the archive.
 
 use super::{ARCHIVE, SESSIONS, names};
 use crate::shell::regular;
@@ -6,21 +6,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Removes cards of no log, files that were to take the place of others, and logs with nothing in them; with
-/// `dry` only tells which.
+/// Removes cards without a log, incomplete replacement files and empty logs, and returns their paths; with
+/// `dry`, only returns them.
 ///
 /// # Errors
-/// The directory cannot be read, or a file not removed.
+/// The directory cannot be read, or a file cannot be removed.
 pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
     let mut swept = Vec::new();
     for path in files(&state.join(SESSIONS))? {
         let log = match regular::open_to_read(&path.with_extension(names::LOG)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            // Not a log, and nobody's business here.
+            // Not a log, so its files are left alone.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => continue,
             log => Some(log?),
         };
-        // Whoever has the session may need them; it cannot be opened while they are looked at.
+        // The process that has the session may need these files. The lock also prevents opening the session
+        // during the check.
         if log.as_ref().is_some_and(|log| log.try_lock().is_err()) {
             continue;
         }
@@ -40,7 +41,7 @@ pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
     Ok(swept)
 }
 
-/// The logs in the archive, and when each came there: milliseconds since 1970.
+/// Returns the archived logs, each with the time of archiving in milliseconds since 1970.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -55,7 +56,7 @@ pub fn archived(state: &Path) -> io::Result<Vec<(PathBuf, i64)>> {
     Ok(logs.filter_map(since).collect())
 }
 
-/// The files of a directory, by name; none where it is not there.
+/// Returns the files of a directory, sorted by name; empty if it does not exist.
 fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

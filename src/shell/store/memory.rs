@@ -1,10 +1,10 @@
-//! Sessions in memory, on a machine whose directories can be looked up.
+//! Store for sessions that are kept in memory only.
 
 use super::real_path;
 use crate::core::error::Error;
 use crate::core::store::{LogFile, Store, Volatile};
 
-/// [`Volatile`], with paths compared as those of stored sessions are.
+/// [`Volatile`] store that compares paths like the store on disk.
 #[derive(Debug, Default)]
 pub struct Memory(Volatile);
 

@@ -1,17 +1,17 @@
-//! The names of files: any id becomes one, and none leaves the directory.
+//! File names of session ids: every valid id has a name that stays within the directory.
 
 use crate::core::error::{Error, ErrorKind};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The extension of logs, and of their cards.
+/// File extensions of logs and of their cards.
 pub const LOG: &str = "jsonl";
 pub const CARD: &str = "json";
 
-/// How long a name may be, in bytes: file systems take 255, an archive's stamp included.
+/// Maximum length of a name in bytes: file systems allow 255, including the timestamp in the archive.
 const LONGEST: usize = 200;
 
-/// The path of a session's log.
+/// Returns the path of a session's log.
 ///
 /// # Errors
 /// The id is empty or too long.
@@ -28,8 +28,8 @@ pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
     Err(error.with("field", "sessionId"))
 }
 
-/// Lower case letters, digits, `-`, `_` and dots inside stay; all else is written `%XX`, capitals too, since
-/// some file systems do not tell them apart.
+/// Escapes an id as a file name. Lower case letters, digits, `-`, `_` and dots that are not leading stay; all
+/// other bytes become `%XX`, including upper case letters because some file systems ignore case.
 fn name(id: &str) -> String {
     let mut name = String::new();
     for (n, byte) in id.bytes().enumerate() {
@@ -37,7 +37,7 @@ fn name(id: &str) -> String {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte.into()),
             b'.' if n > 0 => name.push('.'),
             _ => {
-                // Writing into memory cannot fail.
+                // Writing to memory cannot fail.
                 let _ = write!(name, "%{byte:02X}");
             }
         }

@@ -1,5 +1,5 @@
-//! The log files that are open, of which there are fewer than sessions where the system allows few: the one that was not
-//! used for longest is closed for another, and opened again when it is used.
+//! Pool of open log files. If the system allows fewer files than there are sessions, the least recently used
+//! file is closed for another one, and reopened when it is used.
 
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, RefCell};
@@ -7,29 +7,29 @@ use std::fs;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-/// The fewest log files that may be open.
+/// Minimum number of log files that may be open.
 const LEAST: usize = 4;
 
-/// How many descriptors this process may have.
+/// Returns the maximum number of descriptors of this process.
 pub fn descriptors() -> usize {
     let allowed = getrlimit(Resource::Nofile).maximum;
     allowed.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-/// The log files of a store.
+/// Pool of a store's log files.
 #[derive(Debug, Clone)]
 pub struct Pool(Rc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// How many may be open.
+    /// Maximum number of open files.
     limit: Cell<usize>,
     slots: RefCell<Vec<Weak<Slot>>>,
-    /// Counts uses: a clock that only goes on.
+    /// Number of uses, which serves as a clock for `Slot::used`.
     uses: Cell<u64>,
 }
 
-/// The place of one log file's handle.
+/// Slot for the handle of one log file.
 #[derive(Debug, Default)]
 pub struct Slot {
     handle: RefCell<Option<Arc<fs::File>>>,
@@ -37,7 +37,7 @@ pub struct Slot {
 }
 
 impl Pool {
-    /// For as many files as half of the descriptors that this process may have: the others are for agents.
+    /// Creates a pool for half of the descriptors that this process may have; the other half is for agents.
     pub fn new() -> Self {
         Self::with_limit(descriptors() / 2)
     }
@@ -50,13 +50,13 @@ impl Pool {
         }))
     }
 
-    /// A slot for the handle of a file that was opened.
+    /// Creates a slot for an open file.
     pub fn slot(&self, handle: fs::File) -> Rc<Slot> {
         let slot = Rc::new(Slot::default());
         self.put(&slot, handle);
         let mut slots = self.0.slots.borrow_mut();
         if slots.len() == slots.capacity() {
-            // It grows with the sessions that are open, not with those that ever were.
+            // Cleaning up only now bounds the list by the open sessions, at low cost.
             slots.retain(|slot| slot.strong_count() > 0);
         }
         slots.push(Rc::downgrade(&slot));
@@ -64,13 +64,13 @@ impl Pool {
         slot
     }
 
-    /// Gives a slot another handle.
+    /// Sets the handle of a slot.
     pub fn put(&self, slot: &Slot, handle: fs::File) {
         slot.handle.replace(Some(Arc::new(handle)));
         self.touch(slot);
     }
 
-    /// The handle of a slot, if its file is open.
+    /// Returns the handle of a slot; `None` if its file is closed.
     pub fn get(&self, slot: &Slot) -> Option<Arc<fs::File>> {
         let handle = slot.handle.borrow().clone()?;
         self.touch(slot);
@@ -83,25 +83,25 @@ impl Pool {
         slot.used.set(uses);
     }
 
-    /// Closes files until one more may be open.
+    /// Closes files until one more may be opened.
     pub fn make_room(&self) {
         let limit = self.0.limit.get();
-        // Where there is room for all sessions that ever were, nothing has to be looked at.
+        // Shortcut: with fewer slots than the limit, no file has to be closed.
         if self.0.slots.borrow().len() < limit {
             return;
         }
         self.close_beyond(limit - 1);
     }
 
-    /// The system has no descriptor any more, though fewer files are open than may be: closes half of them. False
-    /// where there is none.
+    /// Closes half of the open files, when the system has run out of descriptors before the pool's limit.
+    /// Returns `false` if none was open.
     pub fn close_half(&self) -> bool {
         let open = self.open().len();
         self.close_beyond(open / 2);
         open > 0
     }
 
-    /// The slots whose files are open.
+    /// Returns the slots whose files are open.
     fn open(&self) -> Vec<Rc<Slot>> {
         let mut slots = self.0.slots.borrow_mut();
         slots.retain(|slot| slot.strong_count() > 0);
@@ -120,12 +120,13 @@ impl Pool {
 }
 
 impl Slot {
-    /// Forgets the file, which stays locked while something is written to it.
+    /// Drops the handle without unlocking: the file stays locked while another thread writes to it.
     pub fn leave(&self) {
         self.handle.take();
     }
 
-    /// Closes the file. Others may have it at once, even while it still reaches the disk.
+    /// Unlocks and closes the file. Another process can open it at once, even while data is still being
+    /// flushed to the disk.
     pub fn close(&self) {
         if let Some(handle) = self.handle.take() {
             let _ = handle.unlock();

@@ -1,8 +1,9 @@
-//! Whether the disk answers at once.
+//! Detection of slow disks.
 //!
-//! On a local disk an append takes microseconds, and the loop does it itself: a thread costs 12 µs of latency and about as
-//! much CPU for each commit of a paced stream (`docs/internals/performance.md`). A thread appends where the file system is on another
-//! machine or in another program, while a sync has lasted for [`SLOW`], and for [`CAUTION`] after an append that did.
+//! On a local disk an append takes microseconds, and the loop does it itself: a thread costs 12 µs of latency
+//! and about as much CPU for each commit of a paced stream (`docs/internals/performance.md`). A thread
+//! appends if the file system is on another machine or in another program, while a sync has lasted for
+//! [`SLOW`], and for [`CAUTION`] after an append that did.
 
 use super::worker::Worker;
 use std::cell::Cell;
@@ -10,19 +11,19 @@ use std::fs;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// What takes longer is slow.
+/// Duration from which an operation counts as slow.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// For how long the disk counts as slow after an append that was.
+/// Time for which the disk counts as slow after a slow append.
 const CAUTION: Duration = Duration::from_secs(60);
 
-/// An append that takes longer hangs: the loop does not wait for others as long as it otherwise may.
+/// Duration from which an append counts as hanging; the loop then waits for other appends less than usual.
 const HANG: Duration = Duration::from_secs(1);
 
-/// How long the loop waits for an append while another hangs.
+/// Maximum time that the loop waits for an append while another one hangs.
 const BESIDE_HANG: Duration = Duration::from_millis(50);
 
-/// What is known of the speed of the disk with the logs.
+/// Observed speed of the disk with the logs.
 #[derive(Debug, Clone)]
 pub struct Speed(Rc<Known>);
 
@@ -30,9 +31,9 @@ pub struct Speed(Rc<Known>);
 struct Known {
     /// Whether the file system is on another machine or in another program.
     is_remote: Cell<bool>,
-    /// When the disk does not count as slow any more.
+    /// Time until which the disk counts as slow.
     slow_until: Cell<Option<Instant>>,
-    /// Whether an append was not answered for [`HANG`].
+    /// Whether an append has been pending for [`HANG`].
     hangs: Cell<bool>,
 }
 
@@ -41,12 +42,12 @@ impl Speed {
         Self(Rc::default())
     }
 
-    /// Takes note of where a log is.
+    /// Records the file system of a log.
     pub fn note_place(&self, log: &fs::File) {
         self.0.is_remote.set(is_remote(log));
     }
 
-    /// Whether the loop must not wait for the disk.
+    /// Returns `true` if the loop must not wait for the disk.
     pub fn is_slow(&self, worker: &Worker) -> bool {
         if self.0.is_remote.get() || worker.lasts_for(SLOW) {
             return true;
@@ -55,7 +56,7 @@ impl Speed {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Runs an append, and takes note of how long it took.
+    /// Runs an append and records how long it took.
     pub fn measure<T>(&self, append: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let outcome = append();
@@ -69,7 +70,7 @@ impl Speed {
         }
     }
 
-    /// How long the loop may wait for an append.
+    /// Returns the time that the loop may wait for an append, at most `wanted`.
     pub fn patience(&self, wanted: Duration) -> Duration {
         if self.0.hangs.get() {
             wanted.min(BESIDE_HANG)
@@ -78,14 +79,14 @@ impl Speed {
         }
     }
 
-    /// Takes note of an append that has not ended for so long.
+    /// Records that an append has been pending for `time`.
     pub fn note_waiting(&self, time: Duration) {
         if time >= HANG {
             self.0.hangs.set(true);
         }
     }
 
-    /// Takes note of an append that has ended: the disk answers.
+    /// Records that an append has ended, so the disk responds.
     pub fn note_answer(&self) {
         self.0.hangs.set(false);
     }
@@ -98,7 +99,7 @@ impl Speed {
     }
 }
 
-/// The types of file systems that are on another machine or in another program (`statfs(2)`).
+/// File system types that are on another machine or in another program (`statfs(2)`).
 #[cfg(target_os = "linux")]
 const REMOTE: [i64; 12] = [
     0x6969,      // NFS

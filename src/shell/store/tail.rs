@@ -1,26 +1,26 @@
-//! The end of a log: lines are appended there, all or none.
+//! The end of a log, where lines are appended atomically.
 
 use super::unlinked;
 use crate::core::store::{Count, Write};
 use std::fs;
 use std::io;
 
-/// What is known of the end of a log.
+/// State of the end of a log.
 #[derive(Debug, Clone, Copy)]
 pub struct Tail {
-    /// How many bytes the log has.
+    /// Length of the log in bytes.
     pub len: u64,
-    /// Whether a part of what could not be written is still there, after `len`.
+    /// Whether a part of a failed append is still in the file after `len`.
     pub torn: bool,
-    /// Whether the file was there when it was written last; looked at once a turn.
+    /// Whether the file is known to exist; checked once a turn.
     pub seen: bool,
 }
 
 impl Tail {
-    /// Appends all of what `write` writes, or nothing.
+    /// Appends everything that `write` writes, or nothing.
     ///
     /// # Errors
-    /// The disk is full or fails, or the file was removed: what is written then is lost.
+    /// The disk is full or fails, or the file was removed.
     pub fn append(&mut self, file: &fs::File, write: &Write<'_>) -> io::Result<()> {
         if !self.seen {
             unlinked::check(file)?;
@@ -40,7 +40,7 @@ impl Tail {
     }
 }
 
-/// What is written to a file, and how much that is.
+/// Writer that counts the bytes written.
 struct Counted<'a>(&'a fs::File, Count);
 
 impl io::Write for Counted<'_> {

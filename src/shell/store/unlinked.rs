@@ -1,4 +1,4 @@
-//! Detection of an open log whose file was removed from the disk: what is written to it is lost.
+//! Detection of an open log whose file was removed from the disk: data written to it is lost.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ fn is_unlinked(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
 }
 
-// Where there are no links, a file cannot be removed while it is open.
+// On systems without links, an open file cannot be removed.
 #[cfg(not(unix))]
 fn is_unlinked(_: &File) -> bool {
     false

@@ -1,5 +1,5 @@
-//! The thread for what takes long: syncs, cards, lists. It does what it is given in order; when the program ends it does
-//! what is left.
+//! Thread for slow operations: syncs, cards and lists. It runs jobs in order, and finishes the queue when the
+//! program ends.
 
 use super::cards_in;
 use super::jobs::{Job, Jobs};
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::warn;
 
-/// How many answers may wait for the loop, before the thread waits for it: the loop takes one each time around, and a list
-/// has the cards of all sessions.
+/// Maximum number of events queued for the loop before the thread waits: the loop takes one per iteration,
+/// and a list has the cards of all sessions.
 const MOST_EVENTS: usize = 8;
 
-/// How long the end of the program waits for the disk.
+/// Maximum time that the end of the program waits for the disk.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// The ticket of a sync that nobody waits for.
+/// Ticket of a sync that no call waits for.
 const NO_TICKET: u64 = 0;
 
-/// The way to the thread.
+/// Handle of the thread.
 #[derive(Debug, Clone)]
 pub struct Worker(Arc<Thread>);
 
@@ -35,13 +35,13 @@ struct Thread {
     desk: Arc<Desk>,
 }
 
-/// What the thread is to do and has done.
+/// State shared with the thread.
 #[derive(Debug, Default)]
 struct Desk {
     papers: Mutex<Papers>,
     work: Condvar,
     done: Notify,
-    /// Whether a job runs, or has just ended.
+    /// Whether a job runs, or has just ended; read without the lock.
     is_busy: AtomicBool,
 }
 
@@ -49,16 +49,15 @@ struct Desk {
 struct Papers {
     jobs: Jobs,
     events: VecDeque<Event>,
-    /// Since when a job runs.
+    /// Start time of the running job.
     busy_since: Option<Instant>,
-    /// Whether the loop is to look after what was appended.
+    /// Whether the loop must check for finished appends.
     appended: bool,
     closed: bool,
-    /// Whether the thread has ended.
     ended: bool,
 }
 
-/// An answer of the thread. Cards are kept once for all calls that wait for them.
+/// Result of a job for one or more tickets. The cards are stored once for all calls that wait for them.
 #[derive(Debug)]
 enum Event {
     Synced(VecDeque<u64>, Result<(), Error>),
@@ -66,7 +65,7 @@ enum Event {
 }
 
 impl Event {
-    /// Takes the answer for the next ticket, and whether it was the last.
+    /// Takes the event for the next ticket, and whether it was the last.
     fn next(&mut self) -> (Option<StoreEvent>, bool) {
         match self {
             Self::Synced(tickets, outcome) => {
@@ -90,12 +89,12 @@ impl Event {
     }
 }
 
-/// What the store answers, for the loop.
+/// Receiving end of the store's events.
 #[derive(Debug)]
 pub struct Events(Arc<Desk>);
 
 impl Events {
-    /// The next answer; does not end.
+    /// Waits for the next event; never ends.
     pub async fn next(&mut self) -> StoreEvent {
         loop {
             let done = self.0.done.notified();
@@ -106,7 +105,7 @@ impl Events {
         }
     }
 
-    /// Of a store that never answers.
+    /// Returns the events of a store that never sends any.
     #[must_use]
     pub fn none() -> Self {
         Self(Arc::default())
@@ -127,7 +126,7 @@ impl Desk {
             let (event, is_last) = event.next();
             if is_last {
                 papers.events.pop_front();
-                // The thread may wait for room.
+                // The thread may wait for room in the queue.
                 self.work.notify_one();
             }
             if event.is_some() {
@@ -137,13 +136,13 @@ impl Desk {
         None
     }
 
-    /// The next thing to do; `None` when everything is done and nothing more will come.
+    /// Waits for the next job; `None` when the queue is empty and closed.
     fn next_job(&self) -> Option<Job> {
         let mut papers = self.papers();
         papers.busy_since = None;
         self.is_busy.store(false, Ordering::Relaxed);
         loop {
-            // When the program ends nobody takes the events any more.
+            // Events are not taken any more while the program ends.
             if papers.closed || papers.events.len() < MOST_EVENTS {
                 match papers.jobs.pop() {
                     Some(job) => {
@@ -187,7 +186,7 @@ impl Worker {
         Ok((Self(Arc::new(thread)), Events(desk)))
     }
 
-    /// Whether the thread has worked at one job for so long.
+    /// Returns `true` if the running job has lasted for at least `time`.
     pub fn lasts_for(&self, time: Duration) -> bool {
         let desk = &self.0.desk;
         if !desk.is_busy.load(Ordering::Relaxed) {
@@ -197,7 +196,7 @@ impl Worker {
         since.is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// Wakes the loop: an append for which it did not wait has ended.
+    /// Wakes the loop because an append that it did not wait for has ended.
     pub fn note_appended(&self) {
         self.0.desk.papers().appended = true;
         self.0.desk.done.notify_one();
@@ -210,7 +209,7 @@ impl Worker {
         self.0.desk.done.notify_one();
     }
 
-    /// Syncs a file. An open ticket is always answered; 0 is none.
+    /// Syncs a file. The ticket is always answered, unless it is 0, which stands for none.
     pub fn sync(&self, file: Arc<fs::File>, ticket: u64) {
         self.give(Job::Sync(file, tickets(ticket)));
     }
@@ -234,7 +233,7 @@ impl Worker {
         let pushed = self.0.desk.papers().jobs.push(job);
         match pushed {
             Ok(()) => self.0.desk.work.notify_one(),
-            // It is as quick as the removal of the log was.
+            // Runs on this thread: it is as fast as the removal of the log was.
             Err(job @ Job::Remove(_)) => drop(do_job(job)),
             Err(Job::Describe(path, _)) => {
                 let path = path.display();
@@ -247,7 +246,7 @@ impl Worker {
     }
 }
 
-/// The ticket of a sync for which somebody waits.
+/// Returns the ticket as a list; empty for [`NO_TICKET`].
 fn tickets(ticket: u64) -> Vec<u64> {
     if ticket == NO_TICKET {
         Vec::new()
@@ -310,7 +309,7 @@ fn reach_disk(file: &fs::File) -> io::Result<()> {
     unlinked::check(file)
 }
 
-/// Writes a file so that readers see the old one or the new one.
+/// Replaces a file atomically: readers see the old or the new content.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     let new = path.with_extension("card");

@@ -1,4 +1,4 @@
-//! A thread that appends to one log while the disk is slow, so that the loop does not wait for it.
+//! Thread that appends to one log while the disk is slow, so that the loop does not wait for it.
 
 use super::tail::Tail;
 use super::worker::Worker;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The thread of one log. It ends when this is dropped and its last lines are written.
+/// Handle of the thread of one log. After it is dropped, the thread writes its last lines and ends.
 #[derive(Debug)]
 pub struct Writer(Arc<Shared>);
 
@@ -21,12 +21,12 @@ struct Shared {
 struct State {
     job: Option<Job>,
     outcome: Option<Outcome>,
-    /// Whether the loop has to be woken for the outcome.
+    /// Whether the loop must be woken for the outcome.
     awaited: bool,
     closed: bool,
 }
 
-/// Lines for the end of a log.
+/// Lines to append to a log.
 #[derive(Debug)]
 struct Job {
     file: Arc<fs::File>,
@@ -34,7 +34,7 @@ struct Job {
     lines: Vec<u8>,
 }
 
-/// The end of the log after the lines were written, or were not.
+/// New end of the log, and the result of the append.
 pub type Outcome = (Tail, io::Result<()>);
 
 impl Shared {
@@ -42,7 +42,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next lines; `None` when no more will come.
+    /// Waits for the next job; `None` when the handle was dropped.
     fn next(&self) -> Option<Job> {
         let state = self.state();
         let idle = |state: &mut State| state.job.is_none() && !state.closed;
@@ -58,7 +58,7 @@ impl Shared {
         }) = self.next()
         {
             let written = tail.append(&file, &|out| out.write_all(&lines));
-            // The lock of a log that was closed meanwhile ends here.
+            // Releases the lock of a log that was closed meanwhile.
             drop(file);
             let mut state = self.state();
             state.outcome = Some((tail, written));
@@ -71,10 +71,10 @@ impl Shared {
 }
 
 impl Writer {
-    /// Starts the thread; `worker` wakes the loop for what took long.
+    /// Starts the thread; `worker` wakes the loop when a slow append has ended.
     ///
     /// # Errors
-    /// There is no thread.
+    /// The thread could not be started.
     pub fn start(worker: Worker) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let its = Arc::clone(&shared);
@@ -85,13 +85,13 @@ impl Writer {
         Ok(Self(shared))
     }
 
-    /// Appends lines; their outcome has to be taken before more are given.
+    /// Starts an append. The outcome of the preceding one must have been taken.
     pub fn append(&self, file: Arc<fs::File>, tail: Tail, lines: Vec<u8>) {
         self.0.state().job = Some(Job { file, tail, lines });
         self.0.changed.notify_all();
     }
 
-    /// Waits so long for the outcome. After `None` the loop is woken when there is one.
+    /// Waits up to `patience` for the outcome. After `None` the loop is woken when it is available.
     pub fn outcome(&self, patience: Duration) -> Option<Outcome> {
         let state = self.0.state();
         let is_open = |state: &mut State| state.outcome.is_none();

@@ -1,38 +1,39 @@
-//! Which root a path lies in, and the handles of roots: opened with the session, and used whatever takes their place.
+//! Roots of a session: lookup of the root that contains a path, and root handles, which stay valid when
+//! another file takes the root's path.
 
 use crate::core::error::{Error, ErrorKind};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::{Path, PathBuf};
 
-/// The directories of a session.
+/// Directories of a session.
 #[derive(Debug)]
 pub struct Roots {
-    /// As they were given.
+    /// All directories as given.
     pub given: Vec<String>,
-    /// The outermost of them.
+    /// Outermost directories.
     roots: Vec<Root>,
 }
 
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// Without links: some agents give paths by that.
+    /// Path with links resolved, because some agents send that.
     real: Option<PathBuf>,
-    /// Or why it could not be opened.
+    /// Handle, or the reason why the directory could not be opened.
     dir: Result<Dir, String>,
 }
 
-/// A path within a root.
+/// Path within a root.
 #[derive(Debug)]
 pub struct Place<'r> {
     pub root: &'r Dir,
-    /// Relative to the root, as it was given: what `..` and links in it mean is found out by whoever opens it.
+    /// Path relative to the root, as given. `..` and links in it are resolved when it is opened.
     pub path: PathBuf,
 }
 
 impl Roots {
-    /// Opens the directories. One within another counts as a part of that.
+    /// Opens the directories. A directory within another one counts as a part of it.
     #[must_use]
     pub fn open(given: Vec<String>) -> Self {
         let open = |path: &Path| Root {
@@ -44,16 +45,16 @@ impl Roots {
         Self { given, roots }
     }
 
-    /// The directories as they were given, for messages.
+    /// Returns the directories as given, for messages.
     #[must_use]
     pub fn list(&self) -> String {
         self.given.join(", ")
     }
 
-    /// Finds the root that a path lies in.
+    /// Finds the root that contains a path.
     ///
     /// # Errors
-    /// The path lies in none, or its root could not be opened.
+    /// No root contains the path, or its root could not be opened.
     pub fn find(&self, path: &str) -> Result<Place<'_>, Error> {
         let wrong = |why: &str| {
             let message = format!("{path:?} {why}");

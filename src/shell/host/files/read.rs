@@ -1,4 +1,4 @@
-//! Reading for an agent: text, all of it or some lines.
+//! Reading of text files for agents, in full or by lines.
 
 use super::{Roots, careful, explain, no_file};
 use crate::core::error::{Error, ErrorKind};
@@ -7,13 +7,13 @@ use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much is read at once.
+/// Size of a read in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// How much of a file is read to find the first of the lines that are meant.
+/// Maximum number of bytes that are searched for the first requested line.
 const SEARCHED: u64 = 1024 * 1024 * 1024;
 
-/// The lines that are meant, byte for byte; none behind the end. Reading ends when `stop` is set.
+/// Returns the requested lines unchanged; empty beyond the end of the file. Stops early once `stop` is set.
 pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Result<String, Error> {
     let failed = |error: &io::Error| explain(path, roots, "read", error);
     if names_a_directory(path) {
@@ -65,23 +65,23 @@ pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Res
     })
 }
 
-/// Whether a path means a directory by its form.
+/// Returns `true` if the form of a path denotes a directory.
 pub fn names_a_directory(path: &str) -> bool {
     ["/", "/.", "/.."].iter().any(|end| path.ends_with(end))
 }
 
-/// What came of reading lines.
+/// Result of reading lines.
 #[derive(Debug, PartialEq, Eq)]
 enum Lines {
     Whole(Vec<u8>),
-    /// The lines have more bytes than are given at once.
+    /// The lines exceed the maximum size of a response.
     TooLarge,
-    /// The first line was not found in as much as is searched.
+    /// The first line was not found within the search limit.
     TooFar,
     Stopped,
 }
 
-/// Which lines are read, and how much is read to find them.
+/// Requested lines, and the number of bytes to search for them.
 #[derive(Debug)]
 struct Search<'s> {
     window: Window,
@@ -142,7 +142,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    /// Gives a byte at a time.
+    /// Reader that returns one byte at a time.
     struct Slowly<'a>(&'a [u8]);
 
     impl Read for Slowly<'_> {
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Zeros without end, counted; the search is stopped when so many were read.
+    /// Endless zeros. Counts the bytes read and sets `stop` after `stop_at` bytes.
     struct Zeros<'a> {
         read: &'a mut u64,
         stop_at: u64,

@@ -1,4 +1,4 @@
-//! What is read and written within the roots.
+//! Tests of reading and writing within the roots.
 
 use super::*;
 use crate::core::host::{MAX_TEXT, Window};
@@ -17,7 +17,7 @@ pub fn read(path: &str, roots: &Roots) -> Result<String, Error> {
     read::read(path, roots, Window::default(), &AtomicBool::new(false))
 }
 
-/// A directory of its own with a root in it, removed with the test.
+/// Temporary directory with a root in it, removed on drop.
 pub struct World(pub PathBuf);
 
 impl World {
@@ -29,7 +29,7 @@ impl World {
         Self(dir)
     }
 
-    /// A path as an agent gives it: `~` stands for the directory of the test.
+    /// Expands `~` in a path to the directory of the test.
     pub fn path(&self, path: &str) -> String {
         path.replace('~', self.0.to_str().unwrap())
     }
@@ -46,7 +46,7 @@ impl World {
         write::write(&self.path(path), &self.roots(), content)
     }
 
-    /// Everything that is there, links as such.
+    /// Returns all paths below the directory; links are not followed.
     pub fn tree(&self) -> Vec<(PathBuf, String)> {
         fn walk(dir: &Path, found: &mut Vec<(PathBuf, String)>) {
             for entry in fs::read_dir(dir).unwrap() {
@@ -111,7 +111,7 @@ fn links_that_stay_within_work() {
     assert_eq!(w.read("~/root/sub/chain").unwrap(), "old");
     w.write("~/root/sub/chain", "new").unwrap();
     assert_eq!(fs::read_to_string(root.join("sub/target")).unwrap(), "new");
-    // What `..` means is for the system to say: here it is above where the link leads.
+    // The system resolves `..`: here it is the parent of the link's target.
     w.write("~/root/dir/../beside", "b").unwrap();
     assert_eq!(fs::read_to_string(root.join("sub/beside")).unwrap(), "b");
     w.write("~/root/dangling", "m").unwrap();
@@ -164,7 +164,8 @@ fn a_file_keeps_its_mode_and_is_another_one_afterwards() {
     w.write("~/root/script.sh", "new").unwrap();
     let after = fs::metadata(&file).unwrap();
     assert_eq!(after.mode() & 0o7777, 0o751);
-    // By renaming: who reads meanwhile has the old or the new, and other names of the old keep that.
+    // The file is replaced by renaming: readers see the old or the new content, and other hard links keep the
+    // old.
     assert_ne!(after.ino(), before);
     assert_eq!(fs::read_to_string(w.0.join("twin")).unwrap(), "old");
 }
@@ -178,7 +179,7 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     for path in ["~/root/dir", "~/root/dir/x/y", "~/root/dir/x/"] {
         w.write(path, "no").unwrap_err();
     }
-    // A device that has no room, where there is one.
+    // A device without space, on systems that have it.
     write::write("/dev/full", &roots(&["/dev".to_owned()]), "no").unwrap_err();
     assert_eq!(w.tree(), before);
 }
@@ -215,7 +216,8 @@ fn path_of(event: &HostEvent) -> (u64, bool, bool) {
     (ticket.0, answer.is_ok(), overloaded)
 }
 
-/// The disk that does not answer is a pipe here, behind a link that a test may follow and an agent may not.
+/// A pipe stands for a disk that does not answer. It is behind a link that the test follows and an agent
+/// cannot.
 #[test]
 fn many_are_done_in_turn_and_too_many_refused() {
     let w = World::new("many");
@@ -268,7 +270,7 @@ fn waiting_writes_are_bounded_by_their_size() {
     assert_eq!(files.waiting_bytes, 0);
 }
 
-/// Not how long something takes, only that it ends.
+/// Generous limit: the tests check that something ends, not how long it takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -282,7 +284,7 @@ fn directories_are_held_from_opening_to_closing() {
     fs::rename(w.0.join("root"), w.0.join("moved")).unwrap();
     fs::create_dir(w.0.join("root")).unwrap();
     fs::write(w.0.join("root/x"), "new").unwrap();
-    // Opening it once more, after a restart of the agent say, keeps what is held.
+    // Opening again, for example after a restart of the agent, keeps the held directories.
     files.hold("s".into(), paths.clone());
     let x = w.path("~/root/x");
     assert_eq!(read(&x, &files.roots("s", paths.clone())).unwrap(), "old");
@@ -290,7 +292,7 @@ fn directories_are_held_from_opening_to_closing() {
     assert_eq!(read(&x, &files.roots("s", paths)).unwrap(), "new");
 }
 
-/// A sparse file without a line end: searching it for its second line ends only when it is stopped.
+/// Uses a sparse file without a line end: the search for its second line ends only when it is stopped.
 #[test]
 fn access_that_is_stopped_ends_and_makes_room_for_others() {
     let w = World::new("stopped");
@@ -330,7 +332,7 @@ fn access_that_is_stopped_ends_and_makes_room_for_others() {
         ));
         assert!(files.finished(*ticket).is_none());
     }
-    // Those that waited never began.
+    // The queued accesses never started.
     done.sort_unstable();
     let searched = (0..AT_ONCE as u64).map(|n| (n, false));
     assert_eq!(done, searched.chain([(all, true)]).collect::<Vec<_>>());

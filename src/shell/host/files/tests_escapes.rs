@@ -1,4 +1,4 @@
-//! Ways out of the roots, none of which may lead anywhere.
+//! Tests that no path leads out of the roots.
 
 use super::tests::{PATIENCE, World, read, roots};
 use super::*;
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 const SECRET: &str = "secret\n";
 
-/// A root, and around it what must neither be read nor changed.
+/// Creates a root, and files around it that must not be read or changed.
 fn world(name: &str) -> World {
     let w = World::new(name);
     for dir in ["root2", "outside"] {
@@ -22,8 +22,8 @@ fn world(name: &str) -> World {
     w
 }
 
-/// What is tried, the links that it needs (where, to what), and the path that an agent gives. `~` is the directory in
-/// which the root lies.
+/// Name of the attempt, the links that it needs (path and target), and the path that an agent sends. `~` is
+/// the directory that contains the root.
 type Escape = (
     &'static str,
     &'static [(&'static str, &'static str)],
@@ -214,7 +214,7 @@ fn a_root_of_devices_or_processes_serves_none_of_them() {
         of("/dev", device);
         of("/", device);
     }
-    // Links of the kernel's own lead anywhere.
+    // Links in `/proc` can lead anywhere.
     for magic in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
         of("/proc", &format!("/proc/self/{magic}"));
         of("/", &format!("/proc/self/{magic}"));
@@ -233,7 +233,7 @@ fn a_root_within_another_is_none_of_its_own() {
     assert_eq!(w.tree(), before);
 }
 
-/// Ends the swapping, also where a test fails.
+/// Guard that ends the swapping, also if a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -242,7 +242,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Reads often while something is swapped: only what is inside may come; true if the last one succeeded.
+/// Reads repeatedly while a path is swapped and checks that only inside content is returned. Returns `true`
+/// if the last read succeeded.
 fn read_often(w: &World, path: &str) -> bool {
     let mut read = false;
     for _ in 0..100 {
@@ -253,7 +254,7 @@ fn read_often(w: &World, path: &str) -> bool {
     read
 }
 
-/// Swaps something again and again while `act` is done, until it was tried often.
+/// Runs `act` repeatedly while `swap` runs in a loop.
 fn while_swapping(mut swap: impl FnMut() + Send, mut act: impl FnMut(usize) -> bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -266,7 +267,7 @@ fn while_swapping(mut swap: impl FnMut() + Send, mut act: impl FnMut(usize) -> b
         let end = Instant::now() + PATIENCE;
         let mut outcomes = [0, 0];
         let mut n = 0;
-        // Until both outcomes were seen, or the scheduler is against it.
+        // Until both outcomes occurred often enough, or the time is up.
         while outcomes.iter().any(|n| *n < 40) && Instant::now() < end {
             outcomes[usize::from(act(n))] += 1;
             n += 1;
@@ -318,7 +319,7 @@ fn a_file_that_becomes_a_link_while_it_is_used_is_no_way_out() {
     );
 }
 
-/// What takes the place of a root after the session was opened is not served: neither read nor written.
+/// Checks that a file which replaces a root after the session was opened is neither read nor written.
 #[test]
 fn root_that_becomes_a_link_after_opening_is_not_followed() {
     let w = world("replaced-root");
@@ -343,7 +344,7 @@ fn root_that_becomes_a_link_after_opening_is_not_followed() {
     );
 }
 
-/// Replaces the root while files in it are read and written, again and again.
+/// Replaces the root repeatedly while files in it are read and written.
 #[test]
 #[cfg(target_os = "linux")]
 fn root_that_is_swapped_with_a_link_is_no_way_out() {

@@ -1,4 +1,4 @@
-//! Writing for an agent: the whole file or nothing, by a new one that takes its place.
+//! Atomic writing of files for agents: a new file replaces the old one.
 
 use super::read::names_a_directory;
 use super::{Roots, careful, explain, no_file};
@@ -9,14 +9,14 @@ use std::io::{self, ErrorKind::NotFound, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many links may follow each other.
+/// Maximum length of a chain of links.
 const MAX_LINKS: usize = 40;
 
-/// Of a file's mode what is kept: who may read, write and run it. That it runs as its owner is not, as the
-/// system has it for files that are written.
+/// Mode bits that are kept: read, write and execute permissions. Set-user-id and set-group-id are dropped, as
+/// the system does when a file is written.
 const KEPT_MODE: u32 = 0o777;
 
-/// Makes the file hold `content`; its directories are made where they are missing.
+/// Writes `content` to a file; missing directories are created.
 pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     if names_a_directory(path) {
         return Err(no_file(path));
@@ -33,8 +33,8 @@ pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     }
 }
 
-/// The directory that the file is in, or is to be in, and its name there: links are followed, one at a time. `None`
-/// where it is something else than a file.
+/// Follows links and returns the target's directory and its name there. `None` if the target is not a regular
+/// file.
 fn target(root: &Dir, mut path: PathBuf) -> io::Result<Option<(Dir, OsString)>> {
     for _ in 0..MAX_LINKS {
         let Some(name) = path.file_name().map(OsString::from) else {
@@ -65,7 +65,7 @@ fn parent_dir(root: &Dir, parent: &Path) -> io::Result<Dir> {
     if parent.as_os_str().is_empty() {
         return root.try_clone();
     }
-    // Where nothing is there is nothing to go back from: what is made on the way there would be left.
+    // A missing directory followed by `..` is an error: creating it would leave an unwanted directory.
     let goes_back = parent.components().any(|c| c == Component::ParentDir);
     match root.open_dir(parent) {
         Err(error) if error.kind() == NotFound && !goes_back => {
@@ -76,9 +76,9 @@ fn parent_dir(root: &Dir, parent: &Path) -> io::Result<Dir> {
     }
 }
 
-/// Puts a new file in the place of the old one; false where that is no file.
+/// Replaces a file by a new one; returns `false` if it is not a regular file.
 fn replace(dir: &Dir, name: &OsString, content: &[u8]) -> io::Result<bool> {
-    // Asks whether the file may be written, too: renaming does not.
+    // Opening also checks that the file is writable; renaming does not.
     let mode = match dir.open_with(name, careful().write(true)) {
         Err(error) if error.kind() == NotFound => None,
         old => {
@@ -92,13 +92,13 @@ fn replace(dir: &Dir, name: &OsString, content: &[u8]) -> io::Result<bool> {
     let (new, file) = create(dir, mode)?;
     let written = fill(file, content, mode).and_then(|()| dir.rename(&new, dir, name));
     if written.is_err() {
-        // The first error is the one that matters.
+        // The first error is the one to report.
         let _ = dir.remove_file(&new);
     }
     written.map(|()| true)
 }
 
-/// A new file under a name that nobody has, readable by nobody else where it will get another mode.
+/// Creates a file with an unused name. If its mode is set later, only the owner can read it until then.
 fn create(dir: &Dir, mode: Option<u32>) -> io::Result<(String, cap_std::fs::File)> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let mut options = careful();
@@ -110,7 +110,7 @@ fn create(dir: &Dir, mode: Option<u32>) -> io::Result<(String, cap_std::fs::File
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!(".acpipe-{}-{number}.tmp", std::process::id());
         match dir.open_with(&name, &options) {
-            // A program of the same number left it.
+            // Left behind by a process with the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             file => return Ok((name, file?)),
         }

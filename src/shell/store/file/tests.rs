@@ -1,4 +1,4 @@
-//! Logs on a disk: too many of them, removed ones, and a disk that does not answer.
+//! Tests of logs on disk: too many open files, removed logs, and a disk that does not answer.
 
 use super::*;
 use crate::core::store::StoreEvent;
@@ -39,14 +39,14 @@ fn logs_beyond_the_limit_are_closed_and_opened_again() {
             assert_eq!(log.read(0..100).unwrap(), b"line\n".repeat(round + 1));
         }
     }
-    // One that another process changed meanwhile is an error, for itself alone.
+    // A log that another process changed meanwhile fails; the others do not.
     let mut other = File::open(path(0), means.clone()).unwrap();
     other.append(b"another\n").unwrap();
     drop(other);
     let error = logs[0].append(b"line\n").unwrap_err();
     assert!(error.to_string().contains("another process"), "{error}");
     logs[1].append(b"line\n").unwrap();
-    // One that is open is locked.
+    // An open log is locked.
     assert!(File::open(path(1), means.clone()).is_err());
     drop(logs);
     fs::remove_dir_all(&dir).unwrap();
@@ -95,14 +95,14 @@ fn a_log_that_was_removed_has_no_card_any_more() {
     log.describe(&Card::default());
     log.remove(false).unwrap();
     log.describe(&Card::default());
-    // The thread ends when it has done everything.
+    // Dropping waits until the thread has finished all jobs.
     drop((log, events));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     fs::remove_dir_all(&dir).unwrap();
 }
 
-/// A log on a disk that does not answer: it is a pipe, and reading from that is the disk's answer. A line of 100 KiB does
-/// not fit.
+/// Creates a log on a disk that does not answer: a pipe, which blocks until the test reads. A line of 100 KiB
+/// does not fit into it.
 fn log_that_hangs(dir: &Path) -> (File, io::PipeReader, Events) {
     fs::create_dir_all(dir).unwrap();
     let (worker, events) = Worker::start().unwrap();
@@ -122,7 +122,7 @@ async fn loop_does_not_wait_for_a_disk_that_does_not_answer() {
     let patience = Duration::from_millis(1);
     let appended = log.append_within(&line, patience).unwrap();
     assert_eq!(appended, Progress::Waiting);
-    // Until the disk answers nothing else is written, and nothing is lost of the tickets.
+    // Until the disk answers, nothing else is written, and no ticket is lost.
     assert_eq!(log.appended(Duration::ZERO).unwrap(), Progress::Waiting);
     assert_eq!(
         log.append(b"next\n").unwrap_err().kind(),
@@ -143,7 +143,7 @@ async fn loop_does_not_wait_for_a_disk_that_does_not_answer() {
     let StoreEvent::Synced { ticket: 7, .. } = events.next().await else {
         panic!("the sync is answered");
     };
-    // A short line is taken at once.
+    // A short line fits and is written at once.
     let appended = log
         .append_within(b"next\n", Duration::from_secs(60))
         .unwrap();
@@ -163,7 +163,7 @@ fn log_that_is_let_go_while_it_is_written_stays_locked_until_it_is() {
     let other = fs::File::open(format!("/proc/self/fd/{}", writer.as_raw_fd())).unwrap();
     drop((log, writer));
     assert!(other.try_lock().is_err());
-    // The pipe ends when the thread has written the line and closed it; so does the lock.
+    // The pipe ends when the thread has written the line and closed the file, which also releases the lock.
     drop(other);
     let mut read = Vec::new();
     io::Read::read_to_end(&mut reader, &mut read).unwrap();
