@@ -1,15 +1,16 @@
-//! What the whole binary costs: `acpipe run` against a flooding agent, beside a client that only copies lines.
+//! Cost of the whole binary: `acpipe run` against a flooding agent, compared with a client that only copies
+//! lines.
 //!
-//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, neighbours, memory, startup (all). `QUICK=1`: fewer
-//! rounds.
-//! `ACPIPE_BIN=PATH` measures another acpipe; `ACPIPE_LIMIT='COMMAND…'` measures a further client beside it, started
-//! with the agent's command behind its own.
+//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, neighbours, memory, startup (default:
+//! all). `QUICK=1`: fewer rounds. `ACPIPE_BIN=PATH` measures another acpipe; `ACPIPE_LIMIT='COMMAND…'`
+//! measures an additional client, started with the agent's command appended to its own.
 //!
-//! Absolute figures move with the machine. What lasts is the ratio to the floor: both run in turn, round by round, and
-//! the median of the rounds' ratios is what is printed. CPU is the client's: the agent reports its own, which is taken off.
+//! Absolute figures depend on the machine. The ratio to the copying client (the floor) is stable: both run
+//! alternately, and the median of the ratios of all rounds is printed. CPU is that of the client: the agent
+//! reports its own, which is subtracted.
 //!
-//! The binary has two more modes, for itself: `--floor -- COMMAND…` is the client that only copies, and
-//! `--meter FILE -- COMMAND…` runs a command and notes what it took.
+//! The binary has two internal modes: `--floor -- COMMAND…` is the client that only copies, and `--meter FILE
+//! -- COMMAND…` runs a command and writes its resource usage to a file.
 
 #![expect(
     clippy::disallowed_methods,
@@ -75,10 +76,11 @@ fn main() -> ExitCode {
 struct Bench {
     sections: Vec<String>,
     quick: bool,
-    /// Of acpipe, the floor and, if given, the further client: each takes the agent's command behind it.
+    /// Commands of acpipe, the floor and the optional additional client; the agent's command is appended to
+    /// each.
     clients: Vec<(&'static str, Vec<String>)>,
     acpipe: String,
-    /// Home of everything that is written meanwhile, so that no user's sessions or settings are touched or used.
+    /// Home directory of all processes, so that no user's sessions or settings are used or changed.
     home: PathBuf,
 }
 
@@ -93,7 +95,7 @@ struct Sample {
 
 impl Bench {
     fn new(args: &[String]) -> Outcome<Self> {
-        // Cargo itself adds `--bench`.
+        // Cargo adds `--bench`.
         let sections: Vec<String> = args
             .iter()
             .filter(|arg| *arg != "--bench")
@@ -160,7 +162,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints the table of CPU per update; gives back each client's peak memory in the text flood.
+    /// Prints the table of CPU per update; returns each client's peak memory in the text flood.
     fn cpu(&self) -> Outcome<Vec<f64>> {
         say("\n### CPU per update\n")?;
         let references: Vec<usize> = (1..self.clients.len()).collect();
@@ -388,7 +390,7 @@ impl Bench {
         })
     }
 
-    /// An error of a run, with the file that says more.
+    /// Adds the path of the log file to an error of a run.
     fn explain(&self, run: &str, error: &dyn Error) -> Box<dyn Error> {
         format!("{run}: {error}; see {}", self.stderr().display()).into()
     }
@@ -399,7 +401,7 @@ impl Bench {
 
     fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Command {
         let mut command = Command::new(&words[0]);
-        // What the clients say is for whoever looks into a failure.
+        // The clients' stderr is kept for the analysis of failures.
         let stderr = File::options()
             .append(true)
             .create(true)
@@ -422,7 +424,8 @@ impl Bench {
     }
 }
 
-/// Takes a sample of each of `what` in turn, `count` times after one round to warm up; returns a list of samples for each.
+/// Takes samples of all items in turn, `count` times after a warm-up round; returns a list of samples for
+/// each.
 fn in_turn<T, S>(
     what: &[T],
     count: usize,

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Instructions per update of the whole `acpipe run` process, a figure that no noise on the machine moves.
+# Instructions per update of the whole `acpipe run` process, a figure that is independent of the machine's load.
 #
-#   benches/instructions.sh           builds, measures, prints a table; exits 1 where a budget is exceeded
+#   benches/instructions.sh           builds, measures, prints a table; exits 1 if a budget is exceeded
 #   ACPIPE_BIN=PATH AGENT_BIN=PATH CLAUDE_BIN=PATH    measures these instead of building
 #
-# It is (Ir of 22,000 updates - Ir of 2,000) / 20,000 under callgrind, so that start-up and shut-down cancel out.
+# The figure is (Ir of 22,000 updates - Ir of 2,000) / 20,000 under callgrind, so that start-up and shut-down cancel out.
 # Only acpipe is counted: valgrind does not follow the exec of the agent.
 set -eu
 
 text_budget=4400
-# The log takes about 700 of them.
+# About 700 of them are for the log.
 mixed_budget=11300
-# Lines of the Claude Code CLI are longer, each has the names of its session and message, and the text comes twice: in pieces and
+# Lines of the Claude Code CLI are longer: each has the ids of its session and message, and the text is sent twice, in pieces and
 # whole.
 claude_budget=10800
 
@@ -28,7 +28,7 @@ acpipe=${ACPIPE_BIN:-$target/release/acpipe}
 agent=${AGENT_BIN:-$target/release/fake-agent}
 export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$target/release/fake-claude}"
 
-# No user's sessions or settings are touched or used.
+# Isolates the run from the user's sessions and settings.
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
 export HOME="$home"

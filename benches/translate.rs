@@ -1,4 +1,5 @@
-//! Micro-benchmark: an agent's frames in memory → dialect → translator → the client's bytes.
+//! Micro-benchmark of the translation: an agent's frames in memory → dialect → translator → the client's
+//! bytes.
 
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
@@ -15,14 +16,14 @@ use divan::counter::ItemsCount;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// Updates in a batch.
+/// Number of updates in a batch.
 const UPDATES: usize = 1000;
 
 fn main() {
     divan::main();
 }
 
-/// Collects bytes as `acpipe run -o chunks` does.
+/// Client that collects bytes like `acpipe run -o chunks`.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -41,7 +42,7 @@ impl ClientSink for Lines {
     fn notify(&mut self, _: &Notice) {}
 }
 
-/// A hub in the middle of a turn.
+/// Creates a hub in the middle of a turn.
 fn in_a_turn() -> (Hub, AgentId, Lines) {
     let settings = SettingsBuilder::new(Instant::now())
         .id_prefix("bench")
@@ -145,7 +146,7 @@ fn text(bencher: Bencher<'_, '_>) {
     run(bencher, &frames(|n| message("agent_message_chunk", n)));
 }
 
-/// Every text has another shape before it: nothing of the shortcut is left.
+/// Each line differs in shape from the preceding one, which disables the shortcut.
 #[divan::bench]
 fn text_without_shortcut(bencher: Bencher<'_, '_>) {
     run(

@@ -1,10 +1,10 @@
-//! `acpipe demo-agent`: a small agent without a model, and an example of how an ACP agent works.
+//! `acpipe demo-agent`: a small agent without a model, and an example of an ACP agent.
 //!
-//! An agent is a child process: requests arrive on stdin, responses and updates leave on stdout, one JSON-RPC message a
-//! line. `Agent` handles what the client sends, `turn` plays one prompt as a task of its own, and `client` sends what
-//! either of them has for the client.
+//! An agent is a child process: requests arrive on stdin, responses and updates leave on stdout, one JSON-RPC
+//! message a line. `Agent` handles the client's messages, `turn` plays one prompt in its own task, and
+//! `client` sends messages of both to the client.
 //!
-//! The agent stores nothing. A session is no more than its directory, so any session can be resumed.
+//! The agent stores nothing. A session consists only of its directory, so any session can be resumed.
 
 mod client;
 mod turn;
@@ -28,13 +28,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
 use turn::Turn;
 
-/// How many bytes of a line are read. A longer line is read in pieces, none of which is JSON.
+/// Maximum length of a line in bytes. A longer line is read in pieces, none of which is valid JSON.
 const LINE_LIMIT: u64 = 64 << 20;
 
-/// How many lines may wait on the way in and on the way out.
+/// Capacity of the queues from stdin and to stdout, in lines.
 const QUEUE: usize = 16;
 
-/// How long the client may take to read the last messages after it closed its end.
+/// Maximum time for the client to read the last messages after it closed stdin.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
 /// Runs the demo agent on stdin and stdout until the end of input.
@@ -50,7 +50,8 @@ pub async fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The lines of stdin, read by a thread: a blocked read must not keep the process alive.
+/// Starts a thread that reads the lines of stdin. A thread is needed because a blocked read must not keep the
+/// process alive.
 fn stdin() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (lines, read) = mpsc::channel(QUEUE);
     let pump = move || {
@@ -60,14 +61,14 @@ fn stdin() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     Ok(read)
 }
 
-/// Reads the next line; `None` at the end of input, or where it cannot be read.
+/// Reads the next line; `None` at the end of input or on an error.
 fn read_line(input: impl BufRead) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let read = input.take(LINE_LIMIT).read_until(b'\n', &mut line);
     (read.ok()? > 0).then_some(line)
 }
 
-/// Where lines for stdout go, and the outcome of writing them all.
+/// Starts a thread that writes lines to stdout. Returns its queue, and the result once all lines are written.
 fn stdout() -> io::Result<(mpsc::Sender<String>, oneshot::Receiver<io::Result<()>>)> {
     let (lines, mut unwritten) = mpsc::channel::<String>(QUEUE);
     let (done, written) = oneshot::channel();
@@ -79,14 +80,14 @@ fn stdout() -> io::Result<(mpsc::Sender<String>, oneshot::Receiver<io::Result<()
         {
             result = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
         }
-        // The receiver is gone when nobody waits for it any more.
+        // Fails only if the result is not awaited any more.
         done.send(result).ok();
     };
     thread::Builder::new().name("stdout".into()).spawn(pump)?;
     Ok((lines, written))
 }
 
-/// Speaks ACP until the client closes its end of either stream.
+/// Serves ACP until the client closes stdin or stdout.
 async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
     let mut agent = Agent {
         client: Client::new(out.clone()),
@@ -98,7 +99,7 @@ async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
                 Some(line) => agent.receive(&line).await,
                 None => break,
             },
-            // Nobody reads, so there is nobody to work for.
+            // The client closed stdout, so no output can reach it.
             () = out.closed() => return,
         }
     }
@@ -107,7 +108,7 @@ async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
             open.cancel().await;
         }
     };
-    // A client that is gone may have left its end of the pipe open to nobody.
+    // Limited in time because a client that has exited may have left the pipe open in another process.
     timeout(LAST_MESSAGES, last).await.ok();
 }
 
@@ -116,23 +117,22 @@ struct Agent {
     sessions: BTreeMap<String, Open>,
 }
 
-/// An open session and its last turn.
+/// Open session and its last turn.
 struct Open {
     session: Arc<Session>,
     turn: Option<(Arc<Notify>, JoinHandle<()>)>,
 }
 
-/// What a session and its turns share.
+/// State shared by a session and its turns.
 struct Session {
     id: String,
     cwd: String,
-    /// The user allowed the tool for the rest of the session.
+    /// Whether the user allowed the tool for the rest of the session.
     always: AtomicBool,
-    /// Whether a turn runs.
     busy: AtomicBool,
-    /// Whether the client knows a title.
+    /// Whether the client has received a title.
     titled: AtomicBool,
-    /// How many characters were written on both sides.
+    /// Number of characters of all prompts and answers.
     chars: AtomicUsize,
 }
 
@@ -141,14 +141,14 @@ impl Open {
     async fn cancel(&mut self) {
         if let Some((cancel, turn)) = self.turn.take() {
             cancel.notify_one();
-            // It fails only with a panic, of which the runtime reports.
+            // Fails only after a panic, which the runtime reports.
             turn.await.ok();
         }
     }
 }
 
 impl Agent {
-    /// Takes one line from the client.
+    /// Handles one line of the client.
     async fn receive(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             return;
@@ -172,7 +172,7 @@ impl Agent {
                     cancel.notify_one();
                 }
             }
-            // Notifications are never answered, unknown ones included.
+            // Notifications get no response, not even unknown ones.
             (Some(_), None) => {}
             (None, Some(id)) if message.get("result").or(message.get("error")).is_some() => {
                 self.client.answered(id, message["result"].clone());
@@ -190,7 +190,7 @@ impl Agent {
         }
     }
 
-    /// Handles a request; `None` where the answer comes later.
+    /// Handles a request; `None` if the response follows later.
     async fn request(
         &mut self,
         id: &Value,
@@ -218,7 +218,7 @@ impl Agent {
                 open.cancel().await;
                 Ok(Some(json!({})))
             }
-            // The one request whose answer waits: it comes when the turn ends.
+            // The only request with a delayed response, which follows at the end of the turn.
             "session/prompt" => self.prompt(id, params).map(|()| None),
             _ => Err(failure(
                 -32601,
@@ -259,7 +259,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Starts a turn, which answers the request when it ends.
+    /// Starts a turn, which responds to the request when it ends.
     fn prompt(&mut self, request: &Value, params: &Value) -> Result<(), Failure> {
         let id = text(params, "sessionId")?;
         let (prompt, attachments) = words::text_of(&params["prompt"])?;
@@ -276,7 +276,8 @@ impl Agent {
     }
 }
 
-/// The version in the answer is always 1: a client that cannot speak it has to leave.
+/// Returns the response to `initialize`. Its version is always 1: a client that does not support it has to
+/// disconnect.
 fn initialize() -> Value {
     json!({
         "protocolVersion": 1,
@@ -289,7 +290,7 @@ fn initialize() -> Value {
     })
 }
 
-/// A name nothing else has: the standard library seeds every `RandomState` differently.
+/// Returns a unique id; the standard library seeds every `RandomState` differently.
 fn fresh(prefix: &str) -> String {
     format!(
         "{prefix}-{:016x}",
@@ -297,13 +298,13 @@ fn fresh(prefix: &str) -> String {
     )
 }
 
-/// Whether an id can be one of [`fresh`].
+/// Returns `true` if [`fresh`] may have created the id.
 fn is_session(id: &str) -> bool {
     let rest = id.strip_prefix("demo-").unwrap_or_default();
     (1..=60).contains(&rest.len()) && rest.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
 }
 
-/// A required string.
+/// Returns a required string parameter.
 fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, Failure> {
     params[field]
         .as_str()

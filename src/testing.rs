@@ -1,6 +1,7 @@
-//! Support for tests, benches and fuzz targets: settings of a hub, and a client that records what it receives.
+//! Support for tests, benches and fuzz targets: settings of a hub, and a client that records what it
+//! receives.
 //!
-//! The feature `fake-agent`, which no release build turns on, compiles this module.
+//! Compiled for tests and with the feature `fake-agent`, which no release build enables.
 
 use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Notice, Reply, Token};
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 pub struct SettingsBuilder(Settings);
 
 impl SettingsBuilder {
-    /// Settings of a hub that starts at `now`.
+    /// Creates settings of a hub that starts at `now`.
     pub fn new(now: Instant) -> Self {
         Self(Settings {
             default_agent: AgentSpec {
@@ -120,29 +121,29 @@ pub struct RecordedChunk {
     pub turn: Option<String>,
     pub seq: u64,
     pub chunk: Value,
-    /// Whether the chunk came as stored JSON and not from the view.
+    /// Whether the chunk is stored JSON from the log and not from the view.
     pub stored: bool,
 }
 
-/// Client that records replies, chunks, notices and requests in the order in which they arrive.
+/// Client that records replies, chunks, notices and requests in the order of their arrival.
 ///
-/// It fails the test when a command is answered twice, when a chunk and its JSON differ, and when a request is
-/// withdrawn that is not open.
+/// It panics if a command gets two replies, if a chunk and its JSON differ, or if a request is withdrawn that
+/// is not open.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub struct RecordingClient {
-    /// Whether agents have to wait until the client reads.
+    /// Whether agents must wait until the client reads.
     pub full: bool,
-    /// Whether the client is behind with reading.
+    /// Whether the client reads slowly.
     pub behind: bool,
-    /// Whether the client cannot be sent chunks from the log.
+    /// Whether the client cannot lag, that is, receive chunks from the log.
     pub must_be_live: bool,
     /// Whether output is held back ([`ClientSink::hold`]).
     pub held: bool,
     pub replies: Vec<(Token, Result<Reply, Error>)>,
     /// Chunks that were neither taken nor retracted.
     pub chunks: Vec<RecordedChunk>,
-    /// Sessions of which chunks were retracted, and the last number that stayed.
+    /// Sessions with retracted chunks, each with the last sequence number that remained.
     pub retracted: Vec<(String, u64)>,
     pub notices: Vec<Notice>,
     /// Open requests to the client.
@@ -165,7 +166,7 @@ impl RecordingClient {
         Some(answer.map(|reply| serde_json::to_value(reply).expect("a reply must be JSON")))
     }
 
-    /// Removes and returns the chunks: from now on they cannot be retracted.
+    /// Removes and returns the chunks; these cannot be retracted any more.
     pub fn take_chunks(&mut self) -> Vec<RecordedChunk> {
         std::mem::take(&mut self.chunks)
     }
@@ -255,13 +256,14 @@ pub fn params<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).expect("the parameters must be valid")
 }
 
-/// Input of an agent process that wrote one line.
+/// Returns the input of an agent process that wrote one line.
 #[must_use]
 pub fn line(text: &str) -> AgentInput {
     AgentInput::Batch(Batch::Lines(format!("{text}\n").into()))
 }
 
-/// Input of an agent process that wrote these JSON-RPC messages at once, one per line; `jsonrpc` is added to each.
+/// Returns the input of an agent process that wrote these JSON-RPC messages at once, one per line; adds
+/// `jsonrpc` to each.
 #[must_use]
 pub fn messages(messages: &[Value]) -> AgentInput {
     let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! The floor: what moving the lines costs, without looking into them; and a JSON-RPC client just good enough for that.
+//! Baseline: a client that copies lines without parsing them, and the minimal JSON-RPC client that it needs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ pub(crate) fn run(program: &str, args: &[String]) -> Outcome {
         stdin,
         stdout,
     } = agent;
-    // std's own stdout looks for newlines in what it is given.
+    // std's own stdout searches its input for newlines.
     let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut input = stdout.buffer().to_vec();
     let mut source = stdout.into_inner();
@@ -71,7 +71,7 @@ pub(crate) fn run(program: &str, args: &[String]) -> Outcome {
     Ok(())
 }
 
-/// The least of a JSON-RPC client over a child's pipes.
+/// Minimal JSON-RPC client over a child's pipes.
 pub(crate) struct Rpc {
     pub(crate) child: Child,
     pub(crate) stdin: ChildStdin,
@@ -98,7 +98,7 @@ impl Rpc {
         send(&mut self.stdin, id, method, params)
     }
 
-    /// Sends a request and reads up to its answer, past notifications.
+    /// Sends a request and waits for its response, skipping notifications.
     pub(crate) fn call(&mut self, id: u32, method: &str, params: &Value) -> Outcome<Value> {
         self.send(id, method, params)?;
         let mut line = String::new();
@@ -114,7 +114,7 @@ impl Rpc {
         Err(format!("no answer to {method}").into())
     }
 
-    /// Ends the child as the protocols want it: by the end of its stdin.
+    /// Ends the child as the protocols require, by closing its stdin.
     pub(crate) fn finish(mut self) -> Outcome {
         drop(self.stdin);
         io::copy(&mut self.stdout, &mut io::sink())?;
@@ -123,7 +123,6 @@ impl Rpc {
     }
 }
 
-/// Sends a request.
 pub(crate) fn send(mut stdin: impl Write, id: u32, method: &str, params: &Value) -> Outcome {
     let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     Ok(stdin.write_all(format!("{message}\n").as_bytes())?)

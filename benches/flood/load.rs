@@ -1,6 +1,6 @@
-//! The load of the flooding agent, and its arguments for it.
+//! Load of the flooding agent, and its command-line arguments.
 
-/// The updates of each turn.
+/// Updates of each turn.
 pub(crate) struct Load {
     pub(crate) updates: u64,
     pub(crate) mixed: bool,

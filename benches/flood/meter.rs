@@ -1,4 +1,5 @@
-//! The meter: a process of its own round each run, as usage is kept for all of a process's children together.
+//! Measurement of a command's resource usage, in a separate process per run because usage is kept for all
+//! children of a process together.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 
 pub(crate) fn run(file: &str, program: &str, args: &[String]) -> Outcome {
-    // A client may leave its agent behind; it then falls to this process, and its time counts all the same.
+    // An agent that its client leaves behind becomes a child of this process, so that its time counts, too.
     set_child_subreaper(Some(getpid()))?;
     let status = Command::new(program)
         .args(args)

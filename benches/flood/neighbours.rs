@@ -17,13 +17,13 @@ use crate::output::Output;
 use crate::stats::Spread;
 use crate::{AGENT, Bench, Outcome, in_turn, say};
 
-/// The updates of a flooding turn: more than are read until its agent is killed.
+/// Number of updates of a flooding turn: more than are read until its agent is killed.
 const ENDLESS: u64 = 9_999_999;
 
-/// The request id of the first session's prompts.
+/// Request id of the first session's prompts.
 const FIRST: u32 = 100;
 
-/// What an agent does in its only session.
+/// Behaviour of an agent in its only session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// One turn of paced updates, whose latency is measured.
@@ -37,12 +37,12 @@ enum Role {
     Crashing,
 }
 
-/// A row of the table.
+/// Row of the table.
 struct Row {
     name: &'static str,
-    /// The agents of the acpipe that is measured.
+    /// Agents of the measured acpipe.
     agents: &'static [Role],
-    /// The agents of a second acpipe with a client of its own: the same load of the machine, nothing shared in acpipe.
+    /// Agents of a second acpipe with its own client: the same load on the machine without sharing an acpipe.
     apart: &'static [Role],
 }
 
@@ -78,7 +78,7 @@ struct Sample {
 }
 
 impl Bench {
-    /// Prints the table of latency beside other agents.
+    /// Prints the table of latency while other agents run.
     pub(crate) fn neighbours(&self) -> Outcome {
         let load = Load {
             interval_us: 1000,
@@ -119,7 +119,7 @@ impl Bench {
                 };
                 scope.spawn(move || run().map_err(|error| error.to_string()))
             });
-            // The sender is dropped where the second acpipe fails.
+            // Receiving fails if the second acpipe failed and its sender was dropped.
             let is_warm = apart.is_none() || warm.recv().is_ok();
             let here = is_warm.then(|| {
                 let client = Client::start(self, row.agents, load)?;
@@ -132,7 +132,7 @@ impl Bench {
         let apart = apart.transpose()?;
         let here = here.ok_or("the second acpipe did not start")??;
         here.output.check(load)?;
-        // The logs of all rounds would be gigabytes, and the next round would restore the sessions.
+        // The logs of all rounds would take gigabytes, and the next round would restore the sessions.
         let _ = fs::remove_dir_all(self.home.join("XDG_STATE_HOME"));
         let work = apart.map_or(here.work, |apart| apart.work);
         Ok(Sample {
@@ -143,31 +143,31 @@ impl Bench {
     }
 }
 
-/// A client of an `acpipe serve` whose agents are connected, each with a session.
+/// Client of an `acpipe serve` with connected agents, one session each.
 struct Client {
     rpc: Rpc,
     sessions: Vec<Session>,
 }
 
-/// A session and its agent.
+/// Session and its agent.
 struct Session {
     role: Role,
     pid: Pid,
-    /// Whether it has a turn.
+    /// Whether a turn runs.
     pending: bool,
-    /// The updates of a flood that were read so far, or the crashes so far.
+    /// Number of flood updates read so far, or of crashes so far.
     count: u64,
-    /// The count when the paced turn began.
+    /// Value of `count` at the start of the paced turn.
     before: u64,
 }
 
-/// What a client has read by the end of acpipe.
+/// Results of a client at the end of acpipe.
 struct Done {
     output: Output,
     work: Work,
 }
 
-/// Work of the agents beside the paced one during its turn.
+/// Work of the other agents during the paced turn.
 #[derive(Default)]
 struct Work {
     seconds: f64,
@@ -198,8 +198,9 @@ impl Client {
         Ok(Self { rpc, sessions })
     }
 
-    /// Prompts the busy sessions and, once each agent has flooded or crashed, calls `warm` and prompts the paced session. The
-    /// end of the paced turn sets `over`, which ends the other turns, also those of a client without a paced session.
+    /// Prompts the busy sessions. Once each of their agents has flooded or crashed, calls `warm` and prompts
+    /// the paced session. The end of the paced turn sets `over`, which ends the other turns, also those of a
+    /// client without a paced session.
     fn run(self, load: &Load, warm: impl FnOnce() -> Outcome, over: &AtomicBool) -> Outcome<Done> {
         let Rpc {
             mut child,
@@ -225,7 +226,7 @@ impl Client {
     }
 }
 
-/// The turns of a client.
+/// Running turns of a client.
 struct Turns<'o, W> {
     /// `None` once all turns have ended, so that acpipe ends.
     stdin: Option<ChildStdin>,
@@ -256,7 +257,7 @@ impl<W: FnOnce() -> Outcome> Turns<'_, W> {
         send(stdin, FIRST + u32::try_from(at)?, "session/prompt", &params)
     }
 
-    /// Looks for answers, and for the number of the last flooding update, in lines of acpipe.
+    /// Searches lines of acpipe for responses and for the number of the last flooding update.
     fn read(&mut self, lines: &[u8]) -> Outcome {
         const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
         let mut begin = 0;
@@ -304,7 +305,7 @@ impl<W: FnOnce() -> Outcome> Turns<'_, W> {
         Ok(())
     }
 
-    /// Begins or ends the measurement, or the client, where it is time to.
+    /// Begins or ends the measurement, or closes stdin, when the conditions for it are met.
     fn proceed(&mut self) -> Outcome {
         let is_warm = |session: &Session| session.count > 0 || !session.role.is_busy();
         if self.warm.is_some() && self.sessions.iter().all(is_warm) {
@@ -348,7 +349,8 @@ impl<W: FnOnce() -> Outcome> Turns<'_, W> {
     }
 }
 
-/// The number of the last flooding update in these lines. Deltas of other agents begin with no digit.
+/// Returns the number of the last flooding update in these lines. Deltas of other agents do not begin with a
+/// digit.
 fn last_number(lines: &[u8]) -> Option<u64> {
     const DELTA: &[u8] = br#""delta":"0"#;
     let at = memmem::rfind(lines, DELTA)? + DELTA.len();
@@ -359,7 +361,8 @@ fn last_number(lines: &[u8]) -> Option<u64> {
 }
 
 impl Role {
-    /// The name of the agent, and the id of its session: a row has each role once, over both of its acpipes.
+    /// Returns the name of the agent, which is also the id of its session: a row has each role once over both
+    /// of its acpipes.
     fn name(self) -> &'static str {
         match self {
             Self::Paced => "paced",
@@ -369,12 +372,12 @@ impl Role {
         }
     }
 
-    /// Whether its session has turns beside the paced one.
+    /// Returns `true` if the session has turns during the paced one.
     fn is_busy(self) -> bool {
         matches!(self, Self::Flooding | Self::Crashing)
     }
 
-    /// The arguments of the fake agent.
+    /// Returns the arguments of the fake agent.
     fn args(self, load: &Load) -> Vec<String> {
         let flood = |load: &Load| [vec!["--flood".to_owned()], load.args()].concat();
         match self {

@@ -1,4 +1,4 @@
-//! What came out of a client, looked at no closer than needed: the reader shares the machine with it.
+//! Output of a client, parsed as little as possible because the reader shares the machine with the client.
 
 use std::io::Read;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Reads until the end, and hands all whole lines that one read brought to `watch`.
+    /// Reads until the end, and passes the complete lines of each read to `watch`.
     pub(crate) fn read(
         mut stdout: impl Read,
         load: &Load,
@@ -49,11 +49,11 @@ impl Output {
             let whole = memrchr(b'\n', &buffer[..filled]).map_or(0, |at| at + 1);
             let lines = &buffer[..whole];
             output.lines += memchr_iter(b'\n', lines).count();
-            // Paced, these digits can be part of a stamp; but there every delta is counted.
+            // In a paced turn these digits may be part of a timestamp; but there every delta is counted.
             output.complete |= last.find(lines).is_some();
             if load.interval_us > 0 {
                 for sent in stamps(lines) {
-                    // A text that is repeated, as in a closing chunk, is no new delta.
+                    // A repeated text, as in a closing chunk, is not a new delta.
                     if sent > newest {
                         newest = sent;
                         output
@@ -87,7 +87,7 @@ impl Output {
     }
 }
 
-/// The send times in the deltas, `t=NANOSECONDS;`, in ns of `CLOCK_MONOTONIC`.
+/// Returns the send times in the deltas, `t=NANOSECONDS;`, in ns of `CLOCK_MONOTONIC`.
 fn stamps(lines: &[u8]) -> impl Iterator<Item = u64> {
     memmem::find_iter(lines, "t=").filter_map(|at| {
         let digits = lines.get(at + 2..at + 21)?;
@@ -96,7 +96,7 @@ fn stamps(lines: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Instants of one process mean nothing to another; this clock is the machine's.
+/// Returns the machine's monotonic time. An `Instant` cannot be compared between processes.
 fn now_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::try_from(now).map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0))

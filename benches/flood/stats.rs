@@ -1,6 +1,6 @@
-//! Medians, ranges and quantiles of the rounds.
+//! Medians, ranges and quantiles over rounds.
 
-/// Median and range of the rounds.
+/// Median and range over rounds.
 pub(crate) struct Spread {
     pub(crate) low: f64,
     pub(crate) median: f64,
@@ -17,7 +17,7 @@ impl Spread {
         }
     }
 
-    /// The median and range of one quantile, taken in each round.
+    /// Computes median and range of one quantile that is taken in each round.
     pub(crate) fn of_quantile<'r>(rounds: impl IntoIterator<Item = &'r [f64]>, part: f64) -> Self {
         Self::of(rounds.into_iter().map(|values| quantile(values, part)))
     }

@@ -1,11 +1,11 @@
-//! The client, as the agent talks to it: notifications, responses, and requests of the agent's own.
+//! Messages from the agent to the client: notifications, responses and requests.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
-/// The `error` of a response.
+/// The `error` member of a response.
 pub type Failure = Value;
 
 pub fn failure(code: i32, message: &str, data: Value) -> Failure {
@@ -14,15 +14,15 @@ pub fn failure(code: i32, message: &str, data: Value) -> Failure {
     failure
 }
 
-/// Sends messages to the client.
+/// Connection to the client.
 #[derive(Clone)]
 pub struct Client {
-    /// Short, so that turns wait where the client reads slowly.
+    /// A short queue, so that turns wait if the client reads slowly.
     out: mpsc::Sender<String>,
     asked: Arc<Mutex<Asked>>,
 }
 
-/// The agent's own requests.
+/// Requests of the agent to the client.
 #[derive(Default)]
 struct Asked {
     count: u64,
@@ -36,7 +36,7 @@ impl Client {
     }
 
     async fn send(&self, message: &Value) {
-        // Fails where nobody reads stdout any more, which ends the agent.
+        // Fails if the client closed stdout, which ends the agent.
         self.out.send(message.to_string()).await.ok();
     }
 
@@ -45,7 +45,7 @@ impl Client {
             .await;
     }
 
-    /// Answers a request of the client.
+    /// Responds to a request of the client.
     pub async fn answer(&self, id: &Value, result: Result<Value, Failure>) {
         let (member, value) = match result {
             Ok(result) => ("result", result),
@@ -56,12 +56,12 @@ impl Client {
         self.send(&message).await;
     }
 
-    /// Sends a request and waits for its result, which is null where the client answers with an error.
+    /// Sends a request and waits for its result; null if the client responds with an error.
     pub async fn request(&self, method: &str, params: &Value) -> Value {
         let (reply, answer) = oneshot::channel();
         let id = {
             let mut asked = self.asked();
-            // Nobody waits for the answer to a question whose turn was cancelled.
+            // Removes requests whose turn was cancelled.
             asked.unanswered.retain(|_, reply| !reply.is_closed());
             asked.count += 1;
             let id = asked.count;
@@ -73,7 +73,7 @@ impl Client {
         answer.await.unwrap_or_default()
     }
 
-    /// Takes the client's answer to a request; one that nobody waits for is dropped.
+    /// Handles the client's response to a request; dropped if the request is not pending.
     pub fn answered(&self, id: &Value, result: Value) {
         let reply = id
             .as_u64()

@@ -1,4 +1,4 @@
-//! The demo agent as its client sees it.
+//! Tests of the demo agent over its protocol.
 
 use super::{fresh, serve, words};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant, timeout};
 const MESSAGE: &str = "agent_message_chunk";
 const THOUGHT: &str = "agent_thought_chunk";
 
-/// A directory that is removed at the end of a test.
+/// Temporary directory, removed on drop.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -27,7 +27,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A client of an agent that runs in the test. Updates are kept until the test takes them.
+/// Client of an agent that runs in the test. Updates are stored until the test takes them.
 struct TestClient {
     lines: mpsc::Sender<Vec<u8>>,
     out: mpsc::Receiver<String>,
@@ -63,9 +63,9 @@ impl TestClient {
         json!(self.count)
     }
 
-    /// The next message; `None` when the agent has ended.
+    /// Receives the next message; `None` when the agent has ended.
     async fn read(&mut self) -> Option<Value> {
-        // Under a paused clock this is no wait: a test that hangs fails at once.
+        // With a paused clock this does not wait: a test that hangs fails at once.
         let line = timeout(Duration::from_secs(60), self.out.recv()).await;
         Some(serde_json::from_str(&line.expect("the agent sends nothing")?).unwrap())
     }
@@ -107,7 +107,7 @@ impl TestClient {
         .await
     }
 
-    /// The stop reason of a turn, and the updates since the last one.
+    /// Returns the stop reason of a turn, and the updates since the preceding one.
     async fn end(&mut self, prompt: &Value) -> (Value, Vec<Value>) {
         let answer = self.answer_to(prompt).await;
         (
@@ -116,7 +116,7 @@ impl TestClient {
         )
     }
 
-    /// Answers the next permission request.
+    /// Responds to the next permission request.
     async fn decide(&mut self, outcome: Value) -> Value {
         let asked = self
             .until(|message| message["method"] == "session/request_permission")
@@ -131,7 +131,7 @@ impl TestClient {
             .await;
     }
 
-    /// Ends the input and returns the agent's last messages.
+    /// Closes the input and returns the agent's last messages.
     async fn close(mut self) -> Vec<Value> {
         drop(std::mem::replace(&mut self.lines, mpsc::channel(1).0));
         let mut rest = Vec::new();
@@ -147,7 +147,7 @@ fn selected(option: &str) -> Value {
     json!({ "outcome": "selected", "optionId": option })
 }
 
-/// The kinds of updates in order, runs of one kind taken together.
+/// Returns the kinds of updates in order, without repetition of the same kind.
 fn kinds(updates: &[Value]) -> Vec<&str> {
     let mut kinds: Vec<_> = updates
         .iter()
@@ -211,7 +211,7 @@ async fn bad_messages_are_answered_with_errors_and_the_next_is_read() {
         let answer = client.read().await.unwrap();
         assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
     }
-    // Neither blank lines nor notifications nor unexpected responses are answered.
+    // Blank lines, notifications and unexpected responses get no response.
     for line in [
         "",
         "  \r",
@@ -264,7 +264,7 @@ async fn greeting_is_quick_and_streamed() {
     );
     assert_eq!(updates[updates.len() - 1]["title"], "hello");
 
-    // Neither a second prompt nor a resumed session gets a title again.
+    // A second prompt does not set the title again, nor does a resumed session.
     let params = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
     for _ in 0..2 {
         let prompt = client.prompt(&session, "hello").await;
@@ -325,7 +325,7 @@ async fn tool_asks_for_permission_and_lists_the_directory() {
     );
     assert_eq!(statuses(plans[1]), ["completed"; 4]);
 
-    // It was allowed for the session; a directory that cannot be listed fails the call and not the turn.
+    // The tool is allowed for the session. A directory that cannot be listed fails the call, not the turn.
     drop(scratch);
     let prompt = client.prompt(&session, "list").await;
     let (reason, updates) = client.end(&prompt).await;
@@ -361,7 +361,7 @@ async fn refused_or_cancelled_tool_call_fails() {
             want == "end_turn"
         );
     }
-    // A cancel withdraws the permission request.
+    // Cancelling the turn withdraws the permission request.
     let prompt = client.prompt(&session, "list").await;
     let asked = client
         .until(|message| message["method"] == "session/request_permission")

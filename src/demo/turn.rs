@@ -1,4 +1,4 @@
-//! One turn, from top to bottom: a thought, perhaps a plan and a tool call, and the text of the answer.
+//! One turn: a thought, a plan and a tool call if the prompt asks for them, and the text of the answer.
 
 use super::client::Client;
 use super::words::{self, Asked};
@@ -11,29 +11,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep};
 
-/// The pause after each piece of text: long enough that a terminal shows the stream, short enough to be no wait.
+/// Pause after each piece of text: long enough for visible streaming in a terminal, short enough not to delay
+/// the answer.
 const PACE: Duration = Duration::from_millis(8);
 
-/// The pause in the slow turn.
+/// Pause in the slow turn.
 const SLOW_PACE: Duration = Duration::from_millis(100);
 
-/// The size of context that is reported. Without a model there is no limit, but clients draw a bar with it.
+/// Context size in tokens that is reported. Without a model there is no limit, but clients draw a bar with
+/// it.
 const NOMINAL_CONTEXT: usize = 200_000;
 
-/// How many names of a directory are shown.
+/// Maximum number of names of a directory that are shown.
 const SHOWN: usize = 20;
 
-/// How many names are read, so that an enormous directory cannot hold the turn up.
+/// Maximum number of names that are read, so that a huge directory cannot block the turn.
 const READ: usize = 10_000;
 
-/// One prompt on its way to its answer.
+/// Turn in progress.
 pub struct Turn {
     client: Client,
     session: Arc<Session>,
     prompt: String,
-    /// How many parts of the prompt are not text.
+    /// Number of parts of the prompt that are not text.
     attachments: usize,
-    /// The id of the tool call, and whether the client waits for its end.
+    /// Id of the tool call.
     call: String,
     is_calling: AtomicBool,
 }
@@ -50,7 +52,7 @@ impl Turn {
         }
     }
 
-    /// Plays the turn to its end or its cancellation, and answers its prompt.
+    /// Plays the turn until it ends or is cancelled, and responds to its prompt.
     pub async fn play(self, request: Value, cancel: Arc<Notify>) {
         self.count(&self.prompt);
         let reason = tokio::select! {
@@ -60,7 +62,7 @@ impl Turn {
         if self.is_calling.load(Ordering::SeqCst) {
             self.end_call("failed", json!({})).await;
         }
-        // No model counted anything: four characters to a token is the usual estimate.
+        // Without a model, four characters per token is the usual estimate.
         let used = self.session.chars.load(Ordering::SeqCst).div_ceil(4);
         let size = NOMINAL_CONTEXT.max(used);
         self.update(json!({ "sessionUpdate": "usage_update", "used": used, "size": size }))
@@ -76,7 +78,7 @@ impl Turn {
             .await;
     }
 
-    /// Returns the stop reason.
+    /// Plays the turn and returns its stop reason.
     async fn script(&self) -> &'static str {
         let asked = Asked::of(&self.prompt);
         self.stream("agent_thought_chunk", words::deltas(words::THOUGHT), PACE)
@@ -112,7 +114,7 @@ impl Turn {
             .await;
     }
 
-    /// Streams a message of its own.
+    /// Streams a new message.
     async fn stream(&self, kind: &str, deltas: Vec<String>, pace: Duration) {
         let message = fresh("message");
         for delta in deltas {
@@ -130,7 +132,8 @@ impl Turn {
             .fetch_add(text.chars().count(), Ordering::SeqCst);
     }
 
-    /// Sends the plan, with the status of what is done now and of the rest; each plan replaces the one before it.
+    /// Sends the plan with the status of the current step and of the later ones; each plan replaces the
+    /// preceding one.
     async fn plan(&self, has_tool: bool, [now, later]: [&str; 2]) {
         let entry = |text: &str, status: &str| json!({ "content": text, "priority": "medium", "status": status });
         let mut entries = vec![entry("Read the prompt", "completed")];
@@ -146,8 +149,8 @@ impl Turn {
             .await;
     }
 
-    /// Announces the tool call, asks for permission, and runs it. Returns the text about it, or `None` where the client
-    /// cancelled instead of deciding.
+    /// Announces the tool call, requests permission, and runs it. Returns the text about the result; `None`
+    /// if the client cancelled the request.
     async fn call_tool(&self) -> Option<String> {
         let cwd = &self.session.cwd;
         let call = json!({
@@ -188,7 +191,7 @@ impl Turn {
         }
     }
 
-    /// Whether the tool may run; `None` where the client cancels the turn.
+    /// Returns whether the tool may run; `None` if the client cancelled the turn.
     async fn permission(&self, call: Value) -> Option<bool> {
         if self.session.always.load(Ordering::SeqCst) {
             return Some(true);
@@ -212,7 +215,7 @@ impl Turn {
                 self.session.always.store(true, Ordering::SeqCst);
                 Some(true)
             }
-            // When in doubt, no.
+            // Any other response is a refusal.
             _ => Some(false),
         }
     }
@@ -237,22 +240,22 @@ impl Turn {
     }
 }
 
-/// The content of a tool call that is one text.
+/// Formats a text as content of a tool call.
 fn content(text: &str) -> Value {
     json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }] })
 }
 
-/// What a directory holds.
+/// Names in a directory.
 #[derive(Debug)]
 struct Listing {
-    /// The first names in alphabetical order; those of directories end in a slash.
+    /// First names in alphabetical order; directories end in a slash.
     names: Vec<String>,
-    /// How many there are.
+    /// Number of all names read.
     total: usize,
 }
 
 impl Listing {
-    /// A name a line.
+    /// Formats the listing with one name per line.
     fn text(&self) -> String {
         let mut lines: Vec<String> = self.names.iter().map(|name| format!("- {name}")).collect();
         let more = self.total - self.names.len();
@@ -268,7 +271,7 @@ fn list(dir: &Path) -> io::Result<Listing> {
     for entry in std::fs::read_dir(dir)?.take(READ) {
         let entry = entry?;
         let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
-        // A file name may hold anything, a terminal's control sequences too.
+        // A file name may contain any characters, including control sequences of a terminal.
         let name = entry
             .file_name()
             .to_string_lossy()

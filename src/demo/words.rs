@@ -1,40 +1,39 @@
-//! The texts of the demo, and what it takes a prompt to ask for. Plain text that also reads well as Markdown.
+//! Texts of the demo agent, and the keywords that it looks for in a prompt. The texts are plain text that is
+//! also valid Markdown.
 
 use super::client::Failure;
 use super::invalid;
 use serde_json::Value;
 
-/// The thought that opens every turn.
+/// Thought at the start of every turn.
 pub const THOUGHT: &str = "No model here: I look for words I know and play the part that fits.";
 
-/// What is said before the tool call.
+/// Text before the tool call.
 pub const BEFORE_TOOL: &str = "I am acpipe's demo agent and have no model, but I do have one tool: listing the working directory. \
      I ask before I use it.\n\n";
 
-/// What is said when the tool call was refused.
+/// Answer after a refused tool call.
 pub const REFUSED: &str =
     "The permission was refused, so I did not look. A real agent would now try something else.";
 
-/// What the slow turn begins with.
+/// Text at the start of the slow turn.
 pub const SLOWLY: &str =
     "Counting to 100 takes me about ten seconds. Ctrl-C, or session/cancel, stops me at once.\n\n";
 
-/// How many characters of a prompt are repeated.
+/// Maximum number of characters of a prompt that are repeated.
 const ECHO: usize = 60;
 
-/// What a prompt asks for. It may ask for several things.
+/// Features that a prompt requests; several are possible.
 #[derive(Debug, Default, PartialEq)]
 pub struct Asked {
-    /// A tool call.
     pub tool: bool,
-    /// A plan.
     pub plan: bool,
-    /// A stream slow enough to interrupt.
+    /// A stream slow enough to be interrupted.
     pub slow: bool,
 }
 
 impl Asked {
-    /// Looks for the known words; whole ones, since "listen" and "planet" ask for nothing.
+    /// Finds keywords in a prompt. Only whole words count: "listen" and "planet" request nothing.
     pub fn of(prompt: &str) -> Self {
         let mut asked = Self::default();
         for word in prompt.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
@@ -49,7 +48,7 @@ impl Asked {
     }
 }
 
-/// The text of a prompt, and how many blocks of it are not text.
+/// Returns the text of a prompt, and the number of its blocks that are not text.
 pub fn text_of(prompt: &Value) -> Result<(String, usize), Failure> {
     let Value::Array(blocks) = prompt else {
         return Err(invalid("prompt", "must be a list of content blocks"));
@@ -68,7 +67,7 @@ pub fn text_of(prompt: &Value) -> Result<(String, usize), Failure> {
     Ok((texts.join("\n"), blocks.len() - texts.len()))
 }
 
-/// The title of a session that begins with this prompt.
+/// Returns the title of a session that begins with this prompt.
 pub fn title(prompt: &str) -> String {
     let title = one_line(prompt);
     if title.is_empty() {
@@ -78,7 +77,7 @@ pub fn title(prompt: &str) -> String {
     }
 }
 
-/// A prompt as one short line without control characters, which could redraw the reader's terminal.
+/// Shortens a prompt to one line without control characters, which could control the reader's terminal.
 pub fn one_line(prompt: &str) -> String {
     let clean = prompt.replace(char::is_control, " ");
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -88,7 +87,7 @@ pub fn one_line(prompt: &str) -> String {
     }
 }
 
-/// The answer to an ordinary prompt.
+/// Returns the answer to an ordinary prompt.
 pub fn greeting(prompt: &str, attachments: usize) -> String {
     let prompt = one_line(prompt);
     let echo = match attachments {
@@ -106,11 +105,11 @@ pub fn greeting(prompt: &str, attachments: usize) -> String {
     )
 }
 
-/// How to get a real answer.
+/// Command lines that use a real agent.
 const REAL_AGENTS: &str =
     "    acpipe run \"hello\" -- claude-agent-acp\n    acpipe run \"hello\" -- gemini --acp";
 
-/// What is said when the tool found something.
+/// Returns the text after a successful tool call.
 pub fn found(dir: &str, total: usize, listing: &str) -> String {
     let (entries, colon) = match total {
         0 => ("nothing".to_owned(), "."),
@@ -120,12 +119,12 @@ pub fn found(dir: &str, total: usize, listing: &str) -> String {
     format!("I found {entries} in {dir}{colon}{listing}")
 }
 
-/// What is said when the tool failed.
+/// Returns the text after a failed tool call.
 pub fn failed(dir: &str, error: &str) -> String {
     format!("I could not list {dir}: {error}")
 }
 
-/// Cuts a text into the pieces it is streamed in: a few words each, together exactly the text.
+/// Splits a text into pieces of a few words for streaming, without loss.
 pub fn deltas(text: &str) -> Vec<String> {
     const ENOUGH: usize = 24;
     let mut deltas = Vec::new();
