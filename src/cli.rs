@@ -94,8 +94,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     }
 }
 
-/// Runs a task on a single-threaded runtime; only the standard streams have threads of their own. This causes
-/// the fewest wake-ups.
+/// Runs a task on a single-threaded runtime, which causes the fewest wake-ups.
 fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     check_descriptors()?;
     tokio::runtime::Builder::new_current_thread()

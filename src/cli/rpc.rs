@@ -55,6 +55,7 @@ pub struct RpcClient {
     chunks: Vec<ChunkPlace>,
     /// Backpressure on stdout.
     pressure: Pressure,
+    /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     unsent: usize,
 }
 

@@ -37,6 +37,7 @@ pub struct Turn {
     attachments: usize,
     /// Id of the tool call.
     call: String,
+    /// Whether the call was announced and has no final update yet.
     is_calling: AtomicBool,
 }
 

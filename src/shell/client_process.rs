@@ -17,7 +17,8 @@ const LOOK: Duration = Duration::from_secs(2);
 pub struct ClientProcess(oneshot::Receiver<()>);
 
 impl ClientProcess {
-    /// Watches a process. Returns `None` if it is not found, because the client may run in another container.
+    /// Watches a process. Returns `None` if it cannot be watched, for example because the client runs in
+    /// another container.
     pub fn watch(id: u32) -> Option<Self> {
         match look(id) {
             Ok(watched) => Some(watched),

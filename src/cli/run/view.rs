@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 
-/// Maximum length in characters of a running tool's name or description.
+/// Maximum length in characters of a running tool's name or description, and of a line of the agent's stderr.
 const ACTIVITY: usize = 200;
 
 /// Maximum number of lines of the agent's stderr that are shown when it failed.

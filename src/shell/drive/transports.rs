@@ -1,5 +1,5 @@
-//! Opening of agents' transports (`core/transport.rs` defines what each must deliver), and delivery of what
-//! they accept.
+//! Opens agents' transports and forwards lines and orders to them; `core/transport.rs` defines the
+//! requirements on a transport.
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};

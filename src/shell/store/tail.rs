@@ -1,4 +1,4 @@
-//! The end of a log, where lines are appended atomically.
+//! The end of a log, where lines are appended, all or none.
 
 use super::unlinked;
 use crate::core::store::{Count, Write};
