@@ -1,7 +1,9 @@
-//! The neutral protocol, version 1: every type a client sends or gets. The sole source of `schemas/`.
+//! The neutral protocol, version 1: every type that a client sends or receives. It is the only source of
+//! `schemas/`.
 //!
-//! JSON-RPC 2.0, camelCase. Unknown fields of what a client sends are refused, unless it asks otherwise; clients ignore
-//! those of what they get. In results a value that is not known is `null`, never `0`.
+//! JSON-RPC 2.0 with camelCase names. acpipe rejects unknown fields in what a client sends, unless the client
+//! opts out ([`UnknownFields`]); clients must ignore unknown fields in what they receive. In results an
+//! unknown value is `null`, never `0`.
 
 mod asking;
 mod auth;
@@ -59,39 +61,43 @@ use serde::{Deserialize, Serialize};
 /// The version of the neutral protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// The session of calls that name none.
+/// Session id of calls without a `sessionId`.
 pub const DEFAULT_SESSION: &str = "default";
 
-/// `initialize`: the first call.
+/// Parameters of `initialize`, the first call of a connection.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// Version of the neutral protocol that the client speaks: 1.
+    /// Version of the neutral protocol that the client uses. Must be 1.
     pub protocol_version: u32,
-    /// Who the client is.
+    /// Name and version of the client. Optional.
     #[serde(default)]
     pub client_info: Option<PeerInfo>,
-    /// The process id of the client: when that process has ended, acpipe ends as if its stdin had. Ids of
-    /// processes that do not exist here, in a container say, are ignored.
+    /// Process id of the client. When that process ends, acpipe exits as if its stdin had ended. acpipe
+    /// ignores an id that does not exist on this machine, such as one from another container. Where absent,
+    /// only the end of stdin counts.
     #[serde(default)]
     pub process_id: Option<u32>,
-    /// What the client wants to get.
+    /// Notifications that the client receives, and requests that it answers. Where absent: chunks, and no
+    /// requests.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
-    /// Major of the AI SDK whose chunks the client wants: 7, 6 or 5; that of `--chunk-profile` where absent.
+    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5. Where absent, the value of
+    /// `--chunk-profile`.
     #[serde(default)]
     pub chunk_profile: Option<u32>,
-    /// Handling of unknown fields in everything that the client sends from this call on, this call included.
+    /// Handling of unknown fields in all messages of the client, starting with this call. Default: `refuse`.
     #[serde(default)]
     pub unknown_fields: UnknownFields,
 }
 
-/// Handling of unknown fields in what a client sends. `_meta` and content that is passed on (messages, metadata, answers
-/// to forms) can have any field.
+/// Handling of unknown fields in messages of the client. `_meta`, and content that acpipe passes on
+/// (messages, metadata, answers to forms), may contain any field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UnknownFields {
-    /// A call with an unknown field fails with `invalidParams`, which names the field and the nearest known one.
+    /// A call with an unknown field fails with `invalidParams`; the error contains the field's path and the
+    /// nearest known name.
     #[default]
     Refuse,
     /// Unknown fields have no effect.
@@ -102,64 +108,65 @@ pub enum UnknownFields {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeerInfo {
-    /// Its name.
+    /// Name for programs.
     pub name: String,
-    /// Its name for people.
+    /// Name for people. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its version.
+    /// Version. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// What the client wants to get, and what it answers.
+/// Notifications that the client receives, and requests that it answers.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
-    /// `session/chunk` notifications: on unless `false`; `session/subscribe` switches them later.
+    /// Whether the client receives `session/chunk` notifications. Default: `true`. `session/subscribe`
+    /// changes it later.
     #[serde(default)]
     pub chunks: Option<bool>,
-    /// The client answers `permission/request`.
+    /// Whether the client answers `permission/request`. Default: `false`.
     #[serde(default)]
     pub permissions: bool,
-    /// The client answers `question/ask`.
+    /// Whether the client answers `question/ask`. Default: `false`.
     #[serde(default)]
     pub questions: bool,
-    /// The files that the client serves.
+    /// File requests that the client answers. Default: none.
     #[serde(default)]
     pub fs: FileCapabilities,
-    /// The client answers `terminal/create` and the other `terminal/*`.
+    /// Whether the client answers `terminal/create` and the other `terminal/*` requests. Default: `false`.
     #[serde(default)]
     pub terminal: bool,
 }
 
-/// The answer to `initialize`.
+/// Result of `initialize`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
     /// Version of the neutral protocol: 1.
     pub protocol_version: u32,
-    /// acpipe and its version.
+    /// Name and version of acpipe.
     pub server_info: PeerInfo,
-    /// Major of the AI SDK whose chunks are sent.
+    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5.
     pub chunk_profile: u32,
-    /// The agent that `agent/connect` without a command starts.
+    /// Agent that `agent/connect` starts where the call has no `command`.
     pub default_agent: DefaultAgent,
 }
 
-/// The agent that is started when the client names none.
+/// Agent that acpipe starts where the client does not specify one.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultAgent {
-    /// Its command.
+    /// Program: a path, or a name to be found in `PATH`.
     pub command: String,
-    /// The command's arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Who named it.
+    /// Where the agent is configured.
     pub source: AgentSource,
 }
 
-/// Who named the default agent.
+/// Where an agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AgentSource {
@@ -167,117 +174,122 @@ pub enum AgentSource {
     CommandLine,
     /// The environment variable `ACPIPE_AGENT`.
     Environment,
-    /// Nobody: it is acpipe's own demo agent.
+    /// acpipe's built-in demo agent, because nothing else is configured.
     Demo,
-    /// The client, in `agent/connect`.
+    /// A command of the client, in `agent/connect`.
     Client,
-    /// The stored session that needs it: the agent that had it last.
+    /// A stored session: the agent that had it last, started for it.
     Session,
 }
 
-/// `agent/connect`: starts an agent, the default one where no command is given.
+/// Parameters of `agent/connect`, which starts an agent. Without `command` and `protocol` it starts the
+/// default agent.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectParams {
-    /// Name of the agent: letters, digits, `.`, `_` and `-`, 64 at most; `default` where absent. A new name needs a
-    /// `command`, or a `protocol` that has one.
+    /// Name of the agent: letters, digits, `.`, `_` and `-`, at most 64 bytes. Default: `default`. A new name
+    /// needs a `command`, or a `protocol` with a command of its own.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Path or name of the program; a name is looked for in `PATH` and, where it is not there, in that of the
-    /// login shell. Never given to a shell.
+    /// Path or name of the program. A name is searched in `PATH`, and if it is not there in the `PATH` of the
+    /// user's login shell. No shell interprets it. Where absent, the default agent is started.
     #[serde(default)]
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program. Default: none.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Its working directory, and that of sessions that name none; acpipe's own by default.
+    /// Working directory of the agent, and of sessions without a `cwd`. Default: acpipe's own.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Environment variables to set, or with `null` to unset, on top of acpipe's own.
+    /// Environment variables to set, or with `null` to unset, in addition to acpipe's own environment.
+    /// Default: none.
     #[serde(default)]
     pub env: Variables,
-    /// The protocol that it speaks; where absent that of the default agent or, with a command, the one that its
-    /// name tells: `claude` is the Claude Code CLI, everything else speaks ACP. With `claude` and no command
-    /// the CLI is looked for.
+    /// Protocol of the agent. Where absent: that of the default agent, or with a `command` the one that the
+    /// program's name implies (`claude` is the Claude Code CLI, every other name uses ACP). With `claude` and
+    /// no `command`, acpipe looks for the CLI.
     #[serde(default)]
     pub protocol: Option<Protocol>,
-    /// Gives each session a process of its own, for agents that speak ACP and cannot run two sessions in one; as the
-    /// default agent has it where no command is given, else not.
+    /// Whether each session has its own agent process, for ACP agents that cannot run two sessions in one
+    /// process. Where absent: the setting of the default agent if there is no `command`, otherwise `false`.
     #[serde(default)]
     pub child_per_session: Option<bool>,
-    /// What its sessions get where they say nothing else.
+    /// Options of the agent's sessions. `options` of a session override them one by one. Default: none.
     #[serde(default)]
     pub options: Box<SessionOptions>,
 }
 
-/// The answer to `agent/connect` and `agent/status`.
+/// Result of `agent/connect` and `agent/status`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgentStatusResult")]
 pub struct AgentStatus {
     /// Name of the agent.
     pub agent: String,
-    /// How far the agent is.
+    /// State of the agent.
     pub state: AgentState,
-    /// Why there is none any more, where nobody wished that.
+    /// Why the agent stopped, if the client did not stop it: a crash, a failed start, or the idle timeout.
+    /// `null` otherwise, and while the agent runs.
     pub reason: Option<String>,
-    /// Its protocol.
+    /// Protocol of the agent: `acp` or `claude`. `null` unless the agent is connected.
     pub protocol: Option<String>,
-    /// Its command.
+    /// Configured program of the agent. `null` unless the agent is connected or about to be restarted.
     pub command: Option<String>,
-    /// The program that its command was found to be, once it was started.
+    /// File that `command` resolved to. `null` until the agent was started.
     pub program: Option<Program>,
-    /// The command's arguments.
+    /// Arguments of the program. Empty unless the agent is connected or about to be restarted.
     pub args: Vec<String>,
-    /// Who named it.
+    /// Where the agent is configured. `null` unless the agent is connected or about to be restarted.
     pub source: Option<AgentSource>,
-    /// Its process id; `null` where each session has a process of its own.
+    /// Id of the agent process. `null` if each session has its own process, or no process runs.
     pub pid: Option<u32>,
-    /// Its processes that run.
+    /// Running processes of the agent.
     pub processes: Vec<ProcessStatus>,
-    /// How often acpipe started the agent again because it had ended though nobody wished it.
+    /// How often acpipe restarted the agent after an unexpected exit.
     pub restarts: u32,
-    /// What it says it is.
+    /// Name and version that the agent reports. `null` until it is ready, or if it reports none.
     pub agent_info: Option<PeerInfo>,
-    /// What it says it can do.
+    /// Capabilities that the agent reports. `null` until it is ready.
     pub capabilities: Option<AgentCapabilities>,
-    /// How its user can sign in.
+    /// Methods to sign in to the agent. Empty until it is ready, or if it offers none.
     pub auth_methods: Vec<AuthMethod>,
-    /// Lines of it that could not be used so far.
+    /// Lines of the agent that acpipe could not use, counted since the agent started.
     pub faults: LineFaults,
-    /// What its start waits for.
+    /// What the start of the agent waits for. `null` unless the agent is starting.
     pub waiting_for: Option<Waiting>,
 }
 
-/// A process of an agent.
+/// A running process of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessStatus {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
-    /// For how long it has run, in milliseconds.
+    /// Time since the process started, in milliseconds.
     pub uptime_ms: u64,
-    /// How many processes it and all it started are; `null` in the answer to `agent/connect`.
+    /// Number of processes in the process tree: this one and all its descendants. `null` in the result of
+    /// `agent/connect`, or if it could not be measured.
     pub tree: Option<u32>,
-    /// Their resident memory in bytes, what they share counted for each; `null` as `tree` is.
+    /// Resident memory of the process tree, in bytes; shared memory counts once for each process. `null`
+    /// where `tree` is `null`.
     pub rss_bytes: Option<u64>,
 }
 
-/// How far an agent is.
+/// State of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AgentState {
-    /// There is none.
+    /// No agent process runs.
     Disconnected,
-    /// Started, not ready yet.
+    /// Started, but not ready yet; or about to be restarted after a crash.
     Starting,
-    /// Ready.
+    /// Ready for calls.
     Ready,
-    /// On its way out.
+    /// Shutting down.
     Stopping,
 }
 
-/// What an agent says it can do.
+/// Capabilities that an agent reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -287,95 +299,96 @@ pub enum AgentState {
 pub struct AgentCapabilities {
     /// Loads sessions and replays their history.
     pub load: bool,
-    /// Resumes sessions without replay.
+    /// Resumes sessions without a replay.
     pub resume: bool,
     /// Lists its sessions.
     pub list: bool,
     /// Closes sessions.
     pub close: bool,
-    /// Takes images in prompts.
+    /// Accepts images in prompts.
     pub image: bool,
-    /// Takes sounds in prompts.
+    /// Accepts audio in prompts.
     pub audio: bool,
-    /// Takes embedded resources in prompts.
+    /// Accepts embedded resources in prompts.
     pub embedded_context: bool,
-    /// Reaches MCP servers over HTTP.
+    /// Connects to MCP servers over HTTP.
     pub mcp_http: bool,
-    /// Reaches MCP servers over SSE.
+    /// Connects to MCP servers over SSE.
     pub mcp_sse: bool,
-    /// Signs out when it is asked to (`agent/logout`).
+    /// Supports `agent/logout`.
     pub logout: bool,
 }
 
-/// Lines of an agent that could not be used.
+/// Lines of an agent that acpipe could not use, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LineFaults {
-    /// No JSON, or JSON that is no message.
+    /// Lines that are not JSON, or JSON that is not a message.
     pub malformed: u64,
-    /// Nothing but white space.
+    /// Lines that are empty or contain only white space.
     pub blank: u64,
-    /// Not UTF-8.
+    /// Lines that are not valid UTF-8.
     pub invalid_utf8: u64,
-    /// Longer than the cap.
+    /// Lines longer than the limit (`--max-line`, 64 MiB by default).
     pub too_long: u64,
 }
 
-/// Parameters of methods about one agent.
+/// Parameters of `agent/disconnect`, `agent/status`, `agent/getEnvironment` and `agent/logout`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentParams {
-    /// Name of the agent; `default` where absent.
+    /// Name of the agent. Default: `default`.
     #[serde(default)]
     pub agent: Option<String>,
 }
 
-/// The answer to `agent/list`.
+/// Result of `agent/list`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentListResult {
-    /// All agents; the first is `default`.
+    /// All agents; `default` is the first.
     pub agents: Vec<AgentSummary>,
 }
 
-/// An agent, as `agent/list` shows it.
+/// An agent in the result of `agent/list`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSummary {
     /// Name of the agent.
     pub agent: String,
-    /// How far the agent is.
+    /// State of the agent.
     pub state: AgentState,
-    /// Its protocol.
+    /// Protocol of the agent.
     pub protocol: Protocol,
-    /// The command that it was or would be started with.
+    /// Program that the agent was or would be started with.
     pub command: String,
-    /// The command's arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Who named it.
+    /// Where the agent is configured.
     pub source: AgentSource,
-    /// How many open sessions belong to it.
+    /// Number of the agent's open sessions.
     pub sessions: u64,
 }
 
-/// Parameters of methods that have none.
+/// Parameters of methods without parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NoParams {}
 
-/// The answer to calls that say nothing but that they are done.
+/// Result of calls that return no data: an empty object, sent when the call is complete.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Done {}
 
-/// `agent/state`, to the client, whenever it changes, and again and again while a start takes long.
+/// Parameters of the notification `agent/state`, sent to the client when the state of an agent changes, and
+/// repeatedly while its start is slow.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStateParams {
     /// Name of the agent.
     pub agent: String,
-    /// How far the agent is.
+    /// State of the agent.
     pub state: AgentState,
-    /// Why, where there is something to say.
+    /// Why the state changed. `null` if there is nothing to report.
     pub reason: Option<String>,
-    /// What it waits for, told where its start takes long.
+    /// What the start waits for, if it is slow. `null` otherwise.
     pub waiting_for: Option<Waiting>,
 }

@@ -1,96 +1,102 @@
-//! What acpipe asks its client: requests that go the other way, only where the client declared that it answers them.
+//! Requests from acpipe to its client, and the client's responses. acpipe sends a request only if the client
+//! declared it as a capability.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `permission/request`, to the client: the agent wants to do something that the policy does not decide.
+/// Parameters of the request `permission/request`, sent to the client when the agent needs approval for an
+/// action that the policy does not decide.
 ///
-/// A question ends without an answer of the client when its time is up, when the agent withdraws it, and when the
-/// turn is cancelled or ends: `$/cancelRequest` tells it then. Answers that come later, or once more, are ignored.
+/// The request ends without an answer of the client when its time is up, when the agent withdraws it, and
+/// when the turn is cancelled or ends; then acpipe sends `$/cancelRequest`. acpipe ignores answers after
+/// that, and second answers.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionParams {
-    /// The client's session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// The turn in which it is asked.
+    /// Id of the turn that the action belongs to. `null` outside of a turn.
     pub turn_id: Option<String>,
-    /// Id of the question, as chunks and the ledger have it.
+    /// Id of the question; chunks and the ledger use the same id.
     pub question_id: String,
-    /// What the agent wants to do.
+    /// Tool call to be approved.
     pub tool_call: AskedTool,
-    /// The answers that the agent offers, as it offers them.
+    /// Possible answers, in the agent's order.
     pub options: Vec<OfferedOption>,
-    /// The command line that it runs, as far as the policy could read it: of the call itself, or of those that it
-    /// stands for.
+    /// Command line that the tool runs, as far as the policy could parse it, from this call or from those in
+    /// `standsFor`. `null` if unknown.
     pub command: Option<String>,
-    /// The places that it is about, read in the same way.
+    /// Paths that the tool works on, parsed from the same calls as `command`. Empty if unknown.
     pub paths: Vec<String>,
-    /// Ids of the open calls that the question stands for, where the agent asks by a call that is none of them.
+    /// Ids of the open tool calls that this question covers, if the agent asks through a separate call. Empty
+    /// otherwise.
     pub stands_for: Vec<String>,
-    /// The rule of the policy because of which it is asked.
+    /// Rule of the policy that requires the question.
     pub rule: String,
-    /// After how many milliseconds it is answered by the policy; `null` where it waits for ever.
+    /// Time in milliseconds after which the policy decides without the client. `null` if there is no limit.
     pub deadline_ms: Option<u64>,
 }
 
-/// A tool call that the client is asked about.
+/// Tool call in a request to the client.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedTool {
-    /// Id of the call, as chunks have it.
+    /// Id of the tool call; chunks use the same id.
     pub tool_call_id: String,
     /// Name of the tool.
     pub tool_name: String,
-    /// What it is about, for people.
+    /// Summary of the call for people. `null` if the agent gives none.
     pub title: Option<String>,
-    /// Its kind: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `switch_mode` or `other`.
+    /// Kind of the tool: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`,
+    /// `switch_mode` or `other`. `null` if the agent gives none.
     pub kind: Option<String>,
-    /// Its input.
+    /// Input of the tool, as the agent sent it. `null` if unknown.
     pub input: Option<Value>,
-    /// What it shows so far: content, and `diff`s of files that it wants to change.
+    /// Output of the call so far: content blocks, and `diff`s of files that it would change. `null` if there
+    /// is none.
     pub content: Option<Value>,
-    /// The places in files that it is about: `{path, line}`.
+    /// Files that the call works on, as `{path, line}` objects. `null` if unknown.
     pub locations: Option<Value>,
 }
 
-/// One of the answers that an agent offers.
+/// A possible answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedOption {
-    /// Its id, for the answer.
+    /// Id of the option; the response refers to it.
     pub option_id: String,
-    /// Its name, for people.
+    /// Label of the option for people.
     pub name: String,
-    /// What it means.
+    /// Effect of the option.
     pub kind: OfferedKind,
 }
 
-/// What an answer means.
+/// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedKind {
-    /// It may, this time.
+    /// Allows this action once.
     AllowOnce,
-    /// It may, from now on.
+    /// Allows this action; the agent remembers the choice.
     AllowAlways,
-    /// It may not, this time.
+    /// Rejects this action once.
     RejectOnce,
-    /// It may not, from now on.
+    /// Rejects this action; the agent remembers the choice.
     RejectAlways,
-    /// Only the agent knows.
+    /// An effect that acpipe does not know.
     Unknown,
 }
 
-/// The client's answer to `permission/request`.
+/// The client's response to `permission/request`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "{outcome}")]
 pub struct PermissionAnswer {
-    /// What was chosen.
+    /// The user's choice.
     pub outcome: PermissionOutcome,
 }
 
-/// What was chosen.
+/// The user's choice.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(
     tag = "outcome",
@@ -99,156 +105,166 @@ pub struct PermissionAnswer {
     expecting = "{outcome: \"selected\", optionId} or {outcome: \"cancelled\"}"
 )]
 pub enum PermissionOutcome {
-    /// One of the options.
+    /// The user chose one of the options.
     Selected {
-        /// Its id.
+        /// Id of the chosen option. Must be one of `options`.
         option_id: String,
-        /// What the user says with it: why not, what instead. Where the agent's protocol has no place for it, it is
-        /// kept and shown as not delivered.
+        /// Feedback of the user: why not, or what to do instead. If the agent's protocol cannot carry it,
+        /// acpipe stores it and reports it as not delivered. Default: none.
         #[serde(default)]
         message: Option<String>,
-        /// What becomes of a `message` that is not delivered; absent: it is only kept.
+        /// Handling of a `message` that is not delivered. Where absent, it is only stored.
         #[serde(default)]
         feedback_delivery: Option<FeedbackDelivery>,
     },
-    /// None of them: the user went away from the question. Some agents end the turn then.
+    /// The user dismissed the question without choosing an option. Some agents then end the turn.
     Cancelled {
-        /// What the user says with it, as above.
+        /// Feedback of the user, as in `selected`.
         #[serde(default)]
         message: Option<String>,
-        /// What becomes of a `message` that is not delivered, as above.
+        /// Handling of a `message` that is not delivered, as in `selected`.
         #[serde(default)]
         feedback_delivery: Option<FeedbackDelivery>,
     },
 }
 
-/// What becomes of words that an agent does not get with the answer to its question.
+/// Handling of feedback that the agent does not receive with the answer to its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FeedbackDelivery {
-    /// They are sent with the next prompt of the session, as a text part before its own.
+    /// The session's next prompt includes the feedback, as text parts before its own parts.
     NextPrompt,
 }
 
-/// `question/ask`, to the client: the agent wants to know something of its user.
+/// Parameters of the request `question/ask`, sent to the client when the agent needs input from its user.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionParams {
-    /// The client's session; `null` where the agent asks outside of any.
+    /// The client's id of the session. `null` if the question belongs to no session, for example during a
+    /// sign-in.
     pub session_id: Option<String>,
-    /// The turn in which it is asked.
+    /// Id of the turn that the question belongs to. `null` outside of a turn.
     pub turn_id: Option<String>,
-    /// Id of the question, as chunks and the ledger have it.
+    /// Id of the question; chunks and the ledger use the same id.
     pub question_id: String,
-    /// What the user is asked for.
+    /// Kind of input.
     pub kind: QuestionKind,
-    /// The question in words; the plan itself where that is to be approved.
+    /// Question for the user. With kind `plan`: the plan itself.
     pub message: String,
-    /// `form`: the JSON schema of the answer's `content`, an object of strings, numbers, booleans and choices.
+    /// With kind `form`: JSON schema of the answer's `content`, an object of strings, numbers, booleans and
+    /// choices. `null` with other kinds.
     pub schema: Option<Value>,
-    /// `url`: where the user is to go. The answer says only whether he goes there.
+    /// With kind `url`: address for the user to open. The answer only confirms that the user opens it. `null`
+    /// with other kinds.
     pub url: Option<String>,
-    /// `plan`: the answers that the agent offers; the answer's `content.optionId` is one of them.
+    /// With kind `plan`: options of the agent; the answer's `content.optionId` is one of their ids. Empty
+    /// with other kinds.
     pub options: Vec<OfferedOption>,
-    /// The tool call with which it asks.
+    /// Tool call that the question belongs to. `null` if there is none.
     pub tool_call: Option<AskedTool>,
-    /// After how many milliseconds it is declined; `null` where it waits for ever.
+    /// Time in milliseconds after which acpipe declines the question. `null` if there is no limit.
     pub deadline_ms: Option<u64>,
 }
 
-/// What a user is asked for.
+/// Kind of input that an agent needs from its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
-    /// To fill in a form.
+    /// Fill in a form.
     Form,
-    /// To open an address.
+    /// Open an address.
     Url,
-    /// To approve a plan.
+    /// Approve a plan, or a change of the agent's mode.
     Plan,
 }
 
-/// The client's answer to `question/ask`.
+/// The client's response to `question/ask`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAnswer {
-    /// What the user did.
+    /// Action of the user.
     pub action: QuestionAction,
-    /// `form`: what he filled in. `plan`: `{optionId?, feedback?, feedbackDelivery?}`, by default the option that
-    /// allows once; `feedbackDelivery` is as in the answer to `permission/request`.
+    /// With `accept`, data of the answer. Kind `form`: the values of the form; they must match `schema`. Kind
+    /// `plan`: `{optionId?, feedback?, feedbackDelivery?}`; `optionId` defaults to the option that allows
+    /// once, and `feedbackDelivery` is as in the response to `permission/request`. Default: none.
     #[serde(default)]
     pub content: Option<Map<String, Value>>,
 }
 
-/// What a user did with a question.
+/// Action of the user on a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionAction {
-    /// He answered.
+    /// The user answered, or approved.
     Accept,
-    /// He said no.
+    /// The user refused.
     Decline,
-    /// He went away from it.
+    /// The user dismissed the question. Claude Code then ends the turn.
     Cancel,
 }
 
-/// `$/cancelRequest`, to the client: a request of acpipe's needs no answer any more.
+/// Parameters of the notification `$/cancelRequest`, sent to the client when a request of acpipe no longer
+/// needs a response.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelRequestParams {
     /// Id of the request.
     pub id: String,
-    /// Who decided: `timeout`, `agent`, `cancel`, `end`, or `otherClient`: another client that was asked too.
+    /// Cause: `timeout`, `agent` (withdrawn), `cancel` (the turn was cancelled), `end` (the turn, the session
+    /// or the agent ended), or `otherClient` (another client answered the same question).
     pub by: String,
 }
 
-/// A decision, as the session's log has it: the line of a `decision` record.
+/// A decision in the ledger: a `decision` record of the session's log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
-    /// What was asked for: `permission`, `question`, `readFile`, `writeFile` or `terminal`. `tool`: nothing; a tool ran
-    /// without a question that the policy would have refused or asked about.
+    /// Subject of the decision: `permission`, `question`, `readFile`, `writeFile` or `terminal`; or `tool`
+    /// for a tool that ran without a question although the policy would have refused it or asked about it.
     pub what: String,
-    /// Id of the question; of a tool that ran without one, the id of its call.
+    /// Id of the question. With `tool`: id of the tool call.
     pub question_id: String,
-    /// Id of the tool call, where there is one.
+    /// Id of the tool call. `null` if there is none.
     pub tool_call_id: Option<String>,
-    /// Name of the tool.
+    /// Name of the tool. `null` if there is none.
     pub tool_name: Option<String>,
-    /// What it was about, for people.
+    /// Summary of the call for people. `null` if unknown.
     pub title: Option<String>,
-    /// Kind of the tool.
+    /// Kind of the tool, as in `permission/request`. `null` if unknown.
     pub kind: Option<String>,
-    /// The places it was about.
+    /// Paths that the call works on. Absent if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The command line.
+    /// Command line that the call runs. `null` if unknown.
     pub command: Option<String>,
-    /// Ids of the open calls that the question stood for.
+    /// Ids of the open tool calls that the question covered. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stands_for: Vec<String>,
-    /// What the agent wrote in the call of its question: `title`, `kind`, `rawInput`, `content`, each cut after 4 KiB.
+    /// Members of the tool call in the agent's question: `title`, `kind`, `rawInput` and `content`, each cut
+    /// after 4 KiB. Absent if there are none.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub tool_call: Map<String, Value>,
-    /// Whether it was allowed, or answered.
+    /// Whether the action was allowed, or the question answered.
     pub approved: bool,
-    /// The option that was chosen; `null` where none was.
+    /// Id of the chosen option. `null` if none was chosen.
     pub option_id: Option<String>,
-    /// What a person answered to a question, without what its form calls secret.
+    /// The user's answer to a question, without the values that its form marks as secret. Absent if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
-    /// What the user said with the answer.
+    /// Feedback of the user. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Whether the agent got that with the answer; `null` where nothing was said.
+    /// Whether the agent received the feedback with the answer. Absent if there is no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback_delivered: Option<bool>,
     /// Who decided: `policy`, `client`, `timeout`, `agent`, `cancel` or `end`.
     pub by: String,
-    /// The rule of the policy that decided, because of which the client was asked, or that a tool ran against.
+    /// Rule of the policy that decided, that required the question, or that the tool call violated. `null` if
+    /// no rule applied.
     pub rule: Option<String>,
-    /// The same in a sentence.
+    /// Explanation of the decision, one sentence.
     pub reason: String,
-    /// For how long the client was asked, in milliseconds; `null` where it was not.
+    /// Time in milliseconds for which the request to the client was open. `null` if there was none.
     pub waited_ms: Option<u64>,
 }

@@ -1,87 +1,88 @@
-//! Signing in on the wire: the ways that an agent has, and the calls for them.
+//! Sign-in on the wire: the methods that an agent offers, and the calls for them.
 
 use super::Variables;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A way to sign in to an agent.
+/// Method to sign in to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthMethod {
-    /// Its id.
+    /// Id of the method.
     pub id: String,
-    /// Its name for people.
+    /// Name of the method for people.
     pub name: String,
-    /// What it does.
+    /// Description for people. `null` if the agent gives none.
     pub description: Option<String>,
-    /// How it is done.
+    /// Type of the method, with its data.
     #[serde(flatten)]
     pub way: SignIn,
 }
 
-/// How it is done to sign in.
+/// Type of a sign-in method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SignIn {
-    /// The agent does it when it is asked to (`agent/authenticate`), with a browser say.
+    /// The agent signs in by itself on `agent/authenticate`, for example through a browser.
     Agent,
-    /// The agent finds keys in its environment: `agent/authenticate` sets them.
+    /// The agent reads keys from its environment; `agent/authenticate` sets them.
     EnvVar {
-        /// The variables that it looks for.
+        /// Variables that the agent reads.
         vars: Vec<AuthVariable>,
-        /// Where such keys are to be had.
+        /// Address where the user gets such keys. `null` if the agent gives none.
         link: Option<String>,
     },
-    /// The user signs in with a command in a terminal. acpipe does not run it.
+    /// The user signs in by running a command in a terminal. acpipe does not run it.
     Terminal(CommandLine),
 }
 
-/// A variable that an agent finds a key in.
+/// Environment variable that an agent reads a key from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its name for people.
+    /// Label for people. `null` if the agent gives none.
     pub label: Option<String>,
-    /// Whether nobody should see its value.
+    /// Whether the value is a secret.
     pub secret: bool,
-    /// Whether the agent goes without it.
+    /// Whether the agent works without the variable.
     pub optional: bool,
 }
 
-/// A command for a terminal, to be run in the agent's working directory and environment.
+/// Command for a terminal, to be run in the agent's working directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandLine {
-    /// The program.
+    /// Program.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables beside those of the agent (`agent/getEnvironment`).
+    /// Environment variables in addition to those of the agent (`agent/getEnvironment`).
     pub env: Variables,
 }
 
-/// `agent/authenticate`: signs in to the agent in one of its ways.
+/// Parameters of `agent/authenticate`, which signs in to the agent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticateParams {
-    /// Name of the agent; `default` where absent.
+    /// Name of the agent. Default: `default`.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The id of one of the agent's `authMethods`.
+    /// Id of one of the agent's `authMethods`.
     pub method_id: String,
-    /// Values for the variables of a method of type `envVar`; those that the agent has already may be left out.
+    /// Values for the variables of a method of type `envVar`. Variables that the agent already has may be
+    /// left out. Default: none.
     #[serde(default)]
     pub env: Variables,
 }
 
-/// The answer to `agent/authenticate`.
+/// Result of `agent/authenticate`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticateResult {
-    /// Whether the user is signed in, as far as the agent says.
+    /// Whether the user is signed in, as far as the agent reports it.
     pub done: bool,
-    /// What the user has to run in a terminal to sign in; `null` where it is done.
+    /// Command that the user must run in a terminal to sign in. `null` if `done` is `true`.
     pub run: Option<CommandLine>,
 }

@@ -1,4 +1,5 @@
-//! Environment variables on the wire: what an agent gets on top of acpipe's own, and its changes.
+//! Environment variables on the wire: those that an agent gets in addition to acpipe's own, and changes of
+//! them.
 
 use super::session::Recovery;
 use super::turn::TurnError;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Variables by name: to be set, or with `null` to be unset. Their values may be secrets: whatever shows them by
-/// mistake (a log, an error) shows only the names.
+/// Environment variables by name: a value to set, or `null` to unset. Values may be secrets, so logs and
+/// errors show only the names.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Variables(pub BTreeMap<String, Option<String>>);
@@ -24,7 +25,7 @@ impl fmt::Debug for Variables {
 }
 
 impl<'de> Deserialize<'de> for Variables {
-    /// By hand: serde's own errors quote what they find.
+    /// Parses by hand: serde's own errors quote the input, which may be a secret.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Value::Object(given) = Value::deserialize(from)? else {
             return Err(D::Error::custom("an object of variables is needed"));
@@ -49,7 +50,7 @@ impl FromIterator<(String, Option<String>)> for Variables {
 }
 
 impl Variables {
-    /// Why no environment can hold them; `None` where it can.
+    /// Describes the first variable that no environment can hold; `None` if there is none.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.0.iter().find_map(|(name, value)| {
@@ -61,7 +62,7 @@ impl Variables {
         })
     }
 
-    /// Whether all of `others` hold here as they are there.
+    /// Whether this contains every entry of `others`, with an equal value.
     #[must_use]
     pub fn include(&self, others: &Self) -> bool {
         let same = |(name, value)| self.0.get(name) == Some(value);
@@ -69,73 +70,75 @@ impl Variables {
     }
 }
 
-/// A name as it may be shown: what stands behind `=` was meant as a value.
+/// The part of a name that may be shown: text after `=` was probably meant as a value, and may be a secret.
 fn shown(name: &str) -> &str {
     name.split('=').next().unwrap_or_default()
 }
 
-/// `agent/updateEnvironment`: changes the agent's environment, and with it that of the agent to come.
+/// Parameters of `agent/updateEnvironment`, which changes the environment of the agent and of its later
+/// processes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentParams {
-    /// Name of the agent; `default` where absent.
+    /// Name of the agent. Default: `default`.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Environment variables to set, or with `null` to unset.
+    /// Environment variables to set, or with `null` to unset. Default: none.
     #[serde(default)]
     pub set: Variables,
-    /// Names of variables to unset.
+    /// Names of environment variables to unset. Default: none.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// What is done where the agent has to be started again, but is in a turn.
+    /// Behaviour if the change requires a restart while a turn runs. Default: `wait`.
     #[serde(default)]
     pub when_busy: WhenBusy,
 }
 
-/// What is done while an agent is in a turn.
+/// Behaviour of a restart while a turn runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WhenBusy {
-    /// The turn's end is waited for; prompts that come meanwhile wait for the new agent.
+    /// The restart waits for the turns that run and for the prompts queued before the call; later prompts
+    /// wait for the restarted agent.
     #[default]
     Wait,
-    /// The call is refused, and nothing is changed.
+    /// The call fails with `busy` and changes nothing.
     Reject,
 }
 
-/// The answer to `agent/getEnvironment`.
+/// Result of `agent/getEnvironment`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentResult {
-    /// Environment variables that are set, or with `null` unset, on top of acpipe's own. The value of a secret is
-    /// `[redacted]`.
+    /// Environment variables that are set, or with `null` unset, in addition to acpipe's own environment. The
+    /// value of a secret is `[redacted]`.
     pub env: Variables,
-    /// The names of the variables whose values are redacted: they look like secrets by name or value, or the agent
+    /// Names of the variables with redacted values: their name or value looks like a secret, or the agent
     /// declares them as secret in its `authMethods`.
     pub redacted: Vec<String>,
 }
 
-/// The answer to `agent/updateEnvironment`.
+/// Result of `agent/updateEnvironment`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentResult {
-    /// Whether anything is other than before.
+    /// Whether the call changed any variable.
     pub changed: bool,
-    /// Whether the agent was started again.
+    /// Whether the agent was restarted.
     pub restarted: bool,
-    /// The sessions that were live before, and what became of them.
+    /// Sessions that were live before the restart, each with its result. Empty without a restart.
     pub sessions: Vec<BroughtBack>,
 }
 
-/// A session that was to be brought back.
+/// A session that was to be restored after a restart. One of `recovery` and `error` is `null`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroughtBack {
-    /// The client's id.
+    /// The client's id of the session.
     pub session_id: String,
-    /// How it was brought back.
+    /// Receipt of the restore. `null` if it failed.
     pub recovery: Option<Recovery>,
-    /// Why it was not; the next prompt or `session/ensure` tries again.
+    /// Why the restore failed; the next prompt or `session/ensure` tries again. `null` if it succeeded.
     pub error: Option<TurnError>,
 }
 

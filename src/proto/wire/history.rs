@@ -1,208 +1,215 @@
-//! What is stored, on the wire: sessions, messages, chunks.
+//! Stored data on the wire: sessions, messages and chunks.
 
 use super::Waiting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Calls about one session.
+/// Parameters of `session/get`, `session/close` and `message/last`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
 }
 
-/// `session/clear` and `message/clear`.
+/// Parameters of `session/clear` and `message/clear`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Keeps what is removed in an archive beside the sessions; gone for good where absent.
+    /// Whether acpipe keeps a copy of the removed data in the `archive` directory. Default: `false`, the data
+    /// is deleted.
     #[serde(default)]
     pub archive: bool,
 }
 
-/// `session/list`: sessions, those that changed last first.
+/// Parameters of `session/list`, which lists sessions, most recently changed first.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsParams {
-    /// Only those of this working directory; links are resolved.
+    /// Lists only sessions of this working directory; symbolic links are resolved. Default: sessions of all
+    /// directories.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page. Default: the first page.
     #[serde(default)]
     pub cursor: Option<String>,
-    /// How many at most: 100 where absent, 1000 at most.
+    /// Maximum number of sessions in the page: 1 to 1000. Default: 100.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Adds the sessions that the ready agents list and no client has: `session/ensure` with
-    /// `agentSessionId` adopts one.
+    /// Whether the list includes sessions that only the ready agents have. `session/ensure` with
+    /// `agentSessionId` adopts one. Default: `false`.
     #[serde(default)]
     pub agent: bool,
 }
 
-/// The answer to `session/list`.
+/// Result of `session/list`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsResult {
-    /// A page of sessions.
+    /// One page of sessions.
     pub sessions: Vec<SessionInfo>,
-    /// Gives the next page; `null` on the last.
+    /// `cursor` of the next page. `null` on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// A session, as lists show it.
+/// A session, in the results of `session/list` and `session/get`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
-    /// The client's id; `null` for one that only the agent has.
+    /// The client's id of the session. `null` if only the agent has the session.
     pub session_id: Option<String>,
-    /// The agent's id.
+    /// The agent's id of the session. `null` if unknown.
     pub agent_session_id: Option<String>,
-    /// The agent's command line.
+    /// Command line of the agent. `null` if unknown.
     pub agent: Option<String>,
-    /// Name of the agent.
+    /// Name of the agent. `null` if unknown.
     pub agent_name: Option<String>,
-    /// How far it is.
+    /// State of the session.
     pub state: SessionStage,
-    /// The turn that runs in it.
+    /// Id of the running turn. `null` if no turn runs.
     pub turn_id: Option<String>,
-    /// Working directory.
+    /// Working directory of the session.
     pub cwd: String,
-    /// What it is about, as the agent told.
+    /// Title that the agent reported. `null` if there is none.
     pub title: Option<String>,
-    /// The mode it is in, by the agent's id.
+    /// Current mode, as the agent's id. `null` if unknown.
     pub mode: Option<String>,
-    /// The model it uses, by the agent's id.
+    /// Current model, as the agent's id. `null` if unknown.
     pub model: Option<String>,
-    /// When it was made, RFC 3339.
+    /// Time of creation, RFC 3339. `null` if unknown.
     pub created_at: Option<String>,
-    /// When something last happened in it, RFC 3339.
+    /// Time of the last change, RFC 3339. `null` if unknown.
     pub updated_at: Option<String>,
-    /// How many messages are stored.
+    /// Number of stored messages. `null` if unknown.
     pub messages: Option<u64>,
-    /// The number of its last chunk.
+    /// `seq` of the last chunk. `null` if unknown.
     pub seq: Option<u64>,
-    /// Lines of its log that cannot be read and were left in place; known of sessions that are open.
+    /// Number of unreadable lines in the session's log; acpipe leaves them in place. `null` unless the
+    /// session is open.
     pub corrupt_lines: Option<u64>,
-    /// What its turn or its opening waits for; told by `session/get`.
+    /// What the turn or the opening of the session waits for. `null` otherwise, and in `session/list`.
     pub waiting_for: Option<Waiting>,
 }
 
-/// How far a session is.
+/// State of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionStage {
-    /// The agent has it now.
+    /// Open in the agent.
     Live,
-    /// It is on its way to be live.
+    /// Being opened.
     Opening,
-    /// No agent has it now: `session/ensure` or the next prompt brings it back.
+    /// Not open in any agent: `session/ensure` or the next prompt restores it.
     #[default]
     Resting,
-    /// The agent lists it, but no client has it.
+    /// Listed by the agent, but not owned by any client.
     Foreign,
 }
 
-/// `session/replay`: the chunks of a session after a number.
+/// Parameters of `session/replay`, which reads stored chunks of a session from a cursor.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// The `seq` of the last chunk that the client has; 0 for none.
+    /// `seq` of the last chunk that the client has; 0 to start from the beginning.
     pub after_seq: u64,
-    /// How many chunks at most: 1000 where absent, 10000 at most. A page may be shorter.
+    /// Maximum number of chunks in the page: 1 to 10000. Default: 1000. A page may have fewer chunks even if
+    /// more follow.
     #[serde(default)]
     pub limit: Option<u32>,
 }
 
-/// The answer to `session/replay`.
+/// Result of `session/replay`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayResult {
-    /// The chunks, in order and in the client's profile.
+    /// Stored chunks in order, in the chunk profile of the client.
     pub entries: Vec<ReplayEntry>,
-    /// The `afterSeq` of the next page; `null` when there is nothing more: what then comes live goes on
-    /// without a gap.
+    /// `afterSeq` of the next page. `null` on the last page; the `session/chunk` notifications continue from
+    /// there without a gap.
     pub next: Option<u64>,
 }
 
-/// A chunk that was stored.
+/// A stored chunk.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayEntry {
-    /// Its number.
+    /// Sequence number of the chunk in its session.
     pub seq: u64,
-    /// Its turn; `null` for what is part of no message.
+    /// Id of the turn. `null` for a chunk that belongs to no message.
     pub turn_id: Option<String>,
     /// The chunk.
     pub chunk: Value,
 }
 
-/// `message/list`: the stored messages of a session, oldest first.
+/// Parameters of `message/list`, which lists the stored messages of a session, oldest first.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMessagesParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Only what comes after the message of this id.
+    /// Id of a message: lists only messages after it. Default: from the first message.
     #[serde(default)]
     pub after: Option<String>,
-    /// Only what comes before the message of this id: the last of it.
+    /// Id of a message: lists only messages before it. Without `after`, the page holds the last of them.
+    /// Default: to the last message.
     #[serde(default)]
     pub before: Option<String>,
-    /// How many at most: 100 where absent, 1000 at most. A page may be shorter.
+    /// Maximum number of messages in the page: 1 to 1000. Default: 100. A page may have fewer messages even
+    /// if more follow.
     #[serde(default)]
     pub limit: Option<u32>,
 }
 
-/// The answer to `message/list`.
+/// Result of `message/list`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMessagesResult {
-    /// The messages, as `UIMessage`s of the client's profile.
+    /// Messages, as `UIMessage`s in the chunk profile of the client, oldest first.
     pub messages: Vec<Value>,
-    /// Whether there are more in the direction that was asked for.
+    /// Whether there are more messages: before this page if it was read backwards (`before` without `after`),
+    /// otherwise after it.
     pub more: bool,
-    /// How many there are in all.
+    /// Number of all stored messages of the session.
     pub total: u64,
 }
 
-/// `message/add`: adds a message to the store; the agent is not told of it.
+/// Parameters of `message/add`, which adds a message to the store. The agent does not receive it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddMessageParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// A `UIMessage`: `id`, `role` and `parts` are needed, the id must be new.
+    /// A `UIMessage`; `id`, `role` and `parts` are required, and the id must be new.
     pub message: serde_json::Map<String, Value>,
 }
 
-/// `message/update`: changes a stored message.
+/// Parameters of `message/update`, which changes a stored message. The agent does not receive the change.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateMessageParams {
-    /// The client's id of the session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
     /// Id of the message.
     pub message_id: String,
-    /// The fields that take the place of the message's own; the id stays.
+    /// Fields that replace the fields of the same name in the message; the id does not change.
     pub message: serde_json::Map<String, Value>,
 }
 
-/// The answer to `message/last`, `message/add` and `message/update`.
+/// Result of `message/last`, `message/add` and `message/update`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageResult {
-    /// The message; `null` where there is none.
+    /// The message, as a `UIMessage` in the chunk profile of the client. `null` if `message/last` finds none.
     pub message: Option<Value>,
 }

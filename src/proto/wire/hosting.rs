@@ -1,131 +1,137 @@
-//! Files and terminals that a client serves to the agent: requests of acpipe to it, only where it declared them.
+//! Requests from acpipe to a client that serves files and terminals to agents. acpipe sends them only if the
+//! client declared the capability.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `initialize.capabilities.fs`: which files the client serves.
+/// File requests that the client answers: `initialize.capabilities.fs`.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "{readTextFile, writeTextFile}")]
 pub struct FileCapabilities {
-    /// The client answers `fs/readTextFile`.
+    /// Whether the client answers `fs/readTextFile`. Default: `false`.
     #[serde(default)]
     pub read_text_file: bool,
-    /// The client answers `fs/writeTextFile`.
+    /// Whether the client answers `fs/writeTextFile`. Default: `false`.
     #[serde(default)]
     pub write_text_file: bool,
 }
 
-/// `fs/readTextFile`, to the client: the text of a file, with changes that are not saved yet.
+/// Parameters of the request `fs/readTextFile`, sent to the client to read a text file, including unsaved
+/// changes.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadTextFileParams {
-    /// The client's session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// Absolute, as the agent gives it.
+    /// Absolute path of the file, as the agent sent it.
     pub path: String,
-    /// The first line that is wanted, counted from 1.
+    /// First line to read, counted from 1. Where absent, the first line of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// How many lines are wanted; all where absent.
+    /// Maximum number of lines to read. Where absent, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// The answer to `fs/readTextFile`. A file that is not there is an error with the code -32002 or -32031.
+/// The client's response to `fs/readTextFile`. If the file does not exist, the client responds with an error
+/// of code -32002 or -32031.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextFile {
-    /// The text.
+    /// Text of the file, or of the requested lines.
     pub content: String,
 }
 
-/// `fs/writeTextFile`, to the client: it makes the file, or changes it.
+/// Parameters of the request `fs/writeTextFile`, sent to the client to create a text file or replace its
+/// content.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteTextFileParams {
-    /// The client's session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// Absolute, as the agent gives it.
+    /// Absolute path of the file, as the agent sent it.
     pub path: String,
-    /// What the file is to hold.
+    /// New content of the file.
     pub content: String,
 }
 
-/// `terminal/create`, to the client: it runs a command.
+/// Parameters of the request `terminal/create`, sent to the client to run a command.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateTerminalParams {
-    /// The client's session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// A program; without arguments it may be a whole line for the shell.
+    /// Program; or, if `args` is empty, possibly a whole command line for the shell.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables to be set.
+    /// Environment variables to set.
     pub env: Vec<EnvVariable>,
-    /// Absolute; the session's own where absent.
+    /// Absolute path of the working directory. Where absent, that of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// How many bytes of output are to be kept: the last, from a character on.
+    /// Maximum number of bytes of output to keep: the last ones, starting at a character boundary. Where
+    /// absent, the client decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_byte_limit: Option<u64>,
 }
 
-/// A variable to be set.
+/// Environment variable to set.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its value.
+    /// Value of the variable.
     pub value: String,
 }
 
-/// The answer to `terminal/create`, given once the command runs.
+/// The client's response to `terminal/create`, sent once the command runs.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreatedTerminal {
-    /// The name of the terminal.
+    /// The client's id of the terminal.
     pub terminal_id: String,
 }
 
-/// `terminal/output`, `terminal/waitForExit`, `terminal/kill` and `terminal/release`, to the client. A killed
-/// terminal can still be read; a released one is forgotten, and killed if it runs.
+/// Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and
+/// `terminal/release`, sent to the client. The output of a killed terminal must stay readable. The client
+/// kills a released terminal if it still runs, and forgets it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalParams {
-    /// The client's session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// The name of the terminal.
+    /// The client's id of the terminal.
     pub terminal_id: String,
 }
 
-/// The answer to `terminal/output`.
+/// The client's response to `terminal/output`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalSaid {
-    /// What it said, stdout and stderr in one.
+    /// Output of the command: stdout and stderr, interleaved.
     pub output: String,
-    /// Whether what came before that was dropped.
+    /// Whether earlier output was dropped. Default: `false`.
     #[serde(default)]
     pub truncated: bool,
-    /// How the command ended, if it has.
+    /// Exit status of the command. Absent or `null` while it runs.
     #[serde(default)]
     pub exit_status: Option<TerminalExited>,
 }
 
-/// How a terminal's command ended; the answer to `terminal/waitForExit`, which may take long.
+/// Exit status of a terminal's command; the client's response to `terminal/waitForExit`, which may take long.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalExited {
-    /// Its exit code.
+    /// Exit code. Absent or `null` if a signal ended the command.
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// The name of the signal that ended it, such as `SIGTERM`.
+    /// Name of the signal that ended the command, such as `SIGTERM`. Absent or `null` if it exited by itself.
     #[serde(default)]
     pub signal: Option<String>,
 }
 
-/// The answer to requests that only say that it was done.
+/// The client's response to requests without a result: an empty object.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct DoneByClient {}

@@ -1,6 +1,6 @@
-//! MCP servers on the wire: as ACP writes them, and tolerantly as configuration files do.
+//! MCP servers on the wire: written as in ACP, read in all forms that configuration files use.
 //!
-//! Their values may be secrets: errors and whatever else shows them by mistake name the fields alone.
+//! The values may be secrets: errors and debug output contain only the names of fields.
 
 mod schema;
 
@@ -15,37 +15,47 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// An MCP server that a session gets.
+/// An MCP server of a session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// By which agents know it; no other of the session has it.
+    /// Name of the server, unique in its session.
     pub name: String,
+    /// How the agent connects to the server.
     pub transport: McpTransport,
-    /// Fields that are not known here: agents get them as they are.
+    /// Unknown fields, passed on to the agent unchanged.
     pub other: Map<String, Value>,
 }
 
-/// How an MCP server is reached.
+/// Transport of an MCP server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpTransport {
-    /// It is started, and spoken with over its stdin and stdout.
+    /// The agent starts the server as a process and uses its stdin and stdout.
     Stdio {
+        /// Path or name of the program.
         command: String,
+        /// Arguments of the program.
         args: Vec<String>,
+        /// Environment variables of the process.
         env: Vec<McpPair>,
     },
+    /// The agent connects to the server over HTTP.
     Http {
+        /// Address of the server.
         url: String,
+        /// Headers of each request to the server.
         headers: Vec<McpPair>,
     },
+    /// The agent connects to the server over SSE.
     Sse {
+        /// Address of the server.
         url: String,
+        /// Headers of each request to the server.
         headers: Vec<McpPair>,
     },
 }
 
 impl McpTransport {
-    /// Its name: `stdio`, `http` or `sse`.
+    /// Name on the wire: `stdio`, `http` or `sse`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -56,11 +66,14 @@ impl McpTransport {
     }
 }
 
-/// A variable or a header.
+/// An environment variable or a header.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct McpPair {
+    /// Name of the variable or header, not empty.
     pub name: String,
+    /// Value, possibly a secret.
     pub value: String,
+    /// Unknown fields, such as `_meta`, passed on to the agent unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -72,7 +85,7 @@ impl fmt::Debug for McpServer {
 }
 
 impl Serialize for McpServer {
-    /// As ACP has it: a server that is started has no `type`, and no list is left out.
+    /// Writes the form that ACP requires: a stdio server has no `type`, and empty lists are present.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("name", &self.name)?;
@@ -95,32 +108,32 @@ impl Serialize for McpServer {
     }
 }
 
-/// An MCP server that a session gets. It is started where it has a `command`, and reached at its `url` where its
-/// `type` says how. In all texts but names `${NAME}` stands for a variable of the agent's environment,
-/// `${NAME:-words}` for the words where that is not set or empty, and `$${` for `${` itself.
+/// An MCP server of a session. The agent starts it if it has a `command`, or connects to its `url` by its
+/// `type`. In all strings except `name`, `${NAME}` stands for a variable of the agent's environment,
+/// `${NAME:-text}` for `text` if that variable is unset or empty, and `$${` for a literal `${`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "McpServer")]
 struct Given {
-    /// Its name; no other server of the session has it.
+    /// Name of the server, unique in its session. Required.
     #[schemars(with = "String")]
     name: Option<Text>,
-    /// How it is reached: `stdio`, which may be left out where there is a `command`, `http` or `sse`.
+    /// Transport: `stdio`, `http` or `sse`. Default: `stdio`. Required if there is a `url`.
     #[serde(rename = "type")]
     #[schemars(with = "Option<String>")]
     kind: Option<Text>,
-    /// The program that is started. ACP wants an absolute path; many agents look for a name, too.
+    /// Program to start, for `stdio`. ACP requires an absolute path; many agents also accept a name.
     #[schemars(with = "Option<String>")]
     command: Option<Text>,
-    /// The program's arguments.
+    /// Arguments of the program. Default: none.
     #[schemars(with = "Option<Vec<String>>")]
     args: Option<Texts>,
-    /// The program's variables.
+    /// Environment variables of the program. Default: none.
     #[schemars(with = "Option<GivenPairs>")]
     env: Option<Pairs>,
-    /// Its address.
+    /// Address of the server, for `http` and `sse`.
     #[schemars(with = "Option<String>")]
     url: Option<Text>,
-    /// The headers of each request to it.
+    /// Headers of each request to the server, for `http` and `sse`. Default: none.
     #[schemars(with = "Option<GivenPairs>")]
     headers: Option<Pairs>,
     #[serde(flatten)]
@@ -129,7 +142,7 @@ struct Given {
 }
 
 impl Given {
-    /// The server that is meant, by the name that it has here or elsewhere.
+    /// Checks and converts the server; `elsewhere` is its name if a configuration file gives that as a key.
     fn server(self, elsewhere: Option<String>) -> Result<McpServer, String> {
         let name = elsewhere.or(self.name.map(|name| name.0));
         let name = name.ok_or("a name is needed")?;
@@ -140,7 +153,7 @@ impl Given {
         let (command, url) = (some(self.command), some(self.url));
         let pairs = |pairs: Option<Pairs>| pairs.unwrap_or_default().0;
         let mut other = self.other;
-        // What belongs to the other transport is not known to this one: the agent gets it as it came.
+        // A field of the other transport is unknown to this one, so the agent receives it unchanged.
         let mut keep = |field: &str, pairs: Option<Pairs>| {
             if let Some(pairs) = pairs {
                 other.insert(field.to_owned(), serde_json::json!(pairs.0));
@@ -212,7 +225,7 @@ impl JsonSchema for McpServer {
     }
 }
 
-/// Reads one server; serde's own errors quote what they find.
+/// Visitor for one server, written by hand because serde's own errors quote the input.
 struct Server;
 
 impl<'de> Visitor<'de> for Server {
@@ -231,7 +244,7 @@ impl<'de> Visitor<'de> for Server {
     }
 }
 
-/// The servers of a configuration file, by their names, as `.mcp.json` has them.
+/// MCP servers of a configuration file: an object with their names as keys, as in `.mcp.json`.
 #[derive(Debug)]
 pub struct McpServersByName(pub Vec<McpServer>);
 

@@ -1,22 +1,22 @@
-//! What agents are started with on the wire: the language that they speak, options of their sessions.
+//! Options of agents on the wire: their protocol, and the options of their sessions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The protocol that an agent speaks.
+/// Protocol of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Protocol {
-    /// The Agent Client Protocol: one process for all sessions.
+    /// The Agent Client Protocol: one process for all sessions, unless `childPerSession` is `true`.
     #[default]
     Acp,
-    /// The Claude Code CLI's own, stream-json both ways: one process for each session.
+    /// The Claude Code CLI's own protocol (stream-json in both directions): one process for each session.
     Claude,
 }
 
 impl Protocol {
-    /// The protocol of a program that is what its name says.
+    /// Returns the protocol that a program's file name implies.
     #[must_use]
     pub fn of_command(command: &str) -> Self {
         let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
@@ -27,52 +27,56 @@ impl Protocol {
     }
 }
 
-/// Options of a session. An agent that speaks ACP takes `model` and `mode`, and acpipe holds its `allowedTools` and
-/// `disallowedTools`; any other of them is refused there, rather than forgotten.
+/// Options of a session. ACP agents accept `model` and `mode`, and acpipe itself enforces `allowedTools` and
+/// `disallowedTools` for them; acpipe rejects all other options for an ACP agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionOptions {
-    /// The model, by the agent's own name for it.
+    /// Model, as an id or name of the agent. Default: the agent's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The mode that it begins in: with Claude Code the permission mode, `plan` say.
+    /// Initial mode, as an id or name of the agent; for Claude Code the permission mode, such as `plan`.
+    /// Default: the agent's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How hard the model thinks, in the agent's words: `low`, `medium`, `high` …
+    /// Reasoning effort, by the agent's name: `low`, `medium`, `high` … Default: the agent's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// How many turns of its own loop the agent may take for a prompt; at least 1.
+    /// Maximum number of turns of the agent's own loop for one prompt; at least 1. Default: the agent's
+    /// choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Text that is appended to the agent's own system prompt.
+    /// Text to append to the agent's system prompt. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
-    /// Tools that may run: names, or rules such as `Bash(git:*)`. Claude Code does not ask about them.
+    /// Tools that may run: names, or rules such as `Bash(git:*)`. Claude Code runs them without a permission
+    /// request. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Tools that may not run: names, or rules. Claude Code does not get them.
+    /// Tools that must not run: names, or rules. Claude Code does not offer them to its model. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// Directories beside the working directory that the agent may work in; absolute.
+    /// Absolute paths of directories that the agent may use besides the working directory. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
-    /// The files that the agent takes settings from: `user`, `project`, `local`; its default where absent,
-    /// none where empty.
+    /// Sources from which the agent reads its settings: `user`, `project`, `local`. Empty: no sources.
+    /// Default: the agent's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting_sources: Option<Vec<String>>,
-    /// A JSON schema that the answer has to match: it is given as `structuredOutput`.
+    /// JSON schema that the answer must match; the summary's `structuredOutput` has the answer. Default:
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
 impl SessionOptions {
-    /// Whether nothing is said.
+    /// Returns `true` if no option is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// These, and of others what is not said here.
+    /// Returns these options; those that are not set here are taken from `others`.
     #[must_use]
     pub fn or(self, others: &Self) -> Self {
         let list =

@@ -1,47 +1,47 @@
-//! Which program an agent is, and why that one.
+//! The program of an agent on the wire, and how it was found.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The program that an agent's command was found to be.
+/// File that an agent's command resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Program {
-    /// The file that is run, absolute.
+    /// Absolute path of the executed file.
     pub file: String,
-    /// The same without symbolic links.
+    /// The same path with symbolic links resolved.
     pub real_file: String,
-    /// How it was found.
+    /// How the file was found.
     pub found_by: FoundBy,
-    /// Files of that name that come before it and cannot be run.
+    /// Files of the same name that come earlier in the search but cannot be executed.
     pub passed_over: Vec<PassedOver>,
-    /// Directories of the login shell's `PATH` that the agent got behind its own, since it was not to be started
-    /// without them.
+    /// Directories of the login shell's `PATH` that acpipe appended to the agent's `PATH`, because the agent
+    /// could not be started without them. Empty otherwise.
     pub added_path: Vec<String>,
 }
 
-/// How a program was found.
+/// How the program of an agent was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FoundBy {
     /// The command is a path.
     GivenPath,
-    /// `CLAUDE_CLI_PATH` names it.
+    /// The environment variable `CLAUDE_CLI_PATH` contains the path.
     Variable,
     /// In a directory of the agent's `PATH`.
     Path,
-    /// In a directory that only the login shell has in its `PATH`.
+    /// In a directory that only the login shell's `PATH` contains.
     LoginShell,
-    /// Where installers of the Claude Code CLI put it.
+    /// In a directory where installers of the Claude Code CLI put it.
     KnownPlace,
 }
 
-/// A file that was not taken.
+/// A file that was skipped in the search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PassedOver {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Why it cannot be run.
+    /// Why the file cannot be executed.
     pub reason: String,
 }

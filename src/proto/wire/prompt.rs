@@ -6,67 +6,73 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// `session/prompt`: one turn. Its chunks stream meanwhile; the answer is its summary.
+/// Parameters of `session/prompt`, which runs one turn. The turn's chunks are sent as notifications while it
+/// runs; the result is its summary.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct PromptParams {
-    /// The session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// What the user says.
+    /// Message of the user.
     pub message: UserMessage,
-    /// The client's id of the turn, of 256 bytes at most; made up where absent. A turn of this id that ended before is not run again:
-    /// its chunks and its summary are given once more.
+    /// The client's id of the turn, at most 256 bytes. Default: a generated id. If a turn of this id has
+    /// already ended, acpipe does not run it again but repeats its chunks and its summary; `message.parts`
+    /// must be those of that turn.
     #[serde(default)]
     pub turn_id: Option<String>,
-    /// Runs a turn of this id again of which only the beginning is stored; an error otherwise.
+    /// Whether a turn of this id is run again if only its beginning is stored, for example after a crash of
+    /// acpipe. Default: `false`, the call fails with `turnUnfinished`.
     #[serde(default)]
     pub rerun: bool,
-    /// Sends an image or a sound that the agent does not take as a link, which is an error otherwise.
+    /// Whether images and audio that the agent does not accept are sent as links. Default: `false`, the call
+    /// fails.
     #[serde(default)]
     pub degrade: bool,
-    /// Sends the prompt once more, 2 s later and in the same turn, when the AI service failed in a way that may
-    /// pass: `500`, `529`, `api_error`, `overloaded`, `rate_limit`. A turn that used tools or began its answer
-    /// is not tried again.
+    /// Whether the prompt is sent again, once, 2 s later and in the same turn, if the AI service fails with a
+    /// transient error: `500`, `529`, `api_error`, `overloaded` or `rate_limit`. A turn that used tools or
+    /// began its answer is not retried. Default: `false`.
     #[serde(default)]
     pub retry: bool,
-    /// With `retry`: tries also a turn again that used tools or began its answer; both may come twice.
+    /// With `retry`: whether to also retry a turn that used tools or began its answer; tool calls and text
+    /// may then occur twice. Default: `false`.
     #[serde(default)]
     pub retry_after_output: bool,
-    /// The longest that the turn may last, in milliseconds, however much the agent says: then the turn is cancelled and
-    /// ends with `timeout`, whose `data.stage` is `turn`. Counted from the beginning of the turn, so without the time
-    /// in the queue. Where absent, `--timeout turn=` holds, and without that there is no limit.
+    /// Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1. When it
+    /// passes, acpipe cancels the turn, which ends with the error `timeout` whose `data.stage` is `turn`.
+    /// Time in the queue does not count. Default: the limit of `--timeout turn=`, otherwise no limit.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
-    /// What becomes of it while the session is in a turn, or other prompts wait for it.
+    /// Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
     #[serde(default)]
     pub when_busy: PromptWhenBusy,
 }
 
-/// What becomes of a prompt to a session that is in a turn.
+/// Behaviour of a prompt to a session with a running turn or queued prompts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PromptWhenBusy {
-    /// It waits until those that came before have ended; too many that wait are refused with `overloaded`.
+    /// The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
+    /// the call fails with `overloaded`.
     #[default]
     Queue,
-    /// It is refused with `busy`.
+    /// The call fails with `busy`.
     Reject,
 }
 
-/// A message of the user: a string, or a `UIMessage` of the AI SDK.
+/// Message of the user: a string, or a `UIMessage` of the AI SDK.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserMessage {
-    /// Its parts; a string is one text part.
+    /// Parts of the message; a string is one text part.
     pub parts: Vec<Value>,
-    /// What else a `UIMessage` has: id and metadata.
+    /// Other fields of a `UIMessage`: `id` and `metadata`.
     pub other: Map<String, Value>,
 }
 
 impl UserMessage {
-    /// A message of one text part.
+    /// Creates a message of one text part.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
@@ -75,7 +81,7 @@ impl UserMessage {
         }
     }
 
-    /// As a `UIMessage` with an id; one is made where it has none.
+    /// Converts the message to a `UIMessage`; `new_id` provides the id if it has none.
     #[must_use]
     pub fn into_ui_message(self, new_id: impl FnOnce() -> String) -> Value {
         let mut message = self.other;
@@ -137,12 +143,13 @@ impl JsonSchema for UserMessage {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UiMessage {
-    /// Whose it is: `user`.
+    /// Role of the message: `user`, which is also the default. Any other role is an error.
     #[serde(default)]
     pub role: Option<String>,
-    /// Text, file and source parts; others are left out and named in the summary's `metadata.skippedParts`.
+    /// Text, file and source parts. Parts of other types are not sent; the summary's `metadata.skippedParts`
+    /// lists them.
     pub parts: Vec<Value>,
-    /// Its id and metadata: stored with it, made up where absent.
+    /// `id` and `metadata`, stored with the message. A missing `id` is generated.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

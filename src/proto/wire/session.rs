@@ -1,4 +1,4 @@
-//! Sessions on the wire: opening, cancelling, subscribing, their state.
+//! Sessions on the wire: opening, cancelling, subscribing, and their state.
 
 use super::mcp::McpServerList;
 use super::{McpServer, NotRestored, SessionOptions, Waiting};
@@ -7,57 +7,61 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// `session/ensure`: gives a live session, new where there is none.
+/// Parameters of `session/ensure`, which returns a live session: an open one, a restored one, or a new one.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnsureParams {
-    /// The client's id of the session. Absent or `default`: the default session of the directory, whose id the answer
-    /// has.
+    /// The client's id of the session. Absent or `default`: the default session of the working directory; the
+    /// result contains its id.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Name of the agent. Where absent, a session keeps its own, and a new one belongs to `default`. Another agent than
-    /// the session's own takes the session over: it gets the stored conversation with the next prompt.
+    /// Name of the agent. Default: the session's own agent, or `default` for a new session. The name of
+    /// another agent hands the session over: the new agent receives the stored conversation with the next
+    /// prompt.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Working directory, absolute. Where absent, the session keeps its own; a new one gets the agent's. Another
-    /// directory than the session's own is an error.
+    /// Absolute path of the working directory. Default: the session's own directory, or that of the agent for
+    /// a new session. A directory other than the session's own is an error.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
+    /// MCP servers of the session. Servers of `--mcp-config` are added, unless one of the same name is here.
+    /// Default: none.
     #[serde(default)]
     #[schemars(with = "McpServerList")]
     pub mcp_servers: Vec<McpServer>,
-    /// Options of the session; what is not said is as it was, or as the agent's `options` say.
+    /// Options of the session. An option that is not set keeps its value; for a new session it is taken from
+    /// the agent's `options`.
     #[serde(default)]
     pub options: Box<SessionOptions>,
-    /// How a session that is not live is brought back.
+    /// How to restore a session that is not live. Default: `auto`.
     #[serde(default)]
     pub strategy: Strategy,
-    /// Adopts a session that the agent has, by the agent's id, where the client's id is new.
+    /// The agent's id of a session that it already has. acpipe adopts that session under the client's id,
+    /// which must be new. Default: none.
     #[serde(default)]
     pub agent_session_id: Option<String>,
-    /// With `agentSessionId`: begins another session from its history and leaves it as it is. The Claude Code CLI
-    /// can do that.
+    /// With `agentSessionId`: whether to start a separate session from that session's history and leave the
+    /// original unchanged. Only the Claude Code CLI supports this. Default: `false`.
     #[serde(default)]
     pub fork: bool,
 }
 
-/// How a session is brought back: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
+/// How to restore a session: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
 /// tried in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "StrategyWords")]
 pub enum Strategy {
-    /// What the agent offers, best first, and a new session if all of that fails.
+    /// All methods that the agent offers, best first, then a new session.
     #[default]
     Auto,
-    /// This way or none.
+    /// Only this method.
     Only(Rung),
-    /// These ways, in order.
+    /// Only these methods, in order.
     Order(Vec<Rung>),
 }
 
 impl Strategy {
-    /// Whether it leads to this way, if all before it fail.
+    /// Returns `true` if this strategy includes the method `rung`.
     #[must_use]
     pub fn allows(&self, rung: Rung) -> bool {
         match self {
@@ -68,7 +72,7 @@ impl Strategy {
     }
 }
 
-/// How a strategy is written.
+/// JSON form of a strategy.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -119,217 +123,225 @@ impl JsonSchema for Strategy {
     }
 }
 
-/// How a session is brought back, in one word.
+/// A strategy of one method, or `auto`.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
 enum StrategyWord {
-    /// What the agent offers, best first, and a new session if all of that fails.
+    /// All methods that the agent offers, best first, then a new session.
     Auto,
-    /// The agent resumes it without its history, or the call fails.
+    /// The agent resumes the session without a replay of its history, or the call fails.
     Resume,
-    /// The agent loads it with its history, or the call fails.
+    /// The agent loads the session and replays its history, or the call fails.
     Load,
-    /// A new session takes its place.
+    /// A new session replaces it.
     New,
 }
 
-/// A way to bring a session back.
+/// Method to restore a session.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
 enum StrategyWay {
-    /// The agent resumes it without its history.
+    /// The agent resumes the session without a replay of its history.
     Resume,
-    /// The agent loads it with its history.
+    /// The agent loads the session and replays its history.
     Load,
-    /// A new session takes its place.
+    /// A new session replaces it.
     New,
 }
 
-/// `session/create`: as `session/ensure`, but the id must be new.
+/// Parameters of `session/create`, which works like `session/ensure` but requires a new id.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateParams {
-    /// The client's id of the session; `default` is the default session of the directory, whose id the answer has.
+    /// The client's id of the session. `default`: the default session of the working directory; the result
+    /// contains its id.
     pub session_id: String,
-    /// Name of the agent; `default` where absent.
+    /// Name of the agent. Default: `default`.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Working directory, absolute; the agent's own where absent.
+    /// Absolute path of the working directory. Default: that of the agent.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// MCP servers; those that acpipe was told of itself (`--mcp-config`) join them, but for names that are here.
+    /// MCP servers of the session. Servers of `--mcp-config` are added, unless one of the same name is here.
+    /// Default: none.
     #[serde(default)]
     #[schemars(with = "McpServerList")]
     pub mcp_servers: Vec<McpServer>,
-    /// Options of the session; what is not said is as the agent's `options` say.
+    /// Options of the session. An option that is not set is taken from the agent's `options`.
     #[serde(default)]
     pub options: Box<SessionOptions>,
 }
 
-/// The answer to `session/ensure` and `session/create`.
+/// Result of `session/ensure` and `session/create`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResult {
-    /// The client's id: chunks and notifications carry it.
+    /// The client's id of the session; chunks and notifications contain it.
     pub session_id: String,
-    /// The agent's id.
+    /// The agent's id of the session.
     pub agent_session_id: String,
     /// Name of the agent.
     pub agent_name: String,
     /// Working directory of the session.
     pub cwd: String,
-    /// How the session came to be.
+    /// Receipt: how the session was opened.
     pub recovery: Recovery,
-    /// Modes, models, options, commands and title, as far as the agent told.
+    /// State of the session by the agent's own names: modes, models, options, commands and title, as far as
+    /// the agent reported them.
     pub state: Value,
 }
 
-/// How a session came to be: the receipt of its recovery.
+/// Receipt of a restore: how a session was opened, and what the agent remembers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
-    /// What gave the session.
+    /// Method that opened the session.
     pub rung: Rung,
-    /// What the agent remembers of it.
+    /// The agent's memory of the session.
     pub memory: Memory,
-    /// What was tried before, in order.
+    /// Methods that failed or that the agent does not offer, in the order of the attempts.
     pub failed: Vec<Attempt>,
-    /// How many messages the agent repeated, where it loaded the session.
+    /// Number of messages that the agent replayed. `null` unless the agent loaded the session.
     pub replayed: Option<u64>,
-    /// How many messages are stored.
+    /// Number of stored messages.
     pub messages: u64,
-    /// How many of these were taken over from what the agent repeated.
+    /// Number of stored messages that were adopted from the agent's replay.
     pub adopted: u64,
-    /// How many characters of the stored messages the agent is given with its next prompt, since it lost them.
+    /// Number of characters of the stored messages that acpipe adds to the next prompt because the agent does
+    /// not have them. 0 if none.
     pub reinjected: u64,
-    /// How many of the stored messages, the last ones, the agent has not seen, since another agent had the session
-    /// meanwhile.
+    /// Number of stored messages, the last ones, that the agent has not seen because another agent had the
+    /// session.
     pub missed: u64,
-    /// Name of the agent that had the session until it was handed over to this one; absent unless it was.
+    /// Name of the agent that had the session before this call handed it over. Absent if the agent did not
+    /// change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over_from: Option<String>,
-    /// Settings (mode, model, options) that the client had set and that could not be set again. With rung `live`: the mode
-    /// and model of the call that were changed after the session was opened.
+    /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
+    /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
-    /// Why the agent may not have the session, although it says so; absent where nothing speaks against it.
+    /// Why the agent may not have the session although it reported success. Absent if there is no such
+    /// evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
 
-/// A way of bringing a session back that failed.
+/// Failed attempt to restore a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// Which way.
+    /// Method of the attempt.
     pub rung: Rung,
-    /// Kind of the error, see the table of errors.
+    /// Kind of the error, see the table in `docs/reference/errors.md`.
     pub kind: String,
-    /// What happened.
+    /// Error message.
     pub message: String,
 }
 
-/// What gave a session.
+/// Method that opened a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Rung {
-    /// It lives in this agent already.
+    /// The session was already live in the agent.
     Live,
-    /// The agent went on with it (`session/resume`).
+    /// The agent resumed the session without a replay (`session/resume`).
     Resume,
-    /// The agent loaded it and repeated its history (`session/load`).
+    /// The agent loaded the session and replayed its history (`session/load`).
     Load,
-    /// It is new.
+    /// The agent started a new session.
     New,
 }
 
-/// What the agent remembers of a session.
+/// An agent's memory of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Memory {
-    /// Everything.
+    /// The agent remembers everything.
     Kept,
-    /// What it repeated when it loaded the session.
+    /// The agent remembers what it replayed.
     Replayed,
-    /// Nothing any more: the session had a history, and the agent knows nothing of it.
+    /// The session has stored messages, but the agent remembers nothing.
     Lost,
-    /// There was nothing to remember.
+    /// The session has no stored messages to remember.
     None,
 }
 
-/// `session/cancel`: ends one turn of the session: that which runs, or where none does takes out the first prompt
-/// that waits. Nothing happens where there is neither.
+/// Parameters of `session/cancel`, which cancels one turn: without `turnId` the running turn, otherwise the
+/// first queued prompt, otherwise the opening of the session. Without any of these the call has no effect.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
-    /// The session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Cancels only this turn, be it the one that runs or one that waits.
+    /// Cancels only the turn of this id, running or queued. Default: see the description of the call.
     #[serde(default)]
     pub turn_id: Option<String>,
 }
 
-/// The answer to `session/cancel`; the turn's own end is the answer to its `session/prompt`.
+/// Result of `session/cancel`. The end of the turn itself is the result of its `session/prompt`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
-    /// Whether there was such a turn, and its cancel is on its way.
+    /// Whether there was such a turn and its cancellation has begun.
     pub cancelled: bool,
 }
 
-/// `session/subscribe`: switches `session/chunk` notifications on or off; the turn's summary comes anyway.
+/// Parameters of `session/subscribe`, which switches `session/chunk` notifications on or off. The summary of
+/// a turn is sent in any case.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscribeParams {
-    /// One session; all present and future ones where absent.
+    /// The client's id of a session. Default: all present and future sessions.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// On or off.
+    /// Whether the client receives the chunks.
     pub chunks: bool,
 }
 
-/// `session/activity`, to the client, whenever it changes: which tool runs now, and what a session waits for in
-/// which nothing goes on.
+/// Parameters of the notification `session/activity`, sent to the client when the running tool changes, and
+/// when a session waits for something for long.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityParams {
-    /// The session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// The tool; `null` when none runs any more.
+    /// Tool that runs. `null` if none runs.
     pub activity: Option<Activity>,
-    /// What the session waits for, told where that takes long; `null` as soon as it goes on.
+    /// What the session waits for, if that takes long. `null` otherwise.
     pub waiting_for: Option<Waiting>,
 }
 
-/// A tool that runs.
+/// A running tool.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Activity {
     /// Name of the tool.
     pub tool_name: String,
-    /// What it does, in one line.
+    /// Description of the call in one line.
     pub description: String,
 }
 
-/// `session/state`, to the client: modes, models, options, commands and title, and the prompts that wait, whole,
-/// whenever they change.
+/// Parameters of the notification `session/state`, sent to the client with the complete state when any part
+/// of it changes.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateParams {
-    /// The session.
+    /// The client's id of the session.
     pub session_id: String,
-    /// The whole state, by the agent's own names.
+    /// Complete state by the agent's own names: modes, models, options, commands and title, as far as the
+    /// agent reported them.
     pub state: Value,
-    /// The prompts that wait for their turn, the next one first; the turn that runs is none of them.
+    /// Queued prompts, the next one first. The running turn is not part of the queue.
     pub queue: Vec<WaitingPrompt>,
 }
 
-/// A prompt that waits for its turn.
+/// A queued prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingPrompt {
-    /// Its turn: `session/cancel` with this id takes it out.
+    /// Id of its turn; `session/cancel` with this id removes the prompt from the queue.
     pub turn_id: String,
 }

@@ -1,70 +1,72 @@
-//! Modes, models and options on the wire.
+//! Modes, models and options of sessions on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `session/setMode`: what the agent may do by itself, as it offers that.
+/// Parameters of `session/setMode`, which sets the mode of a session: for most agents, what the agent may do
+/// without a permission request.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetModeParams {
-    /// The session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Id or name of the mode.
+    /// Id or name of one of the modes that the agent offers.
     pub mode: String,
 }
 
-/// `session/setModel`: the model that answers.
+/// Parameters of `session/setModel`, which sets the model of a session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetModelParams {
-    /// The session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Id or name of the model.
+    /// Id or name of one of the models that the agent offers.
     pub model: String,
 }
 
-/// `session/setOption`: one of the agent's own options.
+/// Parameters of `session/setOption`, which sets one of the agent's own options in a session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetOptionParams {
-    /// The session; `default` where absent.
+    /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Id or name of the option.
+    /// Id or name of one of the options that the agent offers.
     pub option: String,
-    /// What it is set to.
+    /// New value: an id or a name of one of the option's values, or a boolean for an option of type
+    /// `boolean`.
     pub value: SettingValue,
 }
 
-/// What something is set to: id or name of one of the values that the agent offers, or on and off.
+/// Value of a setting: the id or name of a value that the agent offers, or a boolean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a string or a boolean is needed")]
 pub enum SettingValue {
-    /// One of the values offered.
+    /// Id or name of one of the offered values.
     Id(String),
     /// On or off.
     Switch(bool),
 }
 
-/// The answer to `session/setMode`, `session/setModel` and `session/setOption`.
+/// Result of `session/setMode`, `session/setModel` and `session/setOption`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingResult {
-    /// The session's whole state afterwards, by the agent's own names.
+    /// Complete state of the session after the change, by the agent's own names.
     pub state: Value,
 }
 
-/// Something that the client had set and that could not be set again in a session that was brought back.
+/// A setting of the client that could not be set again in a restored session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotRestored {
-    /// What: `mode`, `model`, or the id of an option.
+    /// The setting: `mode`, `model`, or the id of an option.
     pub setting: String,
-    /// What it was set to.
+    /// Value that the client had set.
     pub value: SettingValue,
-    /// What happened.
+    /// Error message.
     pub message: String,
 }

@@ -1,86 +1,89 @@
-//! What comes of a turn on the wire: its chunks and its summary.
+//! Output of a turn on the wire: its chunks and its summary.
 
 use crate::proto::chunk::Chunk;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The summary of a turn: the answer to `session/prompt`, and what `acpipe run -o json` prints.
+/// Summary of a turn: the result of `session/prompt`, and the output of `acpipe run -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSummary {
-    /// The session; empty where a run failed before it had one.
+    /// The client's id of the session. Empty if a run failed before its session was opened.
     pub session_id: String,
-    /// The turn; empty where a run failed before it had one.
+    /// Id of the turn. Empty if a run failed before its turn began.
     pub turn_id: String,
-    /// The assistant message that the chunks build.
+    /// Id of the assistant message that the turn's chunks form. `null` if the turn never began.
     pub message_id: Option<String>,
-    /// The text of the answer: all text blocks, nothing added. Where the prompt was sent again, those of the
-    /// last attempt; where that gave nothing but a transient error, what `errors` says of it.
+    /// Text of the answer: all text blocks, joined without a separator. If the prompt was sent again, the
+    /// text of the last attempt; if that attempt produced only a transient error, the error's message in
+    /// `errors`.
     pub text: String,
-    /// Why the agent stopped, in its own words; `error` where it failed.
+    /// Stop reason as the agent reported it; `error` if the turn failed.
     pub stop_reason: String,
-    /// The same in the AI SDK's words.
+    /// Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`.
     pub finish_reason: String,
-    /// True exactly when `errors` is not empty.
+    /// `true` exactly if `errors` is not empty.
     pub is_error: bool,
-    /// What went wrong.
+    /// Errors of the turn. Empty if it succeeded.
     pub errors: Vec<TurnError>,
-    /// A short fixed text for the common endings: `max_turns limit reached`, `subprocess terminated
-    /// unexpectedly`, `tool execution failed: <name>`, `timeout exceeded`.
+    /// Fixed text for common failures: `max_turns limit reached`, `subprocess terminated unexpectedly`, `tool
+    /// execution failed: <name>`, `timeout exceeded`. `null` otherwise.
     pub error_reason: Option<String>,
-    /// The tool calls, in order.
+    /// Tool calls in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
-    /// The results of tools, in the order of the calls.
+    /// Results of tools, in the order of `toolCalls`.
     pub tool_results: Vec<ToolResult>,
-    /// Names of the tools, in the order of their first use.
+    /// Names of the tools, each once, in the order of first use.
     pub tools_used: Vec<String>,
-    /// Tokens of this turn, in all attempts.
+    /// Tokens of this turn, summed over all attempts. `null` if the agent reports none.
     pub usage: Option<TokenUsage>,
-    /// What the turn cost, in the currency of `metadata.context.cost`.
+    /// Cost of this turn, in the currency of `metadata.context.cost`. `null` if unknown.
     pub cost: Option<f64>,
-    /// Turns of the agent's own loop, in all attempts.
+    /// Number of turns of the agent's own loop, summed over all attempts. `null` if the agent reports none.
     pub num_turns: Option<u64>,
-    /// The answer in the form that the client asked for; `null` where it asked for none or got none.
+    /// Answer that matches the session's `outputSchema`. `null` if there is no such schema, or no such
+    /// answer.
     pub structured_output: Option<Value>,
-    /// Wall time from the call to its end, in milliseconds.
+    /// Wall time from the call to the end of the turn, in milliseconds.
     pub duration_ms: u64,
-    /// Wall time in which acpipe was not waiting for the agent: starting, parsing, translating, writing.
-    /// In milliseconds, with a fraction.
+    /// Part of the wall time in which acpipe did not wait for the agent (starting, parsing, translating,
+    /// writing), in milliseconds with a fraction.
     pub overhead_ms: f64,
-    /// How often the prompt was sent: again after a transient error, where `retry` allows it, and to a new
-    /// session when the agent did not have the one that was brought back. 0 where a run failed before its turn.
+    /// How often the prompt was sent. More than 1 after a transient error with `retry`, and if the agent
+    /// turned out not to have the restored session, so that the prompt went to a new one. 0 if a run failed
+    /// before its turn began.
     pub attempts: u32,
-    /// What was left out of this summary because there was too much of it; absent as a rule. The chunks have
-    /// all of it.
+    /// What this summary omits because of its size; the chunks have everything. Absent if nothing is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// What else is known: context figures, skipped parts of the prompt, the agent's own additions;
-    /// `recovery`, where the turn went on in a new session.
+    /// Additional data: `context` (context figures), `skippedParts` (parts of the prompt that were not sent),
+    /// `undeliveredFeedback`, `recovery` (the receipt, if the turn continued in a new session),
+    /// `cancelRequested`, and `agent` (the agent's own fields). Each is absent if there is nothing to report.
     pub metadata: serde_json::Map<String, Value>,
 }
 
-/// How much was left out of a summary, in bytes: of text, arguments and results it has 4 MiB each.
+/// Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
-    /// Of `text`, which ends earlier.
+    /// Bytes cut off the end of `text`.
     pub text: u64,
-    /// Of the arguments of `toolCalls`, as JSON: those of a call are there or are `{}`.
+    /// Bytes of `toolCalls[].arguments` as JSON. The arguments of a call are either complete or `{}`.
     pub arguments: u64,
-    /// Of the results of `toolResults`, which end earlier.
+    /// Bytes cut off the ends of `toolResults[].result`.
     pub results: u64,
 }
 
-/// One thing that went wrong in a turn.
+/// An error of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
-    /// Its kind, as in the table of errors.
+    /// Kind of the error, see the table in `docs/reference/errors.md`.
     pub kind: String,
-    /// One line: what happened and what to do.
+    /// What happened and what to do about it, in one line.
     pub message: String,
-    /// Raw facts; bounded.
+    /// Details for programs, of limited size.
     pub data: Value,
 }
 
@@ -90,52 +93,55 @@ pub struct TurnError {
 pub struct ToolCall {
     /// Name of the tool.
     pub name: String,
-    /// Its input; `{}` where the agent gave none.
+    /// Input of the tool. `{}` if the agent sent none.
     pub arguments: Value,
-    /// Id of the call.
+    /// Id of the tool call.
     pub call_id: String,
 }
 
-/// A tool's result in a summary.
+/// Result of a tool in a summary.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// Id of the call.
+    /// Id of the tool call.
     pub call_id: String,
-    /// What the tool said, as text: the text of its content, else its raw output; where these hold no text, the last
-    /// 64 KiB of its terminals. Where the agent ended its turn without reporting a result, a sentence that says so.
+    /// Result as text: the text of the tool's content, otherwise its raw output; if these contain no text,
+    /// the last 64 KiB of its terminals. If the agent ended its turn without a result, a sentence that states
+    /// this.
     pub result: String,
-    /// Whether it failed or was refused.
+    /// Whether the tool failed or was rejected.
     pub is_error: bool,
 }
 
-/// Tokens of a turn.
+/// Token counts of a turn. A count that the agent does not report is `null`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: Option<u64>,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: Option<u64>,
-    /// Both, or the agent's own total.
+    /// The agent's own total, otherwise the sum of input and output tokens.
     pub total_tokens: Option<u64>,
-    /// Of those read, from the cache.
+    /// Input tokens read from the cache.
     pub cached_read_tokens: Option<u64>,
-    /// Written to the cache.
+    /// Input tokens written to the cache.
     pub cached_write_tokens: Option<u64>,
-    /// Of those written, thoughts.
+    /// Output tokens used for reasoning.
     pub thought_tokens: Option<u64>,
 }
 
-/// `session/chunk`, to the client: the next chunk of a session.
+/// Parameters of the notification `session/chunk`, sent to the client: the next chunk of a session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkParams<'a> {
-    /// The session.
+    /// The client's id of the session.
     pub session_id: &'a str,
-    /// The turn, prompted or not; `null` for what is part of no message.
+    /// Id of the turn, which is a generated one for output without a prompt. `null` for a chunk that belongs
+    /// to no message.
     pub turn_id: Option<&'a str>,
-    /// Rises by one with every chunk of the session.
+    /// Sequence number of the chunk, increasing by one with every chunk of the session, also across restarts.
+    /// Profiles 6 and 5, and clients that lag, may skip numbers.
     pub seq: u64,
     /// The chunk.
     pub chunk: Chunk<'a>,

@@ -1,34 +1,34 @@
-//! What is waited for, on the wire.
+//! Wait states on the wire.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is waited for.
+/// What a session, or the start of an agent, waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
-    /// Who has to go on.
+    /// Party that has to act.
     pub party: Party,
-    /// Which wait it is: its name in `--timeout` and in errors' `stage`, or `retry`.
+    /// Name of the wait, as in `--timeout` and in `data.stage` of errors; or `retry`.
     pub stage: String,
-    /// For how long nothing was heard, in milliseconds.
+    /// Time since the last sign of activity, in milliseconds.
     pub silent_ms: u64,
-    /// The same in a sentence, with what was last heard and the last line of the agent's stderr.
+    /// Explanation in one sentence, with the last event and the last line of the agent's stderr.
     pub note: String,
 }
 
-/// Who has to go on.
+/// Party that has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Party {
-    /// The agent has to say something.
+    /// The agent has to send something.
     Agent,
-    /// A tool of the agent has to end, as far as the agent told.
+    /// A tool of the agent has to end, according to what the agent reported.
     Tool,
-    /// The agent has to read its stdin: what was sent to it waits there.
+    /// The agent has to read its stdin, where data is pending.
     AgentInput,
-    /// The client has to answer what it was asked.
+    /// The client has to answer a request.
     Client,
-    /// acpipe pauses before it goes on by itself.
+    /// acpipe pauses and continues by itself.
     Acpipe,
 }

@@ -1,10 +1,11 @@
-//! Parts of the schema of MCP servers that are read by hand.
+//! JSON schema of the parts of an MCP server that are parsed by hand.
 
 use super::McpServer;
 use schemars::JsonSchema;
 use std::collections::BTreeMap;
 
-/// Fields that other programs have in their configurations of MCP servers. Agents may know them: they get them as they are.
+/// Fields of MCP servers in the configurations of other programs. acpipe passes them on unchanged, since the
+/// agent may know them.
 pub const PASSED_ON: &[&str] = &[
     "alwaysAllow",
     "autoApprove",
@@ -30,30 +31,30 @@ pub const PASSED_ON: &[&str] = &[
     "version",
 ];
 
-/// Variables or headers: a list, or an object of values by their names.
+/// Environment variables or headers: a list, or an object with the names as keys.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "McpPairs")]
 #[expect(dead_code, reason = "only its schema is used")]
 pub enum GivenPairs {
-    /// One after the other.
+    /// List of `{name, value}` objects.
     List(Vec<GivenPair>),
-    /// By their names.
+    /// Object with the names as keys.
     ByName(McpValues),
 }
 
-/// A variable or a header.
+/// An environment variable or a header.
 #[derive(JsonSchema)]
 #[schemars(rename = "McpPair")]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct GivenPair {
-    /// Its name.
+    /// Name of the variable or header.
     name: String,
-    /// Its value.
+    /// Value of the variable or header.
     value: String,
 }
 
-/// Values by their names.
+/// Values by name.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 #[expect(dead_code, reason = "only its schema is used")]
