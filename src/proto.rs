@@ -1,4 +1,4 @@
-//! Parsing and serialization: lines, JSON-RPC envelopes, and the messages of clients and agents. No I/O, no
+//! Wire formats: bytes to lines, JSON-RPC envelopes, and the messages of clients and agents. No I/O, no
 //! clock.
 
 pub mod acp;

@@ -1,8 +1,8 @@
-//! The part of ACP v1 that agents send, read without losing a message over one odd field.
+//! ACP v1 messages that agents send, parsed so that one invalid field does not lose the whole message.
 //!
-//! What acpipe sends to agents is built from `agent-client-protocol-schema` types; what it reads goes
-//! through these, because the schema's closed enums refuse whole messages (an unknown update, content
-//! block, stop reason or option kind, a missing title).
+//! Messages to agents are built from the types of `agent-client-protocol-schema`. Messages from agents are
+//! parsed with the types in this file, because the schema's closed enums reject a whole message for an
+//! unknown update, content block, stop reason or option kind, or for a missing title.
 
 use super::json::{Key, Members, raw_object};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -11,34 +11,37 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The protocol version that is spoken, exactly.
+/// Protocol version of ACP; acpipe supports no other.
 pub const VERSION: u16 = 1;
 
-/// Error code: the agent wants its user to sign in.
+/// Error code of an agent that requires a sign-in.
 pub const AUTH_REQUIRED: i64 = -32000;
 
-/// Error code: what is asked for is not there.
+/// Error code for a resource that does not exist.
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
 
-/// A `session/update` line, read in one pass.
+/// A `session/update` line, parsed in one pass.
 #[derive(Debug, Default, serde::Deserialize)]
 pub struct UpdateLine<'a> {
-    /// A request has one; an update must not.
+    /// Present in a request. An update must not have one.
     #[serde(default)]
     pub id: Option<IgnoredAny>,
     /// `session/update`.
     #[serde(borrow, default)]
     pub method: Cow<'a, str>,
+    /// Parameters of the notification.
     #[serde(borrow, default)]
     pub params: UpdateParams<'a>,
 }
 
-/// The parameters of `session/update`.
+/// Parameters of `session/update`.
 #[derive(Debug, Default)]
 pub struct UpdateParams<'a> {
+    /// The agent's id of the session.
     pub session_id: Option<&'a RawValue>,
+    /// The update itself.
     pub update: Option<Box<UpdateFields<'a>>>,
-    /// All other members, `_meta` among them.
+    /// All other members, including `_meta`.
     pub rest: Members<'a>,
 }
 
@@ -67,17 +70,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for UpdateParams<'a> {
 }
 
 raw_object! {
-    /// A `session/update` line whose update stays whole.
+    /// A `session/update` line whose parameters are kept as raw JSON.
     pub struct WholeLine { params = "params" }
 }
 
 raw_object! {
-    /// Its parameters.
+    /// Parameters of `session/update` with the update as raw JSON.
     pub struct WholeParams { session_id = "sessionId", update = "update", .. }
 }
 
 raw_object! {
-    /// The fields of every update kind; which of them count is told by `session_update`.
+    /// Fields of all kinds of updates; `session_update` determines which of them apply.
     pub struct UpdateFields {
         session_update = "sessionUpdate",
         content = "content",
@@ -122,7 +125,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// The contents of an embedded resource.
+    /// Contents of an embedded resource.
     pub struct Resource {
         uri = "uri",
         mime_type = "mimeType",
@@ -132,7 +135,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// What a tool's `_meta` says of a terminal that the agent runs itself.
+    /// Members of a tool call's `_meta` that describe a terminal which the agent itself runs.
     pub struct TerminalMeta {
         info = "terminal_info",
         output = "terminal_output",
@@ -142,7 +145,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// One of the three parts of [`TerminalMeta`].
+    /// Any part of [`TerminalMeta`].
     pub struct TerminalPart {
         id = "terminal_id",
         data = "data",
@@ -150,7 +153,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// `session/request_permission`.
+    /// Parameters of `session/request_permission`.
     pub struct PermissionParams {
         session_id = "sessionId",
         tool_call = "toolCall",
@@ -160,7 +163,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// `elicitation/create`, of every mode and scope.
+    /// Parameters of `elicitation/create`, of every mode and scope.
     pub struct ElicitationParams {
         mode = "mode",
         message = "message",
@@ -175,7 +178,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// One of the options of a permission request.
+    /// An option of a permission request.
     pub struct OptionFields {
         option_id = "optionId",
         name = "name",
@@ -184,7 +187,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// The answer to `initialize`.
+    /// Result of `initialize`.
     pub struct InitializeResult {
         protocol_version = "protocolVersion",
         agent_capabilities = "agentCapabilities",
@@ -194,7 +197,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// `agentInfo`.
+    /// `agentInfo` in the result of `initialize`.
     pub struct Described {
         name = "name",
         title = "title",
@@ -203,7 +206,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// One of `authMethods`.
+    /// An element of `authMethods` in the result of `initialize`.
     pub struct AuthFields {
         id = "id",
         name = "name",
@@ -218,7 +221,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// One of the `vars` of an authentication method.
+    /// An element of `vars` of an authentication method.
     pub struct AuthVarFields {
         name = "name",
         label = "label",
@@ -233,7 +236,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// What is run in a terminal to sign in.
+    /// Command that the user runs in a terminal to sign in.
     pub struct TerminalAuth {
         command = "command",
         args = "args",
@@ -242,7 +245,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// `agentCapabilities`.
+    /// `agentCapabilities` in the result of `initialize`.
     pub struct Capabilities {
         load_session = "loadSession",
         prompt = "promptCapabilities",
@@ -253,7 +256,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// The members of all nested capability objects.
+    /// Members of all nested capability objects.
     pub struct Flags {
         image = "image",
         audio = "audio",
@@ -268,12 +271,12 @@ raw_object! {
 }
 
 raw_object! {
-    /// The answer to `session/new`.
+    /// Result of `session/new`.
     pub struct NewSessionResult { session_id = "sessionId", .. }
 }
 
 raw_object! {
-    /// The answer to `session/prompt`.
+    /// Result of `session/prompt`.
     pub struct PromptResult {
         stop_reason = "stopReason",
         usage = "usage",
@@ -283,7 +286,8 @@ raw_object! {
 }
 
 raw_object! {
-    /// Token counts, in the spellings seen: ACP's `usage` and gemini's `_meta.quota.token_count`.
+    /// Token counts in all spellings that agents use: ACP's `usage`, and `_meta.quota.token_count` of Gemini
+    /// CLI.
     pub struct TokenCounts {
         input = "inputTokens",
         output = "outputTokens",

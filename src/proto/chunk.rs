@@ -1,7 +1,7 @@
-//! `UIMessageChunk`: one event of the AI SDK's UI message stream (`ai` 7), as acpipe emits it.
+//! `UIMessageChunk`: an event of the AI SDK's UI message stream (`ai` 7), as acpipe sends it.
 //!
-//! Optional fields are absent, never `null`. All agent tools carry `dynamic: true` (their names are not
-//! known in advance) and `providerExecuted: true` (the client must not try to run them).
+//! Optional fields are absent, never `null`. All tools of agents have `dynamic: true` (their names are not
+//! known in advance) and `providerExecuted: true` (the client must not run them).
 
 mod parts;
 mod weight;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::borrow::Cow;
 
-/// One event of the stream that builds an assistant `UIMessage`.
+/// An event of the stream that builds an assistant `UIMessage`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(
     tag = "type",
@@ -21,343 +21,357 @@ use std::borrow::Cow;
     rename_all_fields = "camelCase"
 )]
 pub enum Chunk<'a> {
-    /// The first chunk of a turn: an assistant message begins.
+    /// First chunk of a turn: an assistant message begins.
     Start {
         /// Id of the message, unique among all turns.
         message_id: &'a str,
-        /// What is known about the agent and its session, by the dialect's name.
+        /// Data about the agent and its session, under the name of the agent's dialect. Absent if there is
+        /// none.
         #[serde(skip_serializing_if = "Option::is_none")]
         message_metadata: Option<Raw<'a>>,
     },
-    /// A step of the message begins: the model is asked, where the agent tells of that; else one is the whole turn.
+    /// A step of the message begins: a request to the model if the agent reports these, otherwise the whole
+    /// turn.
     StartStep,
-    /// The step ended.
+    /// The current step ended.
     FinishStep,
     /// The message is complete.
     Finish {
-        /// Why the agent stopped.
+        /// Why the message ended.
         finish_reason: FinishReason,
-        /// Usage, the agent's own stop reason and what else came with its answer.
+        /// Token usage, the agent's own stop reason, and other data of the agent's result. Absent if there is
+        /// none.
         #[serde(skip_serializing_if = "Option::is_none")]
         message_metadata: Option<Raw<'a>>,
     },
-    /// The turn was cancelled; everything that was open is closed.
+    /// The turn was cancelled. All open blocks and tool calls were closed before.
     Abort {
-        /// Why, for people.
+        /// Why, for people. Absent if unknown.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'a str>,
     },
-    /// The turn failed; always the last chunk.
+    /// The turn failed. Always the last chunk of its turn.
     Error {
-        /// What happened and what to do, in one line.
+        /// What happened and what to do about it, in one line.
         error_text: &'a str,
     },
-    /// Metadata merged deeply into the message's own.
+    /// Metadata to merge deeply into that of the message.
     MessageMetadata {
-        /// The part to merge.
+        /// Metadata to merge.
         message_metadata: Raw<'a>,
     },
     /// A text block begins.
     TextStart {
         /// Id of the block.
         id: &'a str,
-        /// The agent's own message id, where it gave one.
+        /// The agent's own message id. Absent if the agent gives none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// More text for an open block.
+    /// Text to append to an open block.
     TextDelta {
         /// Id of the block.
         id: &'a str,
-        /// The text to append.
+        /// Text to append.
         #[schemars(with = "String")]
         delta: Raw<'a>,
-        /// What the agent said of this piece; replaces what it said of the block.
+        /// Metadata of the agent for this delta; it replaces that of the block. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// The text block ended.
+    /// A text block ended.
     TextEnd {
         /// Id of the block.
         id: &'a str,
-        /// What was said of the block, and of it as a whole under the name of the AI SDK's provider.
+        /// Metadata of the block; data about the whole block is under the name of the AI SDK's provider.
+        /// Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// A block of the agent's thoughts begins.
+    /// A reasoning block begins.
     ReasoningStart {
         /// Id of the block.
         id: &'a str,
-        /// The agent's own message id, where it gave one.
+        /// The agent's own message id. Absent if the agent gives none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// More thought for an open block.
+    /// Text to append to an open reasoning block.
     ReasoningDelta {
         /// Id of the block.
         id: &'a str,
-        /// The text to append.
+        /// Text to append.
         #[schemars(with = "String")]
         delta: Raw<'a>,
-        /// What the agent said of this piece; replaces what it said of the block.
+        /// Metadata of the agent for this delta; it replaces that of the block. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// The block of thoughts ended.
+    /// A reasoning block ended.
     ReasoningEnd {
         /// Id of the block.
         id: &'a str,
-        /// What was said of the block, and of it as a whole under the name of the AI SDK's provider.
+        /// Metadata of the block; data about the whole block is under the name of the AI SDK's provider.
+        /// Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// A tool call is announced; its input is not known yet.
+    /// A tool call begins; its input is not known yet.
     ToolInputStart(ToolInput<'a>),
-    /// More of the input's text, while the model writes it.
+    /// Text to append to the input of a tool call while the model generates it.
     ToolInputDelta {
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
-        /// The text to append.
+        /// Text to append.
         #[schemars(with = "String")]
         input_text_delta: Raw<'a>,
     },
-    /// The call came to nothing before its input was written whole.
+    /// A tool call failed before its input was complete.
     ToolInputError {
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
         /// Name of the tool.
         tool_name: &'a str,
-        /// The text that was written.
+        /// Partial input, as generated so far.
         input: Raw<'a>,
-        /// Why it came to nothing.
+        /// Why the call failed.
         error_text: &'a str,
-        /// Always true.
+        /// Always `true`.
         dynamic: bool,
-        /// Always true.
+        /// Always `true`.
         provider_executed: bool,
-        /// The call's state apart from its input, by the dialect's name.
+        /// State of the call except its input, under the name of the agent's dialect. Absent if there is
+        /// none.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Named<'a, ToolState<'a>>>,
     },
-    /// A tool call with its input; sent again whenever the call's state changes before its output.
+    /// A tool call with its input; repeated whenever the state of the call changes before its output.
     ToolInputAvailable(ToolInput<'a>),
-    /// A tool's output, or with `preliminary` what there is of it so far (each replaces the last).
+    /// Output of a tool. With `preliminary`, output so far: each such chunk replaces the previous one.
     ToolOutputAvailable {
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
-        /// What the tool gave; `null` where that is nothing.
+        /// Output of the tool. `null` if it is empty.
         output: Option<ToolOutput<'a>>,
-        /// True while the tool still runs.
+        /// `true` while the tool runs; absent otherwise.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         preliminary: bool,
-        /// Always true.
+        /// Always `true`.
         dynamic: bool,
-        /// Always true.
+        /// Always `true`.
         provider_executed: bool,
-        /// The call's state apart from input and output, by the dialect's name.
+        /// State of the call except input and output, under the name of the agent's dialect. Absent if there
+        /// is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Named<'a, ToolState<'a>>>,
     },
-    /// The tool failed, or never came to an end.
+    /// A tool failed, or never completed.
     ToolOutputError {
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
-        /// What the tool said, as text.
+        /// Output of the tool, as text.
         error_text: &'a str,
-        /// Always true.
+        /// Always `true`.
         dynamic: bool,
-        /// Always true.
+        /// Always `true`.
         provider_executed: bool,
-        /// The call's state apart from its input, by the dialect's name.
+        /// State of the call except its input, under the name of the agent's dialect. Absent if there is
+        /// none.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<Named<'a, ToolState<'a>>>,
     },
-    /// The tool was not run, because its permission was refused.
+    /// A tool did not run because permission was denied.
     ToolOutputDenied {
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
-        /// Whether the client was asked for the permission. Not sent: profile 6 depends on it.
+        /// Whether the client received the permission request. Not serialized; profile 6 depends on it.
         #[serde(skip)]
         asked: bool,
     },
-    /// The agent asked whether it may run a tool.
+    /// The agent requested permission to run a tool.
     ToolApprovalRequest {
         /// Id of the question.
         approval_id: &'a str,
-        /// Id of the call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
-        /// `{options}` as the agent offered them.
+        /// `{options}` as the agent offers them.
         approval_descriptor: Raw<'a>,
-        /// True when a policy answers, not a person; absent in profile 6, which only has requests to the client.
+        /// `true` if a policy decides instead of a person; `false` otherwise. Absent in profile 6, which
+        /// contains only requests to the client.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "bool")]
         is_automatic: Option<bool>,
     },
-    /// The answer to a permission question.
+    /// Decision on a permission request.
     ToolApprovalResponse {
         /// Id of the question.
         approval_id: &'a str,
         /// Whether the tool may run.
         approved: bool,
-        /// Which option was chosen, and by whom.
+        /// Chosen option, and who chose it.
         reason: &'a str,
     },
-    /// A link the agent showed.
+    /// A link from the agent.
     SourceUrl {
-        /// Id of the source: its URL.
+        /// Id of the source, which is its URL.
         source_id: &'a str,
-        /// Where it leads.
+        /// Address of the link.
         url: &'a str,
-        /// Its name.
+        /// Title of the link. Absent if the agent gives none.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
-        /// What else the agent said about it.
+        /// Other data of the agent about the link. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// A document the agent showed.
+    /// A document from the agent.
     SourceDocument {
-        /// Id of the source: its URI.
+        /// Id of the source, which is its URI.
         source_id: &'a str,
-        /// Its media type.
+        /// Media type of the document.
         media_type: &'a str,
-        /// Its name.
+        /// Title of the document.
         title: &'a str,
-        /// Its file name.
+        /// File name of the document. Absent if unknown.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<&'a str>,
-        /// What else the agent gave, the text of an embedded resource included.
+        /// Other data of the agent about the document, including the text of an embedded resource. Absent if
+        /// there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// An image, a sound or another file.
+    /// An image, audio or another file from the agent.
     File {
-        /// A data URL or an absolute URL.
+        /// Data URL or absolute URL.
         url: &'a str,
-        /// Its media type.
+        /// Media type of the file.
         media_type: &'a str,
-        /// What else the agent said about it.
+        /// Other data of the agent about the file. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// A file that belongs to the agent's thoughts.
+    /// A file that belongs to the agent's reasoning.
     ReasoningFile {
-        /// A data URL or an absolute URL.
+        /// Data URL or absolute URL.
         url: &'a str,
-        /// Its media type.
+        /// Media type of the file.
         media_type: &'a str,
-        /// What else the agent said about it.
+        /// Other data of the agent about the file. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider_metadata: Option<Raw<'a>>,
     },
-    /// The agent's plan, whole; each replaces the last.
+    /// Complete plan of the agent; a chunk replaces the previous one of the same id.
     DataPlan {
         /// `plan`, or the id of one of several plans.
         id: &'a str,
-        /// `{entries: [{content, priority, status}]}`, or what the agent tells of another form of plan;
-        /// `{removed: true}` when there is no such plan any more.
+        /// `{entries: [{content, priority, status}]}`, or the agent's data for another form of plan;
+        /// `{removed: true}` if the plan no longer exists.
         data: Raw<'a>,
     },
-    /// A permission question with its options and, once decided, its outcome.
+    /// A permission request with its options and, once decided, its outcome; a chunk replaces the previous
+    /// one of the same id.
     DataPermission {
         /// Id of the question.
         id: &'a str,
-        /// `{toolCallId, options}`, what else came with the question, and once decided `outcome`, `approved` and `reason`.
+        /// `{toolCallId, options}` and other data of the request; once decided also `outcome`, `approved` and
+        /// `reason`.
         data: Raw<'a>,
     },
-    /// A question to the user and, once it is decided, what was answered; each replaces the last.
+    /// A question of the agent to its user and, once decided, the answer; a chunk replaces the previous one
+    /// of the same id.
     DataQuestion {
         /// Id of the question.
         id: &'a str,
-        /// `{kind, message}` with `schema`, `url` or `options`, and `toolCallId` where a call asks; once decided
-        /// `action`, `reason`, `by` and what of the answer is no secret as `content`; `completed` when the agent says
-        /// that the user has been at the address.
+        /// `{kind, message}` with `schema`, `url` or `options`, and `toolCallId` if the question belongs to a
+        /// tool call. Once decided also `action`, `reason`, `by`, and `content`: the answer without secrets.
+        /// `completed` if the agent reports that the user has visited the address.
         data: Raw<'a>,
     },
-    /// A terminal that a tool shows.
+    /// A terminal that a tool displays; a chunk replaces the previous one of the same id.
     DataTerminal {
         /// Id of the terminal.
         id: &'a str,
-        /// `{toolCallId, output, offset, details}`: the end of the output, the number of bytes before it (absent where
-        /// there are none), and working directory and exit as the agent tells them. Each replaces the last.
+        /// `{toolCallId, output, offset, details}`: the end of the output, the number of bytes before it
+        /// (absent if 0), and working directory and exit status as the agent reports them.
         data: Raw<'a>,
     },
-    /// What became known about a call after its result or refusal.
+    /// Data about a tool call that arrived after its result or its denial.
     DataToolCall {
-        /// Id of the call.
+        /// Id of the tool call.
         id: &'a str,
-        /// The whole state of the call.
+        /// Complete state of the call.
         data: ToolState<'a>,
     },
-    /// A subagent of the turn; each replaces the last.
+    /// A subagent of the turn; a chunk replaces the previous one of the same id.
     DataSubagent {
-        /// The subagent's session, or the tool call that made it.
+        /// Id of the subagent's session, or of the tool call that started the subagent.
         id: &'a str,
-        /// All that is known of it.
+        /// Complete state of the subagent.
         data: SubagentState<'a>,
     },
-    /// A message between the session and a subagent; each replaces the last.
+    /// A message between the session and a subagent; a chunk replaces the previous one of the same id.
     DataSessionMessage {
         /// Id of the message.
         id: &'a str,
-        /// What the agent told so far: content, sender and recipient.
+        /// Data of the agent so far: content, sender and recipient.
         data: Raw<'a>,
     },
-    /// A message of the user that the agent repeated in the turn.
+    /// A message of the user that the agent repeated during the turn.
     DataUserMessage {
-        /// What the agent tells: content, messageId.
+        /// Data of the agent: `content` and `messageId`.
         data: Raw<'a>,
     },
-    /// Modes, models, options, commands and title of the session; not part of the message.
+    /// Modes, models, options, commands and title of the session. Not part of the message.
     DataSession {
         /// Always `session`.
         id: &'a str,
-        /// The whole state.
+        /// Complete state of the session.
         data: Raw<'a>,
-        /// Always true.
+        /// Always `true`.
         transient: bool,
     },
-    /// A notice of the agent to the user; not part of the message.
+    /// A notice for the user. Not part of the message.
     DataNotice {
-        /// What the agent tells: severity, title, description.
+        /// Severity, title and description, and other data of the agent.
         data: Raw<'a>,
-        /// Always true.
+        /// Always `true`.
         transient: bool,
     },
-    /// The agent compacted its context.
+    /// The agent compacted its context; a chunk replaces the previous one of the same id.
     DataCompaction {
         /// Id of the compaction.
         id: &'a str,
-        /// What the agent told so far: status, summary, error; each replaces the last.
+        /// Data of the agent so far: status, summary and error.
         data: Raw<'a>,
     },
-    /// How the session was brought back, in the first turn after it.
+    /// Receipt of a restore of the session, in the first turn after it.
     DataRecovery {
-        /// The receipt: rung, memory, what failed, how much was replayed.
+        /// The receipt, as `recovery` in the result of `session/ensure`.
         data: Raw<'a>,
     },
-    /// The answer in the form that the client asked for.
+    /// Answer of the agent that matches the session's `outputSchema`.
     DataStructuredOutput {
         /// Always `structured-output`.
         id: &'a str,
         /// The answer.
         data: Raw<'a>,
     },
-    /// What the agent said and no other chunk tells: `data-acp`, or the name of another dialect.
+    /// Data of the agent that no other chunk carries: `data-acp` or `data-claude`.
     #[serde(untagged)]
     DataDialect {
-        /// `data-` and the dialect's name.
+        /// `data-` and the name of the dialect.
         #[serde(rename = "type")]
         kind: DataKind<'a>,
-        /// `{update}` as it came; `{event}` where it is transient.
+        /// `{update}` as the agent sent it; `{event}` if `transient` is `true`.
         data: Raw<'a>,
-        /// True for what is worth showing while it lasts, and no part of the message.
+        /// `true` if the data is only worth showing while the turn runs and is not part of the message;
+        /// absent otherwise.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         transient: bool,
     },
 }
 
-/// `data-<dialect>`.
+/// Type `data-<dialect>` of a chunk; holds the name of the dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct DataKind<'a>(pub &'a str);
 
@@ -381,7 +395,7 @@ impl JsonSchema for DataKind<'_> {
     }
 }
 
-/// `{name: value}`: provider and tool metadata stand under the name of the agent's dialect.
+/// `{name: value}`: an object with one member, used for metadata under the name of the agent's dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a, T>(pub &'a str, pub T);
 

@@ -1,40 +1,56 @@
-//! What the Claude Code CLI writes in stream-json, read without losing a frame over one odd field.
+//! stream-json frames of the Claude Code CLI, parsed so that one invalid field does not lose the whole frame.
 //!
-//! The list of frames and of their members grows with every few releases: whatever is not named here is kept
-//! in `rest`.
+//! The CLI gains frames and members every few releases: members without a field here are kept in `rest`.
 
 use super::json::{JsonStr, Members, raw_object, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// One line, read in one pass: of a `stream_event` also the delta.
+/// A line of the CLI, parsed in one pass, including the delta of a `stream_event`.
 #[derive(Debug, Default)]
 pub struct Frame<'a> {
+    /// `type`: the kind of the frame.
     pub kind: Option<&'a RawValue>,
+    /// `subtype`: the kind of a `system`, `result` or control frame.
     pub subtype: Option<&'a RawValue>,
+    /// The CLI's id of the session.
     pub session_id: Option<&'a RawValue>,
-    /// The tool call whose subagent speaks.
+    /// `parent_tool_use_id`: the tool call whose subagent sent the frame.
     pub parent: Option<&'a RawValue>,
-    /// Of a `stream_event`.
+    /// Event of a `stream_event`.
     pub event: Option<Event<'a>>,
+    /// Id of the message in the Messages API, in a `stream_event`.
     pub api_message_id: Option<&'a RawValue>,
-    /// Of `assistant` and `user`.
+    /// Message of an `assistant` or `user` frame.
     pub message: Option<&'a RawValue>,
+    /// Structured result of a tool, in a `user` frame.
     pub tool_use_result: Option<&'a RawValue>,
+    /// Data about the results of tools, in a `user` frame, such as the permission decision.
     pub tool_result_meta: Option<&'a RawValue>,
+    /// `true` for a message that the CLI repeats, in a `user` frame.
     pub is_replay: Option<&'a RawValue>,
+    /// `true` for a message that the CLI itself created, in a `user` frame.
     pub is_synthetic: Option<&'a RawValue>,
+    /// `true` for an API error in the form of a message, in an `assistant` frame.
     pub is_api_error: Option<&'a RawValue>,
+    /// Kind of the API error, in an `assistant` frame.
     pub error: Option<&'a RawValue>,
-    /// Of control frames.
+    /// Id of a control request or response.
     pub request_id: Option<&'a RawValue>,
+    /// Body of a control request.
     pub request: Option<&'a RawValue>,
+    /// Body of a control response.
     pub response: Option<&'a RawValue>,
-    // What every frame may have beside what it says.
+    // Members that any frame may have besides its own data.
+    /// Id of the frame.
     pub uuid: Option<&'a RawValue>,
+    /// Time of the frame, as the CLI writes it.
     pub timestamp: Option<&'a RawValue>,
+    /// `uuid` of the prompt that the frame belongs to.
     pub user_message_uuid: Option<&'a RawValue>,
+    /// `uuid`s of the prompts that the frame belongs to, if the CLI merged several into one turn.
     pub user_message_uuids: Option<&'a RawValue>,
+    /// Display mode of thinking, as the CLI reports it.
     pub thinking_display: Option<&'a RawValue>,
     /// All other members.
     pub rest: Members<'a>,
@@ -68,7 +84,8 @@ raw_object! {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a line; `None` where it is no object. One whose event is odd has none.
+    /// Parses a line; `None` if it is not an object. If the event is invalid, the frame has only `kind`,
+    /// `subtype`, `session_id` and `parent`.
     #[must_use]
     pub fn read(line: &'a str) -> Option<Self> {
         if let Ok(frame) = serde_json::from_str(line) {
@@ -84,26 +101,26 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Its `type`; nothing where it has none.
+    /// Returns `type`; empty if the frame has none.
     #[must_use]
     pub fn kind(&self) -> &'a str {
         word(self.kind)
     }
 
-    /// Its `subtype`; nothing where it has none.
+    /// Returns `subtype`; empty if the frame has none.
     #[must_use]
     pub fn subtype(&self) -> &'a str {
         word(self.subtype)
     }
 
-    /// The tool call whose subagent speaks, where it is not the agent itself.
+    /// Returns the id of the tool call whose subagent sent the frame; `None` if the agent itself sent it.
     #[must_use]
     pub fn parent(&self) -> Option<Cow<'a, str>> {
         text(self.parent)
     }
 }
 
-/// A name of the protocol, which has no escapes; nothing where it is none.
+/// Returns a string without escapes, such as a name of the protocol; empty if the value is anything else.
 #[must_use]
 pub fn word(raw: Option<&RawValue>) -> &str {
     match raw.and_then(JsonStr::new).map(JsonStr::decode) {
@@ -112,14 +129,14 @@ pub fn word(raw: Option<&RawValue>) -> &str {
     }
 }
 
-/// Whether a value is `true`.
+/// Returns `true` if the value is `true`.
 #[must_use]
 pub fn is_true(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() == "true")
 }
 
 raw_object! {
-    /// A frame of which only the head can be read.
+    /// The head of a frame that cannot be parsed as a whole.
     struct Odd {
         kind = "type",
         subtype = "subtype",
@@ -128,15 +145,20 @@ raw_object! {
     }
 }
 
-/// An event of the Messages API's stream.
+/// A streaming event of the Messages API.
 #[derive(Debug, Default)]
 pub struct Event<'a> {
+    /// `type`: the kind of the event.
     pub kind: Option<&'a RawValue>,
-    /// The place of the block in its message.
+    /// Index of the content block in its message.
     pub index: Option<&'a RawValue>,
+    /// Delta of a `content_block_delta` or `message_delta` event.
     pub delta: Option<Delta<'a>>,
+    /// Content block of a `content_block_start` event.
     pub block: Option<&'a RawValue>,
+    /// Message of a `message_start` event.
     pub message: Option<&'a RawValue>,
+    /// Token usage of a `message_delta` event.
     pub usage: Option<&'a RawValue>,
 }
 
@@ -153,7 +175,7 @@ raw_object! {
 }
 
 impl Event<'_> {
-    /// The place of the block in its message.
+    /// Returns the index of the content block in its message.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
         serde_json::from_str(self.index?.get()).ok()
@@ -161,7 +183,7 @@ impl Event<'_> {
 }
 
 raw_object! {
-    /// What a delta of any type adds to a block; of `message_delta` why the model stopped.
+    /// Delta of any type; in a `message_delta` event, the stop reason.
     pub struct Delta {
         kind = "type",
         text = "text",
@@ -175,7 +197,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// `message` of an `assistant` or a `user` frame, or of `message_start`.
+    /// `message` of an `assistant` or `user` frame, or of a `message_start` event.
     pub struct Message {
         id = "id",
         model = "model",
@@ -203,7 +225,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// An image in a content block.
+    /// Source of an image in a content block.
     pub struct Source {
         kind = "type",
         media_type = "media_type",
@@ -213,7 +235,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// What the file tools say of their work, in `tool_use_result`.
+    /// `tool_use_result` of the tools that work on files.
     pub struct FileResult {
         path = "filePath",
         old = "oldString",
@@ -225,12 +247,12 @@ raw_object! {
 }
 
 raw_object! {
-    /// A piece of a patch.
+    /// A hunk of `structuredPatch`.
     pub struct Hunk { new_start = "newStart", lines = "lines" }
 }
 
 raw_object! {
-    /// `result`: how a turn ended.
+    /// `result` frame: the end of a turn.
     pub struct TurnResult {
         subtype = "subtype",
         is_error = "is_error",

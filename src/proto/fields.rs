@@ -1,7 +1,7 @@
-//! Members of objects that the type to be read does not have: found in JSON by the type's own schema.
+//! Unknown members of JSON objects, found with the JSON schema of the type to be parsed.
 //!
-//! serde skips such members, also in enums and behind `flatten`, where a deserializer cannot see them. The schema is made
-//! of the type, so there is one list of names.
+//! serde skips unknown members silently, including those in enums and behind `flatten`, where a deserializer
+//! cannot see them. The schema is generated from the type, so the names are listed only once.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,45 +10,45 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The most members that are reported of one text.
+/// Maximum number of unknown members reported for one text.
 const MOST: usize = 8;
 
-/// References are followed this deep; objects below that can have any member.
+/// Maximum depth of nested schemas; objects below may have any member.
 const DEPTH: u32 = 16;
 
-/// Every object may have this member: ACP reserves it for extensions.
+/// Member that every object may have: ACP reserves it for extensions.
 const META: &str = "_meta";
 
-/// A schema that has none of these allows any JSON.
+/// Keywords that restrict a schema; one without any of these allows any JSON.
 const LIMITS: [&str; 7] = ["$ref", "anyOf", "oneOf", "allOf", "type", "enum", "const"];
 
-/// The members that the objects of a type can have, at any depth.
+/// Members that the objects of a type can have, at any depth.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// Any JSON is allowed here.
+    /// Whether any JSON is allowed here.
     any: bool,
-    /// An object is allowed here.
+    /// Whether an object is allowed here.
     object: bool,
     members: BTreeMap<String, Fields>,
-    /// The value of each other member, where other members are allowed.
+    /// Schema of other members, if other members are allowed.
     others: Option<Box<Fields>>,
-    /// The elements of an array.
+    /// Schema of the elements of an array.
     items: Option<Box<Fields>>,
 }
 
 /// A member that its object cannot have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// The object that has it: `mcpServers[0]`; empty for the outermost.
+    /// Path of the object, such as `mcpServers[0]`; empty for the outermost object.
     pub object: String,
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// The names that are known in its place.
+    /// Names of the members that the object can have.
     pub known: Vec<String>,
 }
 
 impl Fields {
-    /// The members of a type that is read.
+    /// Collects the members of a type from its JSON schema.
     #[must_use]
     pub fn of<T: JsonSchema>() -> Self {
         let generator = SchemaSettings::draft2020_12().into_generator();
@@ -100,7 +100,8 @@ impl Fields {
         }
     }
 
-    /// Marks the schemas in which no member can be unknown: their values are skipped.
+    /// Marks the schemas in which no member can be unknown, so that their values are skipped; returns whether
+    /// this is one.
     fn prune(&mut self) -> bool {
         let mut open = !self.object || self.others.is_some();
         for inner in self.members.values_mut() {
@@ -113,7 +114,7 @@ impl Fields {
         self.any
     }
 
-    /// The unknown members of a text, in their order, up to a syntax error.
+    /// Returns the unknown members of a text in their order, up to a syntax error.
     #[must_use]
     pub fn unknown_in(&self, json: &str) -> Vec<Unknown> {
         let mut found = Vec::new();
@@ -123,7 +124,7 @@ impl Fields {
             path: String::new(),
             found: &mut found,
         };
-        // Reading the type reports the error.
+        // A syntax error is reported when the type itself is parsed.
         let _ = walk.deserialize(&mut reader);
         found
     }

@@ -1,7 +1,7 @@
-//! Bytes to lines and messages: newline-delimited JSON with a length cap, and `Content-Length` framing.
+//! Bytes to lines and messages: newline-delimited JSON with a length limit, and `Content-Length` framing.
 //!
-//! A bad line is data, never the end of a connection: the decoders return faults as items and keep
-//! `Err` for real I/O.
+//! An invalid line never ends the connection: the decoders return it as an item, and return `Err` only for
+//! I/O errors.
 
 mod client;
 mod sniff;
@@ -13,60 +13,61 @@ pub use sniff::{Sniffed, sniff};
 use std::io;
 use tokio_util::codec::Decoder;
 
-/// The longest line that is kept whole unless the user says otherwise, in bytes.
+/// Default maximum length of a line, in bytes.
 pub const DEFAULT_MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// How much of the beginning and end of an over-long line is kept to find out what it was.
+/// Number of bytes kept from the beginning and the end of an overlong line, to find its id and method.
 const SNIFF_HEAD: usize = 4096;
 const SNIFF_TAIL: usize = 256;
 
-/// The byte order mark that some writers put before their first line, in UTF-8.
+/// UTF-8 byte order mark, which some programs write before their first line.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A buffer that is larger grew for a long line, in bytes.
+/// Capacity in bytes above which a buffer is considered to have grown for a long line.
 const GROWN: usize = 1 << 20;
 
-/// Gives the memory back of an empty buffer that held `before` bytes: it would stay with it.
+/// Frees the memory of an empty buffer that held `before` bytes, if it has grown for a long line; otherwise
+/// the buffer would keep it.
 pub fn give_back(buffer: &mut BytesMut, before: usize) {
     if buffer.is_empty() && before.max(buffer.capacity()) > GROWN {
         *buffer = BytesMut::new();
     }
 }
 
-/// What a run of bytes from an agent turned out to be.
+/// Output of [`LineBatches`].
 #[derive(Debug, PartialEq)]
 pub enum Batch {
-    /// One or more whole lines, each but perhaps the last ended by `\n`.
+    /// One or more complete lines, each ending with `\n`, except perhaps the last one.
     Lines(Bytes),
-    /// A line over the cap: its length and what is left of it.
+    /// A line over the length limit.
     TooLong(Overlong),
 }
 
-/// The remains of a line that was discarded because of its length.
+/// Length and ends of a line that was discarded because of its length.
 #[derive(Debug, PartialEq)]
 pub struct Overlong {
-    /// Length of the line without its newline, in bytes.
+    /// Length of the line in bytes, without its newline.
     pub len: u64,
-    /// The first bytes.
+    /// First bytes of the line, at most 4096.
     pub head: Bytes,
-    /// The last bytes.
+    /// Last bytes of the line, at most 256.
     pub tail: Bytes,
 }
 
-/// Splits an agent's stdout into batches of whole lines.
+/// Decoder that splits an agent's stdout into batches of complete lines.
 ///
-/// All whole lines in the buffer come out as one item, so that one hop and one flush serve them all.
+/// All complete lines in the buffer form one item, so that one channel send and one flush serve them all.
 #[derive(Debug)]
 pub struct LineBatches {
     max: usize,
-    /// True until the first bytes are in: a byte order mark there is skipped.
+    /// `true` until the first bytes have arrived; a byte order mark is skipped only there.
     at_start: bool,
-    /// Bytes at the front of the buffer known to hold no newline.
+    /// Number of bytes at the front of the buffer that are known to contain no newline.
     scanned: usize,
     discarding: Option<Discard>,
 }
 
-/// What is kept of a line or message while it is discarded.
+/// Length and ends of a line or message that is being discarded.
 #[derive(Debug, Default)]
 struct Discard {
     len: u64,
@@ -95,7 +96,7 @@ impl Discard {
 }
 
 impl LineBatches {
-    /// A splitter that keeps lines of up to `max` bytes.
+    /// Creates a decoder for lines of up to `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
@@ -164,7 +165,7 @@ impl Decoder for LineBatches {
 }
 
 impl LineBatches {
-    /// Length of the lines before the first one over the cap.
+    /// Length of the lines before the first one over the limit.
     fn before_overlong(&self, whole: &[u8]) -> usize {
         if whole.len() <= self.max {
             return whole.len();
@@ -180,7 +181,7 @@ impl LineBatches {
     }
 }
 
-/// Skips a byte order mark at the beginning of a stream; false while it cannot be known whether there is one.
+/// Skips a byte order mark at the beginning of a stream; returns `false` if more bytes are needed to decide.
 fn skip_bom(buf: &mut BytesMut, at_start: &mut bool) -> bool {
     if buf.len() < BOM.len() && BOM.starts_with(buf) {
         return false;
@@ -197,11 +198,11 @@ fn skip_bom(buf: &mut BytesMut, at_start: &mut bool) -> bool {
 pub struct Line<'a> {
     /// The line without its newline.
     pub text: &'a [u8],
-    /// Where the next line begins in the batch.
+    /// Offset of the next line in the batch.
     pub end: usize,
 }
 
-/// The lines of a batch.
+/// Iterates over the lines of a batch.
 pub fn lines(batch: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -213,16 +214,16 @@ pub fn lines(batch: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// How a client frames its messages; acpipe answers in kind.
+/// Framing of messages on a client's connection, detected from the client's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// One message a line.
+    /// One message per line.
     Lines,
-    /// `Content-Length` headers, as LSP clients use them.
+    /// `Content-Length` headers, as in LSP.
     ContentLength,
 }
 
-/// Appends one message to `out`; `write` appends its JSON text.
+/// Appends a message to `out`; `write` appends its JSON text.
 pub fn write_framed(out: &mut Vec<u8>, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) {
     match framing {
         Framing::Lines => {

@@ -1,4 +1,4 @@
-//! Borrowed pieces of JSON text: strings that need not be decoded, objects whose fields stay raw.
+//! Borrowed pieces of JSON text: strings that stay encoded, and objects whose fields stay raw.
 
 mod density;
 mod depth;
@@ -25,32 +25,32 @@ use surrogates::units;
 pub use surrogates::{Surrogates, mended, without_halves};
 pub use upto::prefix;
 
-/// A JSON string as it stood in its line, quotes and escapes included.
+/// JSON string as it was in its line, including quotes and escapes.
 ///
-/// On the hot path the text of a delta goes from the agent's line to the client's without being decoded.
+/// On the hot path, the text of a delta goes from the agent's line to the client's without being decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonStr<'a>(&'a RawValue);
 
 impl<'a> JsonStr<'a> {
-    /// `raw` as a string, or `None` when it is another kind of value.
+    /// Returns `raw` as a string; `None` if it is another kind of value.
     #[must_use]
     pub fn new(raw: &'a RawValue) -> Option<Self> {
         raw.get().starts_with('"').then_some(Self(raw))
     }
 
-    /// The JSON text with its quotes.
+    /// Returns the JSON text, with quotes.
     #[must_use]
     pub fn raw(self) -> &'a RawValue {
         self.0
     }
 
-    /// True for `""`.
+    /// Returns `true` for `""`.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0.get().len() == 2
     }
 
-    /// The text it stands for; a lone surrogate becomes U+FFFD, since Rust text cannot hold one.
+    /// Decodes the string. A lone surrogate becomes U+FFFD, since Rust strings cannot hold one.
     #[must_use]
     pub fn decode(self) -> Cow<'a, str> {
         let json = self.0.get();
@@ -60,18 +60,19 @@ impl<'a> JsonStr<'a> {
         }
         match serde_json::from_str::<String>(json) {
             Ok(text) => Cow::Owned(text),
-            // It has half a surrogate pair.
+            // The string contains a lone surrogate.
             Err(_) => Cow::Owned(String::from_utf16_lossy(&units(inner))),
         }
     }
 
-    /// Appends the text it stands for.
+    /// Appends the decoded string to `text`.
     pub fn decode_into(self, text: &mut String) {
         text.push_str(&self.decode());
     }
 }
 
-/// The length of the JSON string that `json` begins with, quotes included; `None` where it breaks off.
+/// Returns the length of the JSON string at the start of `json`, including quotes; `None` if the string is
+/// incomplete.
 #[must_use]
 pub fn string_len(json: &[u8]) -> Option<usize> {
     json.strip_prefix(b"\"")?;
@@ -85,14 +86,14 @@ pub fn string_len(json: &[u8]) -> Option<usize> {
     }
 }
 
-/// Any JSON value, written as it stood; half a surrogate pair in an array or object, which some readers refuse, as
-/// U+FFFD.
+/// Any JSON value, serialized unchanged, except that lone surrogates in arrays and objects become U+FFFD,
+/// since some readers reject them.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a>(pub &'a RawValue);
 
 impl serde::Serialize for Raw<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        // A string is a delta as a rule: its halves are joined over deltas.
+        // A string is usually a delta, and [`Surrogates`] joins surrogates across deltas.
         if !self.0.get().starts_with('"')
             && let Some(mended) = mended(self.0.get())
         {
@@ -114,16 +115,17 @@ impl schemars::JsonSchema for Raw<'_> {
     }
 }
 
-/// The decoded text of a raw value that is a string.
+/// Decodes a raw value that is a string; `None` if it is not one.
 #[must_use]
 pub fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     raw.and_then(JsonStr::new).map(JsonStr::decode)
 }
 
-/// Declares an object of which each named field is kept as raw JSON.
+/// Declares a struct for a JSON object whose named fields are kept as raw JSON.
 ///
-/// One odd value cannot lose the whole object, a repeated key means its last value (as in JavaScript),
-/// `null` is kept as a value. Unknown keys are skipped, or with `..` at the end kept in `rest`.
+/// An invalid value does not lose the whole object, the last value of a repeated key counts (as in
+/// JavaScript), and `null` is kept as a value. Unknown keys are skipped, or with `..` at the end kept in
+/// `rest`.
 macro_rules! raw_object {
     ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$fdoc:meta])* $field:ident = $key:literal,)* .. }) => {
         $(#[$doc])*
@@ -136,14 +138,14 @@ macro_rules! raw_object {
 
         #[allow(dead_code, reason = "not every object is asked everything")]
         impl<'a> $name<'a> {
-            /// How many members there are.
+            /// Returns the number of members.
             #[must_use]
             pub fn count(&self) -> usize {
                 $(usize::from(self.$field.is_some()) +)* self.rest.count()
             }
 
-            /// All members but those of these names, which are given with their values: mostly there are no
-            /// others.
+            /// Returns all members except those in `own`, which is a list of names with their values. Usually
+            /// there are no others.
             #[must_use]
             pub fn others(&self, own: &[(&'static str, Option<&'a ::serde_json::value::RawValue>)])
                 -> $crate::proto::json::Members<'a> {
@@ -154,7 +156,7 @@ macro_rules! raw_object {
                 self.without(&names)
             }
 
-            /// All members but those of these names.
+            /// Returns all members except those in `names`.
             #[must_use]
             pub fn without(&self, names: &[&str]) -> $crate::proto::json::Members<'a> {
                 let mut others = $crate::proto::json::Members::default();
@@ -211,32 +213,33 @@ macro_rules! raw_object {
 }
 pub(crate) use raw_object;
 
-/// Among how many members a repeated name is looked for.
+/// Number of members among which a repeated name is searched.
 const SEARCHED: usize = 64;
 
-/// The members of an object, in their order, with raw values: nothing of them is lost on the way.
+/// Members of an object in their order, with raw values, so that nothing is lost.
 #[derive(Debug, Default, Clone)]
 pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 
 impl<'a> Members<'a> {
-    /// The members of an object; none where it is no object.
+    /// Parses the members of an object; empty if the value is not an object.
     #[must_use]
     pub fn of(object: &'a RawValue) -> Self {
         serde_json::from_str(object.get()).unwrap_or_default()
     }
 
-    /// Puts a member in the place of the one of that name, or at the end.
+    /// Replaces the member of this name, or appends it.
     pub fn set(&mut self, name: impl Into<Cow<'a, str>>, value: &'a RawValue) {
         self.put(name.into(), Cow::Borrowed(value));
     }
 
-    /// [`Members::set`] with a value that is made here.
+    /// Like [`Members::set`], with a value to be serialized.
     pub fn set_owned(&mut self, name: impl Into<Cow<'a, str>>, value: &impl serde::Serialize) {
         self.put(name.into(), Cow::Owned(to_raw(value)));
     }
 
     fn put(&mut self, name: Cow<'a, str>, value: Cow<'a, RawValue>) {
-        // Of a name that comes twice readers take the last: not worth a search in huge objects.
+        // For a repeated name readers use the last value, so a search through a huge object is not worth its
+        // cost.
         let mut searched = self.0.iter_mut().take(SEARCHED);
         match searched.find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
@@ -244,61 +247,61 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// [`Members::set`] where there is a value.
+    /// Like [`Members::set`]; does nothing for `None`.
     pub fn set_some(&mut self, name: &'static str, value: Option<&'a RawValue>) {
         if let Some(value) = value {
             self.set(name, value);
         }
     }
 
-    /// Adds those of another object.
+    /// Adds the members of another object.
     pub fn extend(&mut self, more: Self) {
         for (name, value) in more.0 {
             self.put(name, value);
         }
     }
 
-    /// All but those of these names.
+    /// Removes the members in `names`.
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> Self {
         self.0.retain(|(name, _)| !names.contains(&name.as_ref()));
         self
     }
 
-    /// All but those that are `null`.
+    /// Removes the members that are `null`.
     #[must_use]
     pub fn without_null(mut self) -> Self {
         self.0.retain(|(_, value)| value.get() != "null");
         self
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         let member = self.0.iter().rfind(|(known, _)| known == name);
         member.map(|(_, value)| value.as_ref())
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names and values, in order.
+    /// Iterates over names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0
             .iter()
             .map(|(name, value)| (name.as_ref(), value.as_ref()))
     }
 
-    /// The same, independent of the line.
+    /// Copies names and values, so that they no longer borrow from the line.
     #[must_use]
     pub fn into_owned(self) -> Members<'static> {
         let owned = |(name, value): (Cow<'a, str>, Cow<'a, RawValue>)| {
@@ -337,9 +340,11 @@ impl serde::Serialize for Members<'_> {
     }
 }
 
-/// A value in the form that can be merged, with U+FFFD for halves of characters. A number without bounds, which that
-/// form cannot hold, and what would take many times its size stand as a string of their JSON text in the objects around
-/// them, a few levels deep; what is nested too deeply as [`shallow`] has it.
+/// Parses a value into a [`Value`], which can be merged. Lone surrogates become U+FFFD.
+///
+/// A number that [`Value`] cannot hold, and a value that would take many times the size of its text, become
+/// strings of their JSON text; the objects around them are still parsed, up to a few levels. For values that
+/// are nested too deeply see [`shallow`].
 #[must_use]
 pub fn value(raw: &RawValue) -> Value {
     let whole = read(raw.get());
@@ -361,7 +366,7 @@ fn read(json: &str) -> Option<Value> {
         .ok()
 }
 
-/// In how many objects what a value cannot hold is looked for: each is read once more.
+/// Number of levels of objects that [`held`] opens; each level is parsed once more.
 const AROUND: u32 = 8;
 
 fn held(raw: &RawValue, around: u32) -> Value {
@@ -378,8 +383,8 @@ fn held(raw: &RawValue, around: u32) -> Value {
     })
 }
 
-/// Merges objects deeply and replaces everything else, as the AI SDK merges metadata; true when that
-/// changes anything.
+/// Merges objects deeply and replaces all other values, as the AI SDK merges metadata; returns `true` if
+/// anything changed.
 pub fn merge(into: &mut Value, from: Value) -> bool {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -402,13 +407,14 @@ pub fn merge(into: &mut Value, from: Value) -> bool {
     }
 }
 
-/// `value` unless it is absent or `null`.
+/// Returns `value` unless it is absent or `null`.
 #[must_use]
 pub fn non_null(value: Option<&RawValue>) -> Option<&RawValue> {
     value.filter(|v| v.get() != "null")
 }
 
-/// A value as raw JSON; what cannot be serialised (it cannot happen for our types) becomes `null`.
+/// Serializes a value to raw JSON. A value that cannot be serialized, which no type of this crate is, becomes
+/// `null`.
 #[must_use]
 pub fn to_raw(value: &impl serde::Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())

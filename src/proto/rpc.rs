@@ -1,26 +1,26 @@
-//! JSON-RPC 2.0 envelopes, told apart by which keys are present, written without intermediate values.
+//! JSON-RPC 2.0 messages: classified by their keys when parsed, and written without intermediate values.
 
 use super::json::{self, JsonStr, raw_object};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The standard codes of JSON-RPC 2.0 (section 5.1 of its specification).
+/// Standard error codes of JSON-RPC 2.0 (section 5.1 of the specification).
 pub mod code {
     /// The text is not JSON.
     pub const PARSE_ERROR: i32 = -32700;
-    /// The JSON is no request.
+    /// The JSON is not a valid request.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// There is no such method.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// The method's parameters are wrong.
+    /// The parameters of the method are not valid.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// Anything else.
+    /// Any other error.
     pub const INTERNAL_ERROR: i32 = -32603;
 }
 
 raw_object! {
-    /// The keys of any message, each as raw JSON. `jsonrpc` is not looked at: agents forget it.
+    /// Members of any message as raw JSON. `jsonrpc` is not checked, since some agents omit it.
     pub struct Envelope {
         id = "id",
         method = "method",
@@ -30,50 +30,62 @@ raw_object! {
     }
 }
 
-/// What a message is.
+/// A JSON-RPC message, borrowed from its line.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// `method` and `id` (of any form, `null` included): it must be answered.
+    /// A message with `method` and `id`, which requires a response.
     Request {
+        /// Id of any JSON type, including `null`.
         id: &'a RawValue,
+        /// Name of the method.
         method: Cow<'a, str>,
+        /// Parameters; `None` if the message has none.
         params: Option<&'a RawValue>,
     },
-    /// `method` without `id`.
+    /// A message with `method` and without `id`.
     Notification {
+        /// Name of the method.
         method: Cow<'a, str>,
+        /// Parameters; `None` if the message has none.
         params: Option<&'a RawValue>,
     },
-    /// `result` or `error` without `method`; an error may come without id.
+    /// A message with `result` or `error` and without `method`.
     Response {
+        /// Id of the request; `None` if it is `null` or missing, as in some errors.
         id: Option<&'a RawValue>,
+        /// Result, or the error object.
         outcome: Result<&'a RawValue, RpcError<'a>>,
     },
 }
 
-/// The error object of a response, as far as it could be read.
+/// Error object of a response, as far as it could be parsed.
 #[derive(Debug, Clone)]
 pub struct RpcError<'a> {
+    /// `code`; [`code::INTERNAL_ERROR`] if it is not an integer.
     pub code: i64,
+    /// `message`; the JSON text of the error if there is none.
     pub message: Cow<'a, str>,
+    /// `data`; `None` if it is `null` or missing.
     pub data: Option<&'a RawValue>,
-    /// The whole error as it came.
+    /// The complete `error` member.
     pub raw: &'a RawValue,
 }
 
-/// Why a line is no message.
+/// Why a line is not a JSON-RPC message.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAMessage {
+    /// The text is not a JSON object.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// The object is neither a request, nor a notification, nor a response.
     #[error("neither method, result nor error")]
     Shape,
 }
 
-/// Reads one message.
+/// Parses one message.
 ///
 /// # Errors
-/// The text is not a JSON object, or an object that is neither request, notification nor response.
+/// The text is not a JSON object, or the object is neither a request, nor a notification, nor a response.
 pub fn parse(line: &str) -> Result<Message<'_>, NotAMessage> {
     let e: Envelope<'_> = serde_json::from_str(line)?;
     if let Some(method) = json::text(e.method) {
@@ -89,7 +101,7 @@ pub fn parse(line: &str) -> Result<Message<'_>, NotAMessage> {
             },
         });
     }
-    // Some agents send `error: null` beside a result.
+    // Some agents send `error: null` next to a result.
     let outcome = match (json::non_null(e.error), e.result) {
         (Some(error), _) => Err(RpcError::read(error)),
         (None, Some(result)) => Ok(result),
@@ -120,7 +132,7 @@ impl<'a> RpcError<'a> {
     }
 }
 
-/// Appends a request without newline.
+/// Appends a request, without a newline.
 pub fn write_request(
     out: &mut Vec<u8>,
     id: &impl Serialize,
@@ -137,12 +149,12 @@ pub fn write_request(
     );
 }
 
-/// Appends a notification without newline.
+/// Appends a notification, without a newline.
 pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
     write(out, &[("\"method\":", &method), ("\"params\":", params)]);
 }
 
-/// Appends a result without newline.
+/// Appends a response with a result, without a newline.
 pub fn write_result(out: &mut Vec<u8>, id: &RawValue, result: &impl Serialize) {
     write(
         out,
@@ -150,16 +162,19 @@ pub fn write_result(out: &mut Vec<u8>, id: &RawValue, result: &impl Serialize) {
     );
 }
 
-/// Appends an error without newline.
+/// Appends a response with an error, without a newline.
 pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &ErrorObject<'_>) {
     write(out, &[("\"id\":", &id as &dyn Json), ("\"error\":", error)]);
 }
 
-/// An error object to be written.
+/// Error object to be written.
 #[derive(Debug, Serialize)]
 pub struct ErrorObject<'a> {
+    /// Error code, see [`code`].
     pub code: i32,
+    /// Error message.
     pub message: &'a str,
+    /// Details for programs; absent if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<&'a RawValue>,
 }

@@ -1,4 +1,4 @@
-//! What chunks hold.
+//! Data types inside chunks.
 
 use super::Named;
 use crate::proto::json::Raw;
@@ -6,116 +6,121 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A tool call as far as it is known before its output.
+/// A tool call before its output.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInput<'a> {
-    /// Id of the call.
+    /// Id of the tool call.
     pub tool_call_id: &'a str,
-    /// Name of the tool, or its kind where the agent names none.
+    /// Name of the tool; its kind if the agent gives no name.
     pub tool_name: &'a str,
-    /// The input; absent in `tool-input-start`.
+    /// Input of the tool. Absent in `tool-input-start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Raw<'a>>,
-    /// Always true.
+    /// Always `true`.
     pub dynamic: bool,
-    /// Always true.
+    /// Always `true`.
     pub provider_executed: bool,
-    /// One line for people.
+    /// Summary of the call for people, one line. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<&'a str>,
-    /// The call's state apart from its input, by the dialect's name.
+    /// State of the call except its input, under the name of the agent's dialect. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_metadata: Option<Named<'a, ToolState<'a>>>,
 }
 
-/// Why a message ended, in the AI SDK's words (the six that all of its majors know).
+/// Finish reason of a message: the values of the AI SDK that all of its major versions have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
-    /// The agent was done.
+    /// The agent completed its answer.
     Stop,
-    /// A limit of tokens or turns was reached.
+    /// A limit of tokens or of turns was reached.
     Length,
-    /// The agent refused.
+    /// The agent refused to answer.
     ContentFilter,
     /// The turn failed.
     Error,
-    /// Cancelled, or a reason that acpipe does not know.
+    /// The turn was cancelled, or acpipe does not know the agent's stop reason.
     Other,
 }
 
-/// A tool's output, as the agent gave it.
+/// Output of a tool, as the agent sent it.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutput<'a> {
-    /// Content, diffs and terminals.
+    /// Content blocks, diffs and terminals. Absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Raw<'a>>,
-    /// The raw output.
+    /// Raw output. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Raw<'a>>,
-    /// The last 64 KiB of the output of the call's terminals, where neither content nor raw output holds text.
+    /// Last 64 KiB of the output of the call's terminals. Absent unless `content` and `rawOutput` contain no
+    /// text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_output: Option<&'a str>,
-    /// States that the agent ended its turn without reporting a result of the call; absent otherwise.
+    /// Statement that the agent ended its turn without a result of the call. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'a str>,
 }
 
-/// A tool call's state: what no other field of its chunk shows.
+/// State of a tool call: everything that the other fields of the chunk do not contain.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolState<'a> {
-    /// Name of the tool, where the chunk has no field for it.
+    /// Name of the tool. Absent if the chunk has a field for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
-    /// The name that the agent gave the tool later, where it is another: a part keeps its name.
+    /// Name that the agent gave the tool after the call began, since a message part cannot change its name.
+    /// Absent if the name did not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
-    /// The title, where it changed after the chunks that can show it.
+    /// Title that changed after the chunks that can contain it. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<&'a str>,
-    /// What kind of tool it is: read, edit, delete, move, search, execute, think, fetch, other …
+    /// Kind of the tool: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `other` …
+    /// Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'a str>,
-    /// pending, `in_progress`, completed or failed, or another word of the agent's.
+    /// Status: `pending`, `in_progress`, `completed`, `failed`, or another value of the agent. Absent if
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'a str>,
-    /// The input, where it changed after the chunks that can show it.
+    /// Input that changed after the chunks that can contain it. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<Raw<'a>>,
-    /// True where the agent gave no input: the `{}` shown is acpipe's.
+    /// `true` if the agent sent no input, so that the `{}` in the chunk comes from acpipe. Absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_input: bool,
-    /// The raw output, where the chunk shows none.
+    /// Raw output. Absent if there is none, or if the chunk has a field for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Raw<'a>>,
-    /// Content, diffs and terminals, where the chunk shows none.
+    /// Content blocks, diffs and terminals. Absent if there are none, or if the chunk has a field for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Raw<'a>>,
-    /// Places in files.
+    /// Files that the call works on, as `{path, line}` objects. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locations: Option<Raw<'a>>,
-    /// Why acpipe settled the call, where the agent did not.
+    /// Why acpipe settled the call in place of the agent. Absent if the agent settled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<&'a str>,
-    /// The agent's own additions, merged.
+    /// Extension data of the agent, merged from all updates. Absent if there is none.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<&'a Value>,
-    /// Fields that the protocol does not have, and values that it does not have for its own.
+    /// Fields that the agent's protocol does not define, and fields with values that it does not define.
+    /// Absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<&'a Map<String, Value>>,
 }
 
-/// A subagent: what is known of it, and what it did.
+/// A subagent and its output.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentState<'a> {
-    /// What the agent told of it: title, description, state, capabilities …
+    /// Data of the agent about the subagent: title, description, state, capabilities …
     pub info: &'a Map<String, Value>,
-    /// Its modes, options and commands, by the agent's own names.
+    /// Modes, options and commands of the subagent, by the agent's own names.
     pub state: &'a Map<String, Value>,
-    /// What it said and did in this turn: an assistant `UIMessage`.
+    /// Output of the subagent in this turn, as an assistant `UIMessage`.
     pub message: &'a Value,
 }

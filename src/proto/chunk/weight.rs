@@ -1,10 +1,10 @@
-//! About how large a chunk is, known without writing it.
+//! Approximate size of a chunk, computed without serializing it.
 
 use super::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::Raw;
 
 impl Chunk<'_> {
-    /// The bytes of what can be large in it.
+    /// Returns the number of bytes in the fields that can be large.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {

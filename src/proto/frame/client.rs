@@ -1,4 +1,4 @@
-//! The client's stdin as messages: one a line, or with `Content-Length` headers as LSP clients write them.
+//! Decoder for a client's stdin: one message per line, or messages with `Content-Length` headers as in LSP.
 
 use super::{Batch, Discard, Framing, LineBatches, Overlong, SNIFF_HEAD, skip_bom};
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -6,48 +6,50 @@ use memchr::{memchr, memchr_iter};
 use std::io;
 use tokio_util::codec::Decoder;
 
-/// The longest header block, in bytes.
+/// Maximum length of a header block, in bytes.
 const HEADER: usize = SNIFF_HEAD;
 
-/// The longest `Content-Length` line that is looked for among bytes that are skipped.
+/// Maximum length of a `Content-Length` line that is searched for in skipped bytes.
 const LENGTH_LINE: usize = 64;
 
-/// A `Content-Length` over this is a mistake and not the length of a message: it is refused before its body is in.
+/// Maximum plausible `Content-Length`: a larger one is an error of the client and is rejected before its body
+/// arrives.
 const PLAUSIBLE: u64 = 1 << 32;
 
-/// One message from the client, or the reason why there is none.
+/// A message from the client, or a framing error.
 #[derive(Debug, PartialEq)]
 pub enum ClientFrame {
-    /// The bytes of one JSON text.
+    /// Bytes of one JSON text.
     Message(Bytes),
-    /// A message over the cap, skipped.
+    /// A message over the length limit, which was skipped.
     TooLong(Overlong),
-    /// A header block without a usable `Content-Length`, skipped.
+    /// A header block without a valid `Content-Length`, which was skipped; the text for the error.
     BadHeader(String),
 }
 
-/// Splits the client's stdin into messages; the first bytes decide the framing.
+/// Decoder that splits the client's stdin into messages; the first bytes determine the framing.
 #[derive(Debug)]
 pub struct ClientFrames {
     max: usize,
     framing: Option<Framing>,
-    /// True until the first bytes are in: a byte order mark there is skipped.
+    /// `true` until the first bytes have arrived; a byte order mark is skipped only there.
     at_start: bool,
     lines: LineBatches,
     ready: Bytes,
     skip: Option<Skip>,
 }
 
-/// Bytes that are skipped: at most so many, and never beyond the next `Content-Length` line, which no JSON holds.
+/// Bytes to skip: at most `left`, and never beyond the next `Content-Length` line, since no JSON text
+/// contains such a line.
 #[derive(Debug)]
 struct Skip {
     left: u64,
-    /// What is reported at their end; `None` where they were reported before.
+    /// Overlong message to report at the end; `None` if the bytes were already reported.
     discard: Option<Discard>,
 }
 
 impl ClientFrames {
-    /// A splitter that keeps messages of up to `max` bytes.
+    /// Creates a decoder for messages of up to `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
@@ -60,7 +62,7 @@ impl ClientFrames {
         }
     }
 
-    /// The framing in use; lines until the first bytes are in.
+    /// Returns the framing in use; `Lines` until the first bytes have arrived.
     #[must_use]
     pub fn framing(&self) -> Framing {
         self.framing.unwrap_or(Framing::Lines)
@@ -89,7 +91,7 @@ impl ClientFrames {
                 self.ready.advance(1);
             }
             if self.ready.is_empty() {
-                // Else it would keep the memory of the line.
+                // Otherwise the empty `Bytes` would keep the line's memory.
                 self.ready = Bytes::new();
             }
             if !line.trim_ascii().is_empty() {
@@ -131,7 +133,7 @@ impl ClientFrames {
             if buf.len() < HEADER {
                 return None;
             }
-            // Not to find the same block again.
+            // Otherwise the next call would find the same block again.
             buf.advance(1);
             self.skip = Some(Skip {
                 left: u64::MAX,
@@ -140,7 +142,7 @@ impl ClientFrames {
             return Some(ClientFrame::BadHeader("header block without an end".into()));
         };
         let lengths = content_lengths(&buf[..head]);
-        // Bytes that belong to no message may stand before a header.
+        // Bytes that belong to no message may precede a header.
         let is_block = starts_with_header(&buf[..head]);
         let later = length_line(&buf[1..body]).filter(|_| lengths.is_empty() || !is_block);
         let len = lengths.first().copied().flatten();
@@ -168,7 +170,8 @@ impl ClientFrames {
         Some(ClientFrame::Message(buf.split_to(len).freeze()))
     }
 
-    /// Skips what is to be skipped of the buffer; gives a message over the cap once all of it is.
+    /// Skips the bytes in the buffer that are to be skipped; returns an overlong message once all of it is
+    /// skipped.
     fn skip(&mut self, buf: &mut BytesMut) -> Option<ClientFrame> {
         let skip = self.skip.as_mut()?;
         let within = usize::try_from(skip.left).map_or(buf.len(), |left| left.min(buf.len()));
@@ -176,7 +179,7 @@ impl ClientFrames {
         let (take, done) = match length_line(&buf[..within]) {
             Some(at) => (at, true),
             None if is_end => (within, true),
-            // The last bytes may begin such a line.
+            // The last bytes may be the beginning of such a line.
             None => (within.saturating_sub(LENGTH_LINE), false),
         };
         if let Some(discard) = &mut skip.discard {
@@ -191,7 +194,7 @@ impl ClientFrames {
         Some(ClientFrame::TooLong(discard.finish()))
     }
 
-    /// Gives what the end of the input leaves of a message with headers.
+    /// Returns the item for an incomplete message with headers at the end of the input.
     fn headers_end(&mut self, buf: &mut BytesMut) -> Option<ClientFrame> {
         let rest = buf.split();
         if let Some(skip) = self.skip.take() {
@@ -231,12 +234,13 @@ impl Decoder for ClientFrames {
     }
 }
 
-/// A header block as it is reported.
+/// Text of a header block, for the error.
 fn text(header: &[u8]) -> String {
     String::from_utf8_lossy(header).trim_end().to_owned()
 }
 
-/// Where a header block ends and its body begins: line ends may be of either kind, and mixed.
+/// Offsets of the end of a header block and of the beginning of its body. Line endings may be `\n` or `\r\n`,
+/// also mixed.
 fn blank_line(bytes: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some((at, at + 2)),
@@ -245,14 +249,14 @@ fn blank_line(bytes: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether the first line is a header: a name, a colon, a value.
+/// Whether the first line is a header: name, colon, value.
 fn starts_with_header(block: &[u8]) -> bool {
     let name = block.split(|b| *b == b':').next().unwrap_or_default();
     let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"-_ \t".contains(b);
     name.len() < block.len() && name.iter().all(is_name)
 }
 
-/// The lengths that a header block names; `None` for each that is not a number.
+/// Lengths in a header block; `None` for each that is not a number.
 fn content_lengths(head: &[u8]) -> Vec<Option<u64>> {
     let head = String::from_utf8_lossy(head);
     let lengths = head.lines().filter_map(|line| {
@@ -265,7 +269,7 @@ fn content_lengths(head: &[u8]) -> Vec<Option<u64>> {
     lengths.collect()
 }
 
-/// Where the first whole `Content-Length` line begins.
+/// Offset of the first complete `Content-Length` line.
 fn length_line(bytes: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length";
     let begin = |end: usize| {
@@ -279,7 +283,7 @@ fn length_line(bytes: &[u8]) -> Option<usize> {
     memchr_iter(b'\n', bytes).find_map(begin)
 }
 
-/// What stands before the digits at the end of bytes; `None` where there are none.
+/// Bytes before the trailing digits; `None` if there are no trailing digits.
 fn before_digits(bytes: &[u8]) -> Option<&[u8]> {
     let before = bytes.iter().rposition(|b| !b.is_ascii_digit())? + 1;
     (before < bytes.len()).then(|| &bytes[..before])

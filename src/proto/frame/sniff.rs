@@ -1,26 +1,29 @@
-//! What a discarded line was: the id and method that its first and last bytes still show.
+//! Recovery of the id and the method of a discarded line from its first and last bytes.
 
 use crate::proto::json::string_len;
 
-/// What was found; an id as its JSON text.
+/// Id and method of a discarded line, as far as they were found.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sniffed {
+    /// `id` as JSON text.
     pub id: Option<String>,
+    /// `method`, undecoded and without its quotes.
     pub method: Option<String>,
 }
 
-/// Where an id at the end of a line is looked for: among its last bytes.
+/// Number of bytes at the end of a line in which an id is searched.
 const LAST: usize = 4096;
 
-/// Looks for top-level `id` and `method`: from the front until the text breaks off, then at the end,
-/// since some agents write the id last.
+/// Finds the top-level `id` and `method`: from the front up to where the text is cut, then at the end, since
+/// some agents write the id last.
 #[must_use]
 pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
     let mut found = Sniffed::default();
     if let Some(first) = head.trim_ascii_start().strip_prefix(b"{") {
         members(first, &mut found);
     }
-    // Each quote is a try: not of a whole line that turned out to be none.
+    // Each quote costs an attempt, so a complete line that turned out to be invalid is not searched as a
+    // whole.
     let tail = &tail[tail.len().saturating_sub(LAST)..];
     for at in memchr::memchr_iter(b'"', tail) {
         let mut last = Sniffed::default();
@@ -36,11 +39,11 @@ pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
 /// How a list of members ended.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// With the object, and nothing after it.
+    /// With the end of the object, and nothing after it.
     OfObject,
 }
 
-/// Reads `"key": value, …` as far as it is whole.
+/// Parses `"key": value, …` as far as it is complete.
 fn members(mut text: &[u8], found: &mut Sniffed) -> Option<End> {
     loop {
         let (key, after) = string(text.trim_ascii_start())?;
@@ -64,12 +67,12 @@ fn note(found: &mut Sniffed, key: &[u8], value: &[u8]) {
     }
 }
 
-/// A JSON string with its quotes, and what follows it.
+/// Splits off a JSON string with its quotes.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     string_len(text).map(|len| text.split_at(len))
 }
 
-/// Any complete JSON value, and what follows it.
+/// Splits off any complete JSON value.
 fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     match text.first()? {
         b'"' => string(text),
@@ -133,7 +136,7 @@ mod tests {
             seen(r#"{"result":"xx"#, r#"xx","id" : "s" ,"jsonrpc":"2.0"}"#),
             (some("\"s\""), None)
         );
-        // A nested id in the tail is not the message's own.
+        // A nested id in the tail does not belong to the message.
         assert_eq!(
             seen(r#"{"method":"session/update","params":{"x"#, r#""id":3}}}"#),
             (None, some("session/update"))
@@ -143,7 +146,7 @@ mod tests {
             (None, None)
         );
         assert_eq!(seen("garbage", "more"), (None, None));
-        // The method first and the id last, and all kinds of spacing.
+        // The method is first and the id last, with various spacing.
         assert_eq!(
             seen(
                 r#"{"method":"fs/x","params":{"c"#,

@@ -1,4 +1,4 @@
-//! Lines and messages out of bytes in any pieces.
+//! Tests of the decoders, with input in pieces of every size.
 
 use super::*;
 
@@ -128,7 +128,7 @@ fn byte_order_mark_before_the_first_line_is_skipped() {
         assert_eq!(agent_lines(line.as_bytes(), 50, size)[0], "{}");
         let header = format!("{mark}Content-Length: 2\r\n\r\n{{}}");
         assert_eq!(client(header.as_bytes(), 50, size), ["{}"]);
-        // Part of a mark is not one.
+        // A part of a byte order mark is ordinary data.
         assert_eq!(client(b"\xef\xbb", 50, size), ["\u{fffd}"]);
         assert_eq!(agent_lines(b"\xef\xbb", 50, size), ["\u{fffd}"]);
         assert_eq!(agent_lines(mark.as_bytes(), 50, size), [""; 0]);
@@ -139,7 +139,7 @@ fn byte_order_mark_before_the_first_line_is_skipped() {
 fn unusable_length_does_not_swallow_what_follows() {
     let good = "Content-Length: 2\r\n\r\n{}";
     let cases: &[(&str, &[&str])] = &[
-        // Refused at once; its body is skipped to the next header.
+        // Rejected at once; the body is skipped up to the next header.
         (
             "Content-Length: 18446744073709551615\r\n\r\n{\"id\":1}",
             &["<bad Content-Length: 18446744073709551615>"],
@@ -148,7 +148,7 @@ fn unusable_length_does_not_swallow_what_follows() {
             "Content-Length: 18446744073709551616\r\n\r\n",
             &["<bad Content-Length: 18446744073709551616>"],
         ),
-        // A length over the cap whose body is shorter.
+        // A length over the limit with a shorter body.
         ("Content-Length: 4000\r\n\r\n{\"id\":1}", &["<too long 8>"]),
         ("Content-Length: -5\r\n\r\n", &["<bad Content-Length: -5>"]),
         ("Content-Length: +2\r\n\r\n", &["<bad Content-Length: +2>"]),
@@ -160,13 +160,13 @@ fn unusable_length_does_not_swallow_what_follows() {
         ("Content-Length: 0\r\n\r\n", &[""]),
         // Bytes between two messages.
         ("{\"x\":1}\n", &["<bad {\"x\":1}>"]),
-        // Line ends of each kind, and mixed.
+        // Both line endings, also mixed.
         ("Content-Length: 2\n\r\n[]", &["[]"]),
         ("Content-Length: 2\r\n\n[]", &["[]"]),
         ("\r\n\n Content-Length :2\nX: y\r\n\r\n[]", &["[]"]),
     ];
     for (before, want) in cases {
-        // The first bytes decide the framing.
+        // The first message determines the framing.
         let input = format!("{good}{before}{good}");
         let want = [&["{}"], *want, &["{}"]].concat();
         for size in [1, 2, 3, 7, 1000] {

@@ -1,20 +1,22 @@
-//! How many values a JSON text has for its size: a parsed value takes some 70 bytes, however short its text is.
+//! Number of values in a JSON text relative to its size: a parsed value takes about 70 bytes, however short
+//! its text is.
 
 use crate::proto::json::{Members, string_len};
 use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Up to this size any text is parsed, in bytes.
+/// Size in bytes up to which any text is parsed.
 pub const SMALL: usize = 1 << 20;
 
-/// How many bytes of a larger text a value has at least, on average: parsed it takes about twice its text.
+/// Minimum average number of bytes per value in a larger text, which limits the parsed size to about twice
+/// that of the text.
 const PER_VALUE: usize = 32;
 
-/// How many members an object may have to be taken apart.
+/// Maximum number of members in an object that [`few_members`] parses.
 const MOST_MEMBERS: usize = 1024;
 
-/// Whether a JSON text has so many small values that it would take many times its size once it is parsed.
+/// Returns `true` if a JSON text has so many small values that it would take many times its size when parsed.
 #[must_use]
 #[inline]
 pub fn is_dense(json: &str) -> bool {
@@ -45,7 +47,7 @@ fn has_many_values(json: &str) -> bool {
     false
 }
 
-/// The members of an object that has not very many.
+/// Parses the members of an object; `None` if it has more than 1024 members or is not an object.
 #[must_use]
 pub fn few_members(object: &RawValue) -> Option<Members<'_>> {
     struct Few;

@@ -1,25 +1,25 @@
-//! JSON that is nested so deeply that readers fail on it: its deepest parts are carried as strings.
+//! Limit on the nesting of JSON: parts below the limit are carried as strings.
 //!
-//! Python and Node fail at about a thousand levels, `serde_json` at 128, and a message that is stored would fail them at
-//! each replay again. So messages of agents and clients are cut where they come in.
+//! Python and Node fail at about a thousand levels, `serde_json` at 128, and a stored message would make them
+//! fail again at each replay. Therefore messages of agents and clients are cut on input.
 
 use memchr::memchr2;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// How deeply a message of an agent or client is nested at most: arrays and objects below that are strings.
+/// Maximum nesting of a message of an agent or client; arrays and objects below become strings.
 ///
-/// What acpipe writes around a value has up to 14 levels, so that no line of its own has more than [`WRITTEN`].
+/// acpipe adds up to 14 levels around a value, so that none of its own lines has more than [`WRITTEN`].
 pub const DEEPEST: usize = 112;
 
-/// How deeply a line that acpipe writes is nested at most: `serde_json` reads as much.
+/// Maximum nesting of a line that acpipe writes, which `serde_json` can still parse.
 pub const WRITTEN: usize = 127;
 
-/// What a string begins with that holds the JSON text of an array or object that was nested too deeply.
+/// Prefix of a string that contains the JSON text of an array or object below the limit.
 pub const MARK: &str = "acpipe:deep-json:";
 
-/// The JSON text with all arrays and objects below [`DEEPEST`] levels replaced by marked strings; as a rule the text
-/// itself.
+/// Replaces all arrays and objects below [`DEEPEST`] levels with marked strings; usually there are none and
+/// the text is borrowed.
 #[must_use]
 pub fn shallow(json: &str) -> Cow<'_, str> {
     let cut = cut_deeper(json.as_bytes(), DEEPEST);
@@ -33,14 +33,14 @@ pub fn shallow_line(line: &[u8]) -> Cow<'_, [u8]> {
     cut.map_or(Cow::Borrowed(line), |cut| Cow::Owned(cut.into_bytes()))
 }
 
-/// Like [`shallow`], for a line that acpipe has stored: only one that an earlier version wrote can be too deep.
+/// Like [`shallow`], for a stored line: only lines of earlier versions of acpipe can be nested too deeply.
 #[must_use]
 pub fn shallow_stored(line: &[u8]) -> Cow<'_, [u8]> {
     let cut = cut_deeper(line, WRITTEN);
     cut.map_or(Cow::Borrowed(line), |cut| Cow::Owned(cut.into_bytes()))
 }
 
-/// The text cut at [`DEEPEST`] levels where it has more than `most`; `None` where it stays.
+/// Cuts the text at [`DEEPEST`] levels if it has more than `most`; `None` if it needs no cut.
 fn cut_deeper(json: &[u8], most: usize) -> Option<String> {
     if !is_deeper(json, most) {
         return None;
@@ -48,10 +48,10 @@ fn cut_deeper(json: &[u8], most: usize) -> Option<String> {
     cut(std::str::from_utf8(json).ok()?, DEEPEST)
 }
 
-/// Whether a JSON text is nested more deeply than so many levels.
+/// Returns `true` if a JSON text has more than `most` levels of nesting.
 #[must_use]
 pub fn is_deeper(json: &[u8], most: usize) -> bool {
-    // Each level has two brackets. Short texts, deltas above all, are not looked at.
+    // Each level needs two brackets, so short texts, most deltas among them, are not scanned.
     if json.len() <= 2 * most || brackets(json) <= most {
         return false;
     }
@@ -74,16 +74,16 @@ pub fn is_deeper(json: &[u8], most: usize) -> bool {
     false
 }
 
-/// How many brackets open, those in strings included. `[` and `{` differ in one bit.
+/// Number of opening brackets, including those in strings. `[` and `{` differ in one bit.
 fn brackets(json: &[u8]) -> usize {
     let opens = |piece: &[u8]| -> u8 { piece.iter().map(|b| u8::from(b | 0x20 == b'{')).sum() };
-    // In pieces whose count fits into a byte, which the compiler turns into vector instructions.
+    // The count of a piece fits into a byte, so that the compiler can vectorize the loop.
     json.chunks(255)
         .map(|piece| usize::from(opens(piece)))
         .sum()
 }
 
-/// Where the string that begins at `at` has its closing quote, or the text its end.
+/// Offset of the closing quote of the string at `at`, or of the end of the text.
 fn string_end(json: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     loop {
@@ -95,7 +95,7 @@ fn string_end(json: &[u8], at: usize) -> usize {
     }
 }
 
-/// The text with what is below so many levels as strings; `None` where it is not JSON.
+/// Replaces everything below `most` levels with strings; `None` if the text is not JSON.
 fn cut(json: &str, most: usize) -> Option<String> {
     let _: &RawValue = serde_json::from_str(json).ok()?;
     let bytes = json.as_bytes();
@@ -126,7 +126,7 @@ fn cut(json: &str, most: usize) -> Option<String> {
     Some(out)
 }
 
-/// Appends a JSON text as a marked JSON string. Valid JSON has no control characters but white space.
+/// Appends a JSON text as a marked JSON string. Valid JSON contains no control characters except white space.
 fn push_string(out: &mut String, json: &str) {
     out.push('"');
     out.push_str(MARK);
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// An independent count of the levels of a value.
+    /// Counts the levels of a value independently of the code under test.
     fn levels(value: &Value) -> usize {
         match value {
             Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
@@ -167,7 +167,7 @@ mod tests {
             nested(5, "[", "]", &format!("\"{}\"", "[{".repeat(1000))),
             format!("[{}]", vec!["[{}]"; 1000].join(",")),
             format!(r#"["{}\\","[[[\"[["]"#, r#"\"["#.repeat(500)),
-            // Not JSON: left to those who say so.
+            // Text that is not JSON stays unchanged; the parser reports it.
             "[".repeat(1000),
             nested(1000, "[", "}", ""),
             String::new(),

@@ -1,16 +1,16 @@
-//! Object keys, whatever their escapes are.
+//! Keys of JSON objects, with or without escapes.
 
 use serde::de::{Deserializer, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// An object key as bytes, which known keys are compared with: a key has to be read as text only where it is kept.
+/// Object key as bytes, to compare with known keys; only a key that is kept needs to be converted to text.
 ///
-/// Half a surrogate pair in it is U+FFFD, as in values: a key must not lose the object.
+/// A lone surrogate in a key becomes U+FFFD, as in values, so that a key cannot lose its object.
 pub struct Key<'a>(pub Cow<'a, [u8]>);
 
 impl<'a> Key<'a> {
-    /// The key as text.
+    /// Converts the key to text.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         match self.0 {
@@ -38,17 +38,17 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
                 Ok(Key(Cow::Owned(v.to_vec())))
             }
         }
-        // As bytes `serde_json` hands over a key whatever its escapes are.
+        // `serde_json` accepts any escapes in a key that is requested as bytes.
         d.deserialize_bytes(KeyVisitor)
     }
 }
 
-/// Text in which a surrogate is encoded as if it were a character, with U+FFFD for each.
+/// Converts text in which surrogates are encoded like characters; each becomes U+FFFD.
 fn without_surrogates(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        // The first of its three bytes; each of them is a chunk of its own.
+        // 0xED is the first of the three bytes of a surrogate; each of the three is its own chunk.
         if chunk.invalid().first() == Some(&0xed) {
             text.push('\u{fffd}');
         }

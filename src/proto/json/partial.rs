@@ -1,18 +1,18 @@
-//! JSON that is still being written, read as far as it goes: as the AI SDK's reader shows it.
+//! Parser for incomplete JSON that is still being written, equivalent to the AI SDK's `parsePartialJson`.
 
 use super::shallow;
 use serde_json::Value;
 
-/// Where in the text the reader is.
+/// State of the parser.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Root,
     End,
     Text,
     Escape,
-    /// An escaped code, of which so many digits were read.
+    /// In an escaped code point, after so many digits.
     Code(u8),
-    /// A literal, with the place where it begins.
+    /// In a literal that begins at this offset.
     Literal(usize),
     Number,
     ObjectStart,
@@ -28,17 +28,18 @@ enum At {
 
 const LITERALS: [&str; 3] = ["true", "false", "null"];
 
-/// The value that the text begins; `None` where it begins none.
+/// Parses the value at the beginning of which the text stops; `None` if the text does not begin a value.
 #[must_use]
 pub fn partial(text: &str) -> Option<Value> {
     let read = |text: &str| serde_json::from_str(&shallow(text)).ok();
     read(text).or_else(|| read(&completed(text)))
 }
 
-/// The text up to where it makes sense, with all ended that is open.
+/// Returns the longest meaningful prefix of the text, with all open strings, literals, arrays and objects
+/// closed.
 fn completed(text: &str) -> String {
     let mut stack = vec![At::Root];
-    // The end of what makes sense.
+    // End of the meaningful prefix.
     let mut end = 0;
     for (i, byte) in text.bytes().enumerate() {
         let sense = step(&mut stack, byte, i, text);
@@ -68,7 +69,7 @@ fn completed(text: &str) -> String {
     all
 }
 
-/// Reads a byte; true where the text makes sense up to it.
+/// Processes one byte; returns `true` if the text up to and including it is meaningful.
 fn step(stack: &mut Vec<At>, byte: u8, i: usize, text: &str) -> bool {
     let Some(&at) = stack.last() else {
         return false;
@@ -137,7 +138,7 @@ fn step(stack: &mut Vec<At>, byte: u8, i: usize, text: &str) -> bool {
     }
 }
 
-/// A value may begin; `after` is where it leads.
+/// Processes a byte that may begin a value; `after` is the state after that value.
 fn value(stack: &mut Vec<At>, byte: u8, i: usize, after: At) -> bool {
     let begins = match byte {
         b'"' => At::Text,

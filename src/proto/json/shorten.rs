@@ -1,4 +1,4 @@
-//! Values cut to a bounded size, where somebody else's JSON is kept beside the place where it belongs.
+//! Values cut to a limited size, for JSON of other programs that is copied into records and messages.
 
 use super::{prefix, without_halves};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -6,22 +6,22 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// A value of which strings and lists are cut so that about `room` bytes of text are left. A cut string ends with how
-/// much is missing, a cut list has an element that says so.
+/// Cuts strings and lists in a value so that about `room` bytes of text remain. A cut string or list ends
+/// with the number of bytes or elements that are missing.
 #[must_use]
 pub fn shortened(value: &Value, room: usize) -> Value {
     shorten(value, &mut { room }, 0)
 }
 
-/// The same of raw JSON, of which no more is built than what is left. What cannot be held as a value (a number without
-/// bounds, say) stands as a string of its JSON text.
+/// Like [`shortened`] for raw JSON; builds only the part that remains. A value that [`Value`] cannot hold,
+/// such as a number out of range, becomes a string of its JSON text.
 #[must_use]
 pub fn shortened_raw(raw: &RawValue, room: usize) -> Value {
     let said = without_halves(raw.get());
     held(&said, &mut { room }, AROUND)
 }
 
-/// In how many objects what a value cannot hold is looked for: each is read once more.
+/// Number of levels of objects that [`held`] opens; each level is parsed once more.
 const AROUND: usize = 8;
 
 fn held(json: &str, room: &mut usize, around: usize) -> Value {
@@ -45,7 +45,7 @@ fn held(json: &str, room: &mut usize, around: usize) -> Value {
     })
 }
 
-/// Reads a value and keeps what there is room for.
+/// Parses a value and keeps the part that fits into `room`.
 struct Shorten<'r> {
     room: &'r mut usize,
     deep: usize,
@@ -56,7 +56,7 @@ impl<'de> DeserializeSeed<'de> for Shorten<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         if self.deep == DEEPEST {
-            // Without recursion, however deep it is.
+            // Ignoring a value does not recurse, however deep the value is.
             deserializer.deserialize_ignored_any(IgnoredAny)?;
             return Ok("…".into());
         }
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Shorten<'_> {
     }
 }
 
-/// Reads an object of which each member is held for itself.
+/// Parses an object and applies [`held`] to each member separately.
 struct Held<'r> {
     room: &'r mut usize,
     around: usize,
@@ -177,10 +177,10 @@ impl<'de> Visitor<'de> for Held<'_> {
     }
 }
 
-/// How deep a shortened value is at most.
+/// Maximum nesting of a shortened value.
 const DEEPEST: usize = 32;
 
-/// The least room that an element takes, so that many small ones are bounded too.
+/// Minimum cost of an element in bytes of `room`, which limits the number of small elements.
 const ELEMENT: usize = 8;
 
 fn shorten(value: &Value, room: &mut usize, deep: usize) -> Value {
@@ -216,7 +216,7 @@ fn shorten(value: &Value, room: &mut usize, deep: usize) -> Value {
     }
 }
 
-/// A string of which as much is left as there is room.
+/// Cuts a string to the remaining room.
 fn cut(text: &str, room: &mut usize) -> Value {
     let fits = prefix(text, *room);
     *room -= fits;
@@ -258,7 +258,7 @@ mod tests {
         shortened_raw(serde_json::from_str(json).unwrap(), 4096)
     }
 
-    /// How many values a value is made of.
+    /// Counts the values in a value, including itself.
     fn count(value: &Value) -> usize {
         1 + match value {
             Value::Array(items) => items.iter().map(count).sum(),
@@ -279,7 +279,7 @@ mod tests {
         ] {
             assert_eq!(raw(&value.to_string()), shortened(&value, 4096));
         }
-        // What no value holds is its text; what is around it stays.
+        // A value that `Value` cannot hold becomes its text; the object around it stays.
         assert_eq!(
             raw(r#"{"a":{"b":1e999,"c":"\ud800"}}"#),
             json!({"a": {"b": "1e999", "c": "\u{fffd}"}})

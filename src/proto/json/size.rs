@@ -1,12 +1,12 @@
-//! How long a value is as JSON.
+//! Length of a value as JSON.
 
 use serde::Serialize;
 use std::io;
 
-/// The length of a value's JSON, which is made in no place.
+/// Returns the length of a value's JSON text without building it.
 pub fn size(value: &impl Serialize) -> usize {
     let mut counted = Counted(0);
-    // Counting cannot fail; what is no JSON has none.
+    // Counting cannot fail; a value that cannot be serialized has length 0.
     let _ = serde_json::to_writer(&mut counted, value);
     counted.0
 }

@@ -1,4 +1,4 @@
-//! Halves of characters: what JavaScript writes where it cuts a text, and most other readers refuse.
+//! Lone UTF-16 surrogates: JavaScript writes them where it cuts a text, and most other readers reject them.
 
 use super::{JsonStr, to_raw};
 use memchr::memmem::Finder;
@@ -6,24 +6,24 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Joins the halves of a character that an agent cut between two deltas.
+/// State that joins surrogate pairs which an agent split between two deltas.
 ///
-/// A JSON text may escape half a surrogate pair; JavaScript joins the halves when it joins the deltas, most
-/// other readers refuse the line. So a half at the end is held back for the next delta, and one that
-/// nothing completes becomes U+FFFD.
+/// A JSON text may escape a lone surrogate. JavaScript joins the pair when it concatenates the deltas, but
+/// most other readers reject the line. So a high surrogate at the end of a delta is held back for the next
+/// delta, and one that is never completed becomes U+FFFD.
 #[derive(Debug, Default)]
 pub struct Surrogates {
     held: Option<u16>,
 }
 
 impl Surrogates {
-    /// The text to pass on in place of `text`; `None` when it can go as it is.
+    /// Returns the text to send instead of `text`; `None` if it can be sent unchanged.
     #[inline]
     pub fn mend(&mut self, text: JsonStr<'_>) -> Option<Box<RawValue>> {
         self.mend_known(text, text.may_have_halves())
     }
 
-    /// Like [`Self::mend`], for a text that was searched for halves before.
+    /// Like [`Self::mend`], for a text that was already searched for surrogates.
     #[inline]
     pub fn mend_known(
         &mut self,
@@ -47,21 +47,21 @@ impl Surrogates {
         to_raw(&String::from_utf16_lossy(&units))
     }
 
-    /// What stands for a half that was never completed.
+    /// Returns the replacement for a surrogate that was held back and never completed.
     pub fn rest(&mut self) -> Option<&'static str> {
         self.held.take().map(|_| "\u{fffd}")
     }
 }
 
 impl JsonStr<'_> {
-    /// Whether the text may hold half a surrogate pair.
+    /// Returns `true` if the string may contain a lone surrogate.
     #[must_use]
     pub fn may_have_halves(self) -> bool {
         may_have_halves(self.raw().get())
     }
 }
 
-/// The UTF-16 units that the inside of a JSON string stands for.
+/// Decodes the inside of a JSON string to UTF-16 units.
 pub fn units(inner: &str) -> Vec<u16> {
     let mut units = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -89,7 +89,7 @@ pub fn units(inner: &str) -> Vec<u16> {
     units
 }
 
-/// The JSON with the escapes of half a surrogate pair replaced; JavaScript writes such where it cuts a text.
+/// Replaces escaped lone surrogates in a JSON text with U+FFFD; JavaScript writes them where it cuts a text.
 pub fn without_halves(json: &str) -> Cow<'_, str> {
     if !may_have_halves(json) {
         return json.into();
@@ -99,7 +99,7 @@ pub fn without_halves(json: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         mended.push_str(before);
-        // An escape of anything else is two characters long at least, both ASCII in valid JSON.
+        // Any other escape is at least two characters long, which are both ASCII in valid JSON.
         let (len, whole) = match (unit(escape), escape.get(6..).and_then(unit)) {
             (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => (12, true),
             (Some(0xD800..0xE000), _) => (6, false),
@@ -113,7 +113,7 @@ pub fn without_halves(json: &str) -> Cow<'_, str> {
     mended.into()
 }
 
-/// The JSON with U+FFFD for the escapes of half a surrogate pair; `None` where there can be none.
+/// Replaces escaped lone surrogates with U+FFFD; `None` if the text cannot contain any.
 #[must_use]
 pub fn mended(json: &str) -> Option<Box<RawValue>> {
     if !may_have_halves(json) {
@@ -122,17 +122,17 @@ pub fn mended(json: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(without_halves(json).into_owned()).ok()
 }
 
-/// Whether the JSON has escapes that begin as those of surrogates do.
+/// Whether the text contains an escape that begins like a surrogate's.
 fn may_have_halves(json: &str) -> bool {
     let json = json.as_bytes();
     let is_surrogate = |at: usize| json.get(at + 2).is_some_and(|b| b | 0x20 == b'd');
     ESCAPES.find_iter(json).any(is_surrogate)
 }
 
-/// Built once: to set up a search costs more than to search a delta.
+/// Built once, because building a searcher costs more than searching a delta.
 static ESCAPES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 
-/// The UTF-16 unit of an escape at the start of the text.
+/// UTF-16 unit of the escape at the start of the text.
 fn unit(text: &str) -> Option<u16> {
     let hex = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(hex, 16).ok()

@@ -1,13 +1,15 @@
-//! The beginning of a JSON string: decoded piece by piece, so that a huge one is never there twice.
+//! Decoding of the beginning of a JSON string, piece by piece, so that a huge string is never in memory
+//! twice.
 
 use super::JsonStr;
 use serde_json::value::RawValue;
 
-/// How much of the JSON is decoded at once.
+/// Number of bytes of JSON text that are decoded at once.
 const PIECE: usize = 64 * 1024;
 
 impl JsonStr<'_> {
-    /// Appends as much of the text as fits into `room` bytes; gives how many bytes of it do not.
+    /// Appends as much of the decoded string as fits into `room` bytes; returns the number of bytes that do
+    /// not fit.
     pub fn decode_up_to(self, room: usize, text: &mut String) -> usize {
         if self.raw().get().len() <= room.min(PIECE) {
             self.decode_into(text);
@@ -24,7 +26,7 @@ impl JsonStr<'_> {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(piece(rest));
             rest = after;
-            // What stood between quotes still does.
+            // A piece of a valid string is a valid string between quotes.
             let Ok(piece) = RawValue::from_string(format!("\"{piece}\"")) else {
                 continue;
             };
@@ -42,7 +44,7 @@ impl JsonStr<'_> {
     }
 }
 
-/// The length of the first piece: whole characters, escapes and surrogate pairs.
+/// Length of the first piece, which never splits a character, an escape or a surrogate pair.
 fn piece(inner: &str) -> usize {
     let end = prefix(inner, PIECE);
     let mut at = 0;
@@ -50,7 +52,7 @@ fn piece(inner: &str) -> usize {
         let begin = at + escape;
         at = begin
             + match &inner.as_bytes()[begin + 1..] {
-                // The first half of a surrogate pair stays with the second.
+                // A high surrogate stays together with the low surrogate that follows.
                 [
                     b'u',
                     b'd' | b'D',
@@ -71,7 +73,7 @@ fn piece(inner: &str) -> usize {
     end
 }
 
-/// How many bytes of whole characters there are in the first `most` bytes.
+/// Returns the length of the longest prefix of whole characters within `most` bytes.
 #[must_use]
 pub fn prefix(text: &str, most: usize) -> usize {
     let most = most.min(text.len());
@@ -93,7 +95,7 @@ mod tests {
         for unit in units {
             for before in [0, 1, 5, 12] {
                 let text = "a".repeat(before) + &unit.repeat(20_000);
-                // As written by those who escape all they can.
+                // Some programs escape every character that can be escaped.
                 let mut escaped = String::new();
                 for unit in text.encode_utf16() {
                     let _ = write!(escaped, "\\u{unit:04x}");
