@@ -1,4 +1,4 @@
-//! The ACP v1 dialect: calls to an agent, and what its lines say.
+//! The ACP v1 dialect: requests to an agent, and events from its lines.
 
 mod answers;
 mod auth;
@@ -46,7 +46,7 @@ use stray::Stray;
 use tracing::{debug, warn};
 use user_question::UserQuestion;
 
-/// The traits of ACP agents before one is started.
+/// Traits of ACP agents that are known before one is started.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: None,
     identity: None,
@@ -58,27 +58,27 @@ pub const TRAITS: DialectTraits = DialectTraits {
     may_lack_argument: true,
 };
 
-/// One ACP agent: the calls it owes an answer, and what it said of itself.
+/// Connection to one ACP agent: pending requests, and the agent's capabilities.
 #[derive(Debug, Default)]
 pub struct Acp {
     launch: ProcessSpec,
-    /// What the agent may ask of its client.
+    /// Requests that the agent may send to its client.
     offer: Offer,
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
-    /// Where this agent reports failures of turns beside the protocol.
+    /// Signs by which this agent reports failed turns outside the protocol.
     failure_signs: Vec<FailureSign>,
     faults: LineFaults,
     shortcuts: Shortcuts,
-    /// Lines of its stdout that are no frames, as far as they were reported.
+    /// Lines of the agent's stdout that are not frames, as far as they were logged.
     stray: Stray,
-    /// The questions to the user that were asked as permissions, by the ids of their requests.
+    /// Open questions to the user that the agent asked as permission requests, by the ids of these requests.
     user_questions: Vec<(RequestId, UserQuestion)>,
 }
 
-/// `session/new`, `session/load` and `session/resume`, with MCP servers (ACP requires the field, `[]`
-/// included).
+/// Parameters of `session/new`, `session/load` and `session/resume`. ACP requires `mcpServers` even if it is
+/// empty.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OpenSession<'a> {
@@ -88,7 +88,7 @@ struct OpenSession<'a> {
     mcp_servers: &'a [McpServer],
 }
 
-/// `session/prompt`, its text borrowed: it can be large.
+/// Parameters of `session/prompt`, with borrowed text, since the text can be large.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PromptRequest<'a> {
@@ -96,7 +96,7 @@ struct PromptRequest<'a> {
     prompt: Vec<prompt::Block<'a>>,
 }
 
-/// `session/set_model`: gone from ACP, but many agents have nothing else.
+/// Parameters of `session/set_model`, which was removed from ACP; many agents support nothing else.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SetModel<'a> {
@@ -105,7 +105,7 @@ struct SetModel<'a> {
 }
 
 impl Acp {
-    /// An agent that is to be started with this.
+    /// Creates the dialect for an agent that `launch` starts.
     #[must_use]
     pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Acp {
     }
 
     fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
-        // Small positive integers: the one form of id that every agent echoes.
+        // Small positive integers are the only form of id that every agent echoes.
         self.last_id += 1;
         let lines = out.lines(Child::MAIN);
         rpc::write_request(lines, &self.last_id, pending.method(), params);
@@ -132,7 +132,8 @@ impl Acp {
     ) {
         let pending = id.and_then(our_id).and_then(|id| self.pending.remove(&id));
         let Some(pending) = pending else {
-            // An answer that nobody waits for, or an error without id: for the log, not for the session.
+            // A response to no pending request, or an error without an id, concerns no session and is only
+            // logged.
             warn!(id = ?id.map(RawValue::get), "unasked answer");
             debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "what it says");
             return;
@@ -178,7 +179,7 @@ impl Acp {
             let said = decode::error_text(e);
             let login = known::login(&self.launch.command, &self.launch.args);
             let error = Error::auth_required(&said, &self.info.auth_methods, login);
-            // Another code stands for more than that: a key may be wrong that is there.
+            // Other codes are less certain: a configured key may be wrong. The raw error shows that.
             return match e.code {
                 wire::AUTH_REQUIRED => error,
                 _ => error.with("raw", e.raw.get()),
@@ -202,7 +203,8 @@ impl Acp {
 }
 
 impl Acp {
-    /// A line that cannot be read but shows that it was to be an answer: its call must not wait for ever.
+    /// Fails the pending request of a line that cannot be parsed but appears to be a response, so that its
+    /// call does not wait forever.
     fn fail_if_answer(&mut self, line: &[u8], fault: &str, events: &mut Vec<AgentEvent<'_>>) {
         let speaks = |key: &str| memchr::memmem::find(line, key.as_bytes()).is_some();
         if !["\"result\"", "\"error\"", "\"jsonrpc\""]
@@ -219,7 +221,7 @@ impl Acp {
         }
     }
 
-    /// Fails the call that an answer was for.
+    /// Fails the pending request that a response belongs to.
     fn fail_answered(
         &mut self,
         id: &RawValue,
@@ -492,7 +494,7 @@ impl Dialect for Acp {
     }
 }
 
-/// One of our ids; some agents give them back as strings.
+/// Parses an id of acpipe; some agents return it as a string.
 fn our_id(id: &RawValue) -> Option<u64> {
     id.get().trim_matches('"').parse().ok()
 }

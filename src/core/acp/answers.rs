@@ -1,4 +1,4 @@
-//! What an agent's answers mean.
+//! Agents' responses to requests of acpipe, converted to events.
 
 use super::auth;
 use super::decode::{owned, read};
@@ -15,7 +15,7 @@ use crate::proto::json::{Members, non_null, text};
 use crate::proto::wire::{AgentCapabilities, TokenUsage};
 use serde_json::value::RawValue;
 
-/// The answer to `initialize`: only version 1 can be spoken.
+/// Converts the result of `initialize`; any protocol version other than 1 is an error.
 pub fn initialize(result: &RawValue, launch: &ProcessSpec) -> Result<AgentInfo, Error> {
     let r: InitializeResult<'_> = read(Some(result));
     let version = r.protocol_version.map_or("none", RawValue::get);
@@ -47,7 +47,7 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
     let mcp: Flags<'_> = read(c.mcp);
     let session: Flags<'_> = read(c.session);
     let auth: Flags<'_> = read(c.auth);
-    // A capability is `true` or an object; `false`, `null` and absence mean no.
+    // A capability is `true` or an object; `false`, `null` and absence mean that the agent does not have it.
     let on = |flag: Option<&RawValue>| flag.is_some_and(|f| !matches!(f.get(), "false" | "null"));
     AgentCapabilities {
         load: on(c.load_session),
@@ -63,10 +63,11 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
     }
 }
 
-/// The longest id of an agent's session, in bytes: all calls and answers about the session have it.
+/// Maximum length of an agent's session id in bytes, since all calls and responses about the session contain
+/// it.
 const LONGEST_SESSION_ID: usize = 4096;
 
-/// The answer to `session/new`.
+/// Converts the result of `session/new`.
 pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     let r: NewSessionResult<'_> = read(Some(result));
     let Some(agent_session) = owned(r.session_id) else {
@@ -96,8 +97,8 @@ fn session_opened<'a>(
     }
 }
 
-/// The answer to `session/resume` or `session/load` of a session. Some agents make a new one instead and tell
-/// its id only here, or only in `_meta`.
+/// Converts the result of `session/resume` or `session/load`. Some agents start a new session instead and
+/// report its id only here, or only in `_meta`.
 pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> {
     let r: NewSessionResult<'_> = read(Some(result));
     let in_meta = || {
@@ -112,7 +113,8 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
     session_opened(call, agent_session, r.rest, result)
 }
 
-/// The id of a session in an agent's own part of `_meta`. hermes has it one level deeper, and by another name.
+/// Finds the id of a session in an agent's own part of `_meta`. hermes nests it one level deeper and under
+/// another name.
 fn named_session(own: &RawValue) -> Option<String> {
     crate::proto::json::raw_object! {
         struct Provenance { acp_session = "acpSessionId" }
@@ -127,7 +129,7 @@ fn named_session(own: &RawValue) -> Option<String> {
     owned(own.session_id).or_else(deeper)
 }
 
-/// The answer to `session/list`.
+/// Converts the result of `session/list`.
 pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     crate::proto::json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }
@@ -158,8 +160,8 @@ pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     }
 }
 
-/// The answer to `session/prompt`; a stop reason that ACP does not have is kept as it came, an answer without a stop
-/// reason fails the turn.
+/// Converts the result of `session/prompt`. A stop reason that ACP does not define is kept as it is; a result
+/// without a stop reason fails the turn.
 pub fn prompt(result: &RawValue) -> TurnEnd {
     let r: PromptResult<'_> = read(Some(result));
     let reported = owned(r.stop_reason);
@@ -186,7 +188,7 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
     }
 }
 
-/// What an answer holds that has no place of its own.
+/// Members of a result that no other field of [`TurnEnd`] holds.
 fn unknown(r: &PromptResult<'_>, odd_reason: bool) -> Members<'static> {
     let mut other = r.rest.clone();
     if odd_reason {
@@ -211,7 +213,7 @@ fn unknown(r: &PromptResult<'_>, odd_reason: bool) -> Members<'static> {
     other.into_owned()
 }
 
-/// The counts that [`TokenUsage`] has places for.
+/// Token counts that [`TokenUsage`] has fields for.
 const KNOWN_COUNTS: &[&str] = &[
     "inputTokens",
     "outputTokens",
@@ -247,7 +249,7 @@ fn usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> Option<TokenUsage
     (usage != TokenUsage::default()).then_some(usage)
 }
 
-/// One of the options of a permission request; one without an id cannot be chosen and is left out.
+/// Parses an option of a permission request; `None` without an id, since such an option cannot be chosen.
 pub fn option(raw: &RawValue) -> Option<PermissionOption> {
     let o: OptionFields<'_> = read(Some(raw));
     let id = owned(o.option_id)?;

@@ -1,4 +1,5 @@
-//! Signing in: the ways that an agent has, and errors that stand for a login that is missing or expired.
+//! Sign-in: the methods that an agent offers, and the recognition of errors caused by a missing or expired
+//! sign-in.
 
 use super::decode::{error_text, owned, read};
 use crate::core::dialect::ProcessSpec;
@@ -7,12 +8,12 @@ use crate::proto::rpc::RpcError;
 use crate::proto::wire::{AuthMethod, AuthVariable, CommandLine, SignIn, Variables};
 use serde_json::value::RawValue;
 
-/// One of `authMethods`; one without an id cannot be chosen and is left out. What is run in a terminal is the agent's
-/// own program, which `launch` tells, with more arguments.
+/// Parses an element of `authMethods`; `None` without an id, since such a method cannot be chosen. The
+/// terminal command of a method is the agent's own program (`launch`) with additional arguments.
 pub fn method(raw: &RawValue, launch: &ProcessSpec) -> Option<AuthMethod> {
     let m: AuthFields<'_> = read(Some(raw));
     let id = owned(m.id)?;
-    // Before ACP had the type, the whole command line stood in `_meta`.
+    // Before ACP had the type `terminal`, agents put the whole command line into `_meta`.
     let meta: AuthMeta<'_> = read(m.meta);
     let terminal: TerminalAuth<'_> = read(meta.terminal_auth);
     let env = |raw: Option<&RawValue>| read::<Variables>(raw);
@@ -50,7 +51,7 @@ pub fn method(raw: &RawValue, launch: &ProcessSpec) -> Option<AuthMethod> {
     })
 }
 
-/// Whether a word names the program that the launch names already: some agents give it with its arguments.
+/// Whether `word` names the program that `launch` already names: some agents repeat it before its arguments.
 fn is_named(launch: &ProcessSpec, word: &str) -> bool {
     let name = |word: &str| {
         word.rsplit(['/', '\\'])
@@ -73,28 +74,29 @@ fn variable(raw: &RawValue) -> Option<AuthVariable> {
     })
 }
 
-/// What agents say where a login is missing, expired or refused, but the code is not ACP's for that.
+/// Texts of errors about a missing, expired or rejected sign-in that do not use ACP's code for it.
 const SIGNS: &[&str] = &[
-    // Claude Code's own words, behind -32603 in its adapter (vellum-assistant#40585).
+    // Texts of Claude Code, sent by its adapter with code -32603 (vellum-assistant#40585).
     "failed to authenticate.",
     "please run /login",
     "not logged in",
-    // Codex, recorded; and where its token cannot be refreshed (codex-acp#495).
+    // Texts of Codex: recorded, and from a token that cannot be refreshed (codex-acp#495).
     "unexpected status 401 unauthorized",
     "please sign in again",
     "please log out and sign in again",
-    // What OpenAI says of an expired token (pi-acp#107).
+    // Text of OpenAI for an expired token (pi-acp#107).
     "authentication token is expired",
 ];
 
-/// The names that agents have for it in `data`: Codex (codex-acp#495), and Claude Code as in its own frames.
+/// Names of such errors in `data`: those of Codex (codex-acp#495), and those of Claude Code, which are also
+/// in its own frames.
 const WORDS: &[&str] = &[
     "unauthorized",
     "authentication_failed",
     "oauth_org_not_allowed",
 ];
 
-/// What is said with ACP's code for it where something else is meant (connectonion#962).
+/// Texts of errors that use ACP's code for a required sign-in but mean something else (connectonion#962).
 const OTHERS: &[&str] = &[
     "not initialized",
     "already initialized",
@@ -102,7 +104,7 @@ const OTHERS: &[&str] = &[
     "busy",
 ];
 
-/// What is said with it where it is meant.
+/// Texts which show that an error with that code does mean a required sign-in.
 const MEANT: &[&str] = &[
     "auth",
     "log in",
@@ -113,10 +115,10 @@ const MEANT: &[&str] = &[
     "key",
 ];
 
-/// The code of an agent that gives the status of its model's answer as its own: gemini, recorded.
+/// Error code of an agent that forwards the HTTP status of its model's API: Gemini CLI, recorded.
 const UNAUTHORIZED: i64 = 401;
 
-/// Whether an agent's error says that its user has to sign in.
+/// Returns `true` if an agent's error means that its user has to sign in.
 pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
     let text = error_text(e).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
@@ -153,7 +155,7 @@ mod tests {
             ..ProcessSpec::default()
         };
         let cases = [
-            // As recorded of zedcodex.
+            // As recorded from zedcodex.
             (
                 json!({"id": "chatgpt", "name": "Login with ChatGPT", "description": "d"}),
                 json!({"id": "chatgpt", "name": "Login with ChatGPT", "description": "d", "type": "agent"}),
@@ -170,13 +172,13 @@ mod tests {
                 json!({"id": "t", "name": "t", "description": null, "type": "terminal", "command": "agent",
                     "args": ["--acp", "login"], "env": {"A": "b"}}),
             ),
-            // As vibe says it: its own path again.
+            // As sent by vibe, which repeats its own path.
             (
                 json!({"type": "terminal", "id": "v", "args": ["/usr/local/bin/agent", "--setup"]}),
                 json!({"id": "v", "name": "v", "description": null, "type": "terminal", "command": "agent",
                     "args": ["--acp", "--setup"], "env": {}}),
             ),
-            // As opencode says it.
+            // As sent by opencode.
             (
                 json!({"id": "o", "_meta": {"terminal-auth": {"command": "opencode", "args": ["auth", "login"], "label": "L"}}}),
                 json!({"id": "o", "name": "o", "description": null, "type": "terminal", "command": "opencode",
@@ -208,11 +210,11 @@ mod tests {
             json!({"code": -32000, "message": "Authentication required"}),
             json!({"code": -32000, "message": "Server error"}),
             json!({"code": -32000, "message": "Server is busy", "data": {"details": "auth required"}}),
-            // As recorded of gemini and zedcodex.
+            // As recorded from Gemini CLI and zedcodex.
             json!({"code": 401, "message": "{\"error\":{\"message\":\"mock invalid api key\",\"code\":401}}"}),
             json!({"code": -32603, "message": "Internal error", "data": {"message":
                 "unexpected status 401 Unauthorized: mock invalid api key, url: http://x", "codex_error_info": "other"}}),
-            // As reported of codex-acp and of Claude's adapter.
+            // As reported for codex-acp and for Claude's adapter.
             json!({"code": -32603, "message": "Internal error", "data": {"message":
                 "Your access token could not be refreshed because you have since logged out or signed in to another \
                  account. Please sign in again."}}),
@@ -234,7 +236,7 @@ mod tests {
             json!({"code": -32603, "message": "Internal error", "data": {"message":
                 "unexpected status 529 <unknown status code>: Overloaded", "codex_error_info": "other"}}),
             json!({"code": 400, "message": "mock bad request"}),
-            // Of an MCP server, not of the agent.
+            // From an MCP server, not from the agent.
             json!({"code": -32603, "message": "MCP load failed for Vercel: Unauthorized"}),
         ];
         for error in others {

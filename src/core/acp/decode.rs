@@ -1,4 +1,4 @@
-//! Reading the members of an agent's answers and the texts of its errors.
+//! Parsing of members of agents' responses, and of the texts of their errors.
 
 use crate::core::error::is_connection_failure;
 use crate::core::printable::printable;
@@ -8,18 +8,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Reads a value of an agent; one that cannot be read is as if it were absent.
+/// Parses a value of an agent; a value of the wrong type counts as absent.
 pub fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|r| serde_json::from_str(r.get()).ok())
         .unwrap_or_default()
 }
 
-/// The text that a value is, if it is one.
+/// Returns the text of a string; `None` for any other value.
 pub fn owned(raw: Option<&RawValue>) -> Option<String> {
     text(raw).map(Cow::into_owned)
 }
 
-/// The message of an agent's error with what `data` says of it, where the reason often hides.
+/// Returns the message of an agent's error together with the texts in `data`, which often contains the actual
+/// reason.
 pub fn error_text(e: &RpcError<'_>) -> String {
     crate::proto::json::raw_object! {
         struct Data {
@@ -47,7 +48,7 @@ pub fn error_text(e: &RpcError<'_>) -> String {
     said
 }
 
-/// Whether the error says that the agent could not reach its model.
+/// Returns `true` if the error means that the agent could not reach its model.
 pub fn is_network(e: &RpcError<'_>) -> bool {
     is_connection_failure(e.raw.get())
 }

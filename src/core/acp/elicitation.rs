@@ -1,4 +1,4 @@
-//! `elicitation/create`: what an agent asks its user, and the answer.
+//! Elicitations (`elicitation/create`): questions of an agent to its user, and the responses.
 
 use super::{Acp, our_id};
 use crate::core::dialect::Child;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The answer. What a form was filled in with stays as the client wrote it.
+/// Response to an elicitation. The content of a form stays as the client wrote it.
 #[derive(Serialize)]
 struct Elicited<'a> {
     action: &'static str,
@@ -21,7 +21,7 @@ struct Elicited<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// What acpipe tells agents that their user can be asked.
+/// Capabilities that acpipe declares to agents if questions can reach the user.
 pub(super) fn capabilities() -> schema::ElicitationCapabilities {
     schema::ElicitationCapabilities::new()
         .form(schema::ElicitationFormCapabilities::new())
@@ -29,11 +29,11 @@ pub(super) fn capabilities() -> schema::ElicitationCapabilities {
 }
 
 impl Acp {
-    /// Reads a question to the user.
+    /// Parses an elicitation.
     ///
     /// # Errors
     ///
-    /// What is missing, for the agent.
+    /// The missing member, as a message for the agent.
     pub(super) fn elicitation<'a>(
         &self,
         id: &RawValue,
@@ -75,7 +75,7 @@ impl Acp {
     }
 }
 
-/// The answer to it.
+/// Converts a decision to the response.
 pub(super) fn answer(decision: &Decision) -> impl Serialize + '_ {
     let action = match &decision.choice {
         None => "cancel",

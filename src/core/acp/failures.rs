@@ -1,4 +1,4 @@
-//! Failures of turns that agents report beside the protocol: in `_meta` of session updates, and as text.
+//! Failed turns that agents report outside the protocol: in `_meta` of session updates, and as text.
 
 use super::Acp;
 use super::auth;
@@ -11,26 +11,27 @@ use crate::proto::rpc::RpcError;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// How an agent reports that a turn fails. The text of its message after the report is the reason.
+/// Sign by which an agent reports that a turn fails. The text of its message after the sign is the reason.
 #[derive(Debug, Clone, Copy)]
 pub enum FailureSign {
-    /// By a value in `_meta` of its session updates.
+    /// A value in `_meta` of session updates.
     Meta {
-        /// Fields from `_meta` to the value.
+        /// Path of fields from `_meta` to the value.
         path: &'static [&'static str],
-        /// The value of a turn that fails.
+        /// Value while a turn fails.
         fails: &'static str,
-        /// The value of a turn that goes on.
+        /// Value while a turn runs normally.
         runs: &'static str,
     },
-    /// By a piece of text that begins so, in a turn whose answer has no `usage`: other turns of the agent have it.
+    /// A piece of text with this prefix, in a turn whose result has no `usage`, which the agent's other turns
+    /// have.
     Text(&'static str),
 }
 
 use FailureSign::{Meta, Text};
 
-/// The signs by `agentInfo.name` of the handshake, a line each. Seen with codex-acp 2.6, Copilot 1.0 and hermes 0.19:
-/// all three end such a turn with `end_turn`.
+/// Signs by `agentInfo.name` of the handshake, one per line. Observed with codex-acp 2.6, Copilot 1.0 and
+/// hermes 0.19: all three end a failed turn with `end_turn`.
 #[rustfmt::skip]
 const SIGNS: &[(&str, FailureSign)] = &[
     ("@agentclientprotocol/codex-acp", Meta { path: &["codex", "threadStatus", "type"], fails: "systemError", runs: "active" }),
@@ -38,13 +39,13 @@ const SIGNS: &[(&str, FailureSign)] = &[
     ("hermes-agent", Text("HTTP ")),
 ];
 
-/// The signs of an agent.
+/// Returns the signs of an agent.
 pub fn signs_of(agent: Option<&str>) -> Vec<FailureSign> {
     let own = SIGNS.iter().filter(|(name, _)| Some(*name) == agent);
     own.map(|(_, sign)| *sign).collect()
 }
 
-/// What an update reports by these signs, with its session.
+/// Returns the failure that an update reports by one of the signs, with its session.
 fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Failing)> {
     let AgentEvent::Update {
         session, update, ..
@@ -71,7 +72,7 @@ fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Fa
 }
 
 impl Acp {
-    /// Adds what the last event reports of its turn, before it: the text of the event may be the reason.
+    /// Inserts the failure that the last event reports, before that event, since its text may be the reason.
     pub(super) fn add_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
         if self.failure_signs.is_empty() {
             return;
@@ -85,7 +86,7 @@ impl Acp {
         }
     }
 
-    /// The error that a text stands for which the agent wrote in the place of one.
+    /// Converts a text that the agent wrote instead of an error to that error.
     pub(super) fn printed_error(&self, said: &str) -> Error {
         let raw = to_raw(&json!({ "message": said }));
         let e = RpcError {
@@ -107,7 +108,7 @@ impl Acp {
     }
 }
 
-/// The text at a path of fields.
+/// Returns the text at a path of fields.
 fn at(object: &RawValue, path: &[&str]) -> Option<String> {
     let Some((first, rest)) = path.split_first() else {
         return text(Some(object)).map(std::borrow::Cow::into_owned);

@@ -1,14 +1,14 @@
-//! Whether an agent's error says that it does not have the session.
+//! Recognition of errors by which an agent reports that it does not have the session.
 
 use crate::proto::json::value;
 use crate::proto::rpc::{RpcError, code};
 use serde_json::Value;
 
-/// ACP's code for something that is not there.
+/// ACP's error code for a resource that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
-/// Whether the answer to a prompt says that the session is not there. A resource that is not there can also be
-/// a file of the prompt, which is named by its `uri`.
+/// Returns `true` if an error in response to a prompt means that the session does not exist. The missing
+/// resource can also be a file of the prompt; then `data` has its `uri`.
 pub fn is_session_gone(e: &RpcError<'_>) -> bool {
     let data = e.data.map(value).unwrap_or_default();
     if e.code == RESOURCE_NOT_FOUND {
@@ -28,8 +28,8 @@ fn any_text(data: &Value, says: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Whether a text says that a session, and not something of it, is unknown: "unknown session", "no such
-/// session", "session ID not found", "session ID does not exist".
+/// Whether a text reports an unknown session, and not something unknown within a session: "unknown session",
+/// "no such session", "session ID not found", "session ID does not exist".
 fn names_session(text: &str) -> bool {
     const ENDS: &[&[&str]] = &[
         &["not", "found"],
@@ -59,7 +59,7 @@ fn names_session(text: &str) -> bool {
         if matches!(before[..], ["unknown", ..] | ["such", "no", ..] | ["no"]) {
             return true;
         }
-        // An id has a digit: another word would be something of the session's.
+        // An id contains a digit; any other word would be a part of the session.
         let is_id = |word: &&String| word.contains(|c: char| c.is_ascii_digit());
         let filler = |word: &&String| FILLERS.contains(&word.as_str()) || is_id(word);
         let rest: Vec<&str> = words[at + 1..]
@@ -78,7 +78,7 @@ mod tests {
     use crate::core::error::ErrorKind;
     use crate::core::event::{AgentEvent, CallId};
 
-    /// The kind that the error has as the answer to a prompt.
+    /// Kind of the error as a response to a prompt.
     fn kind(error: &str) -> ErrorKind {
         let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
         let parts = [PromptPart::Text("x".into())];
@@ -94,13 +94,13 @@ mod tests {
     #[test]
     fn sessions_that_are_not_there_are_told_from_other_errors() {
         let gone = [
-            // As recorded of zedcodex, claude, gemini, opencode and testy.
+            // As recorded from zedcodex, claude, Gemini CLI, opencode and testy.
             r#"{"code":-32002,"message":"Resource not found"}"#,
             r#"{"code":-32002,"message":"Resource not found","data":{"sessionId":"97a2f53b-46dd"}}"#,
             r#"{"code":-32602,"message":"Session not found: 2510b7c1-ea0e"}"#,
             r#"{"code":-32602,"message":"Invalid params: session not found: ses_e003","data":{"sessionId":"ses_e003"}}"#,
             r#"{"code":-32602,"message":"Invalid params","data":"unknown session `testy-session-1`"}"#,
-            // As such agents say it.
+            // As sent by agents of that kind.
             r#"{"code":-32602,"message":"Invalid params","data":{"session_id":"Session not found"}}"#,
             r#"{"code":-32603,"message":"Internal error","data":{"details":"Session 0af7-11 not found"}}"#,
             r#"{"code":-32603,"message":"Session with id \"s1\" does not exist."}"#,

@@ -1,11 +1,11 @@
-//! What acpipe says of itself to agents.
+//! Capabilities that acpipe declares to agents.
 
 use super::elicitation;
 use crate::core::dialect::Offer;
 use crate::proto::acp::VERSION;
 use agent_client_protocol_schema::v1 as schema;
 
-/// The first call, of a client that offers this.
+/// Builds the parameters of `initialize` for a client that serves `offer`.
 pub fn initialize(offer: Offer) -> schema::InitializeRequest {
     let files = schema::FileSystemCapabilities::new()
         .read_text_file(offer.host.read_files)
@@ -14,7 +14,7 @@ pub fn initialize(offer: Offer) -> schema::InitializeRequest {
     let options = schema::SessionConfigOptionsCapabilities::new()
         .boolean(schema::BooleanConfigOptionCapabilities::new());
     let session = schema::ClientSessionCapabilities::new().config_options(options);
-    // What is to be run in a terminal is shown to the client; older agents look for that in `_meta`.
+    // acpipe shows terminal sign-in commands to its client; older agents look for that capability in `_meta`.
     let terminal = serde_json::Map::from_iter([("terminal-auth".to_owned(), true.into())]);
     let capabilities = schema::ClientCapabilities::new()
         .fs(files)

@@ -1,4 +1,4 @@
-//! What agents want of their client, files and terminals, in ACP's words.
+//! Requests of agents for files and terminals in ACP, and the responses.
 
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind, clip};
@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What a request wants; `None` where it is none of those that were offered, an error where it is not whole.
+/// Parses a request for files or terminals; `None` if acpipe did not offer the method, an error if parameters
+/// are missing.
 pub fn wanted(
     offer: Offer,
     id: &RawValue,
@@ -76,7 +77,7 @@ fn parse<T: DeserializeOwned>(params: &str) -> Result<T, String> {
     serde_json::from_str(params).map_err(|error| clip(&error.to_string()))
 }
 
-/// The requests about a terminal all have the same parameters.
+/// Parses the parameters that all requests about a terminal have in common.
 fn of_terminal(
     params: &str,
     request: impl FnOnce(String) -> HostRequest,
@@ -85,12 +86,12 @@ fn of_terminal(
     Ok((p.session_id, request(p.terminal_id.to_string())))
 }
 
-/// A path from JSON is text.
+/// Converts a path from JSON, which is always valid text.
 fn text(path: PathBuf) -> String {
     path.into_os_string().to_string_lossy().into_owned()
 }
 
-/// Appends the answer to a request.
+/// Appends the response to a request.
 pub fn write_answer(out: &mut Vec<u8>, id: &RawValue, answer: Result<&HostAnswer, &Error>) {
     match answer {
         Ok(answer) => rpc::write_result(out, id, &result(answer)),
@@ -127,7 +128,7 @@ fn exit(exit: &TerminalExit) -> Value {
     json!({ "exitCode": exit.code, "signal": exit.signal })
 }
 
-/// The codes of ACP, which agents know what to make of.
+/// Error code of ACP for a kind of error, which agents can interpret.
 fn code(kind: ErrorKind) -> i32 {
     match kind {
         ErrorKind::ResourceNotFound => acp::RESOURCE_NOT_FOUND,

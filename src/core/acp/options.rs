@@ -1,13 +1,13 @@
-//! Options of sessions that an ACP agent can be given.
+//! Session options that an ACP agent supports.
 
 use crate::core::error::{Error, invalid};
 use crate::core::policy::Policy;
 use crate::proto::wire::{McpServer, SessionOptions};
 
-/// Checks options: the protocol has modes and models; lists of tools are enforced by the policy.
+/// Checks the options of a session. ACP has modes and models; the policy enforces lists of tools.
 ///
 /// # Errors
-/// `invalidParams`.
+/// `invalidParams` for any other option, and for lists that the policy cannot enforce.
 pub fn check(
     options: &SessionOptions,
     servers: &[McpServer],
@@ -29,7 +29,8 @@ pub fn check(
                    disallowedTools";
         return Err(invalid(&format!("options.{name}"), why));
     }
-    // Servers that the client does not name may stand in the agent's own settings.
+    // The agent's own settings may contain servers besides those of the client, so an empty list means
+    // unknown.
     let names = servers.iter().map(|server| server.name.clone());
     let names = Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty());
     policy.check_lists(options, names)

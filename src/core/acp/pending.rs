@@ -1,4 +1,4 @@
-//! Calls to an agent that wait for its answer.
+//! Pending requests to an agent.
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
@@ -6,12 +6,12 @@ use crate::proto::json::is_dense;
 use serde_json::value::RawValue;
 use tracing::debug;
 
-/// A request of ours that waits for its answer.
+/// A request of acpipe that has no response yet.
 #[derive(Debug, Clone)]
 pub(super) enum Pending {
     Initialize,
     New(CallId),
-    /// With the id that the session is asked for by.
+    /// The string is the agent's id of the requested session.
     Resume(CallId, String),
     Load(CallId, String),
     List(CallId),
@@ -25,7 +25,7 @@ pub(super) enum Pending {
 }
 
 impl Pending {
-    /// The method that was called.
+    /// Method of the request.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -43,7 +43,7 @@ impl Pending {
         }
     }
 
-    /// The call that it is.
+    /// Call that the request belongs to; `None` for `initialize`.
     pub fn call(&self) -> Option<CallId> {
         match *self {
             Self::Initialize => None,
@@ -61,13 +61,13 @@ impl Pending {
         }
     }
 
-    /// Checks the answer to a call whose result is an object without any field that must be there.
+    /// Checks the result of a request whose result is an object without required fields.
     ///
     /// # Errors
-    /// It is something else: whether the agent did what it was asked for is not known.
+    /// The result is not an object, so that it is unknown whether the agent did what it was asked.
     pub fn check(&self, result: &RawValue) -> Result<(), Error> {
         let any = match self {
-            // Their answers are checked where they are read.
+            // The results of these requests are checked when they are converted.
             Self::Initialize | Self::New(_) | Self::List(_) | Self::Prompt(_) | Self::Close(_) => {
                 true
             }
@@ -81,14 +81,14 @@ impl Pending {
         };
         let said = result.get();
         let opens = matches!(self, Self::New(_) | Self::Resume(..) | Self::Load(..));
-        // The state that comes with an opened session is bounded where it is kept.
+        // The state in the result of an opened session is limited where it is stored.
         if !opens && is_dense(said) {
             let method = self.method();
             let message =
                 format!("the answer of the agent to {method} has too many values for its size");
             return Err(Error::new(ErrorKind::Malformed, message).with("raw", said));
         }
-        // Some languages write an empty object as an empty list.
+        // Some languages serialize an empty object as an empty list.
         if any || said.starts_with('{') || matches!(said, "null" | "[]") {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Pending {
         Err(Error::new(ErrorKind::Malformed, message).with("raw", said))
     }
 
-    /// What follows from an error; nothing where nobody waits for the answer.
+    /// Converts an error to an event; `None` if nothing waits for the response.
     pub fn failed(&self, error: Error) -> Option<AgentEvent<'static>> {
         match self {
             Self::Initialize => return Some(AgentEvent::NotReady(error)),

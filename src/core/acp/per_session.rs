@@ -1,7 +1,8 @@
-//! Agents that cannot run two sessions in one process: each session has a process of its own.
+//! Dialect for ACP agents that cannot run two sessions in one process: each session has its own process.
 //!
-//! The first one makes the handshake and has the first session. A further session gets a further process, whose own
-//! handshake comes before the session is opened in it. The end of a process concerns its session alone.
+//! The first process performs the handshake and gets the first session. Each further session gets another
+//! process, whose own handshake precedes the opening of the session. The end of a process affects only its
+//! session.
 
 mod wish;
 
@@ -20,34 +21,33 @@ use crate::proto::wire::LineFaults;
 use std::collections::{BTreeMap, HashMap};
 use wish::{Way, Wish};
 
-/// An ACP agent with a process for each session.
+/// An ACP agent with one process per session.
 #[derive(Debug)]
 pub struct PerSession {
     launch: ProcessSpec,
     offer: Offer,
     children: BTreeMap<Child, Process>,
-    /// Who has which session, by the agent's ids.
+    /// Process of each session, by the agent's session ids.
     sessions: HashMap<String, Child>,
     last_child: u64,
-    /// Whether the first process was ready: from then on the agent outlives each of them.
+    /// Whether the first process became ready. From then on the agent stays connected whichever process ends.
     serves: bool,
-    /// What could not be used of those that are no more.
+    /// Line faults of processes that have ended.
     faults: LineFaults,
 }
 
-/// One process.
 #[derive(Debug)]
 struct Process {
     acp: Acp,
     ready: bool,
-    /// What it is asked once it is ready.
+    /// Requests to send once the process is ready.
     waiting: Vec<Wish>,
-    /// What it is there for; `None` while it has no session.
+    /// Call that opened the session of the process; `None` while the process has no session.
     opened_by: Option<CallId>,
 }
 
 impl PerSession {
-    /// An agent whose processes are to be started with this.
+    /// Creates the dialect for an agent whose processes `launch` starts.
     #[must_use]
     pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl PerSession {
         }
     }
 
-    /// Starts another process, and its handshake.
+    /// Starts another process and its handshake.
     fn add(&mut self, out: &mut Outgoing) -> Child {
         self.last_child += 1;
         let child = Child(self.last_child);
@@ -77,14 +77,14 @@ impl PerSession {
         child
     }
 
-    /// A process that has no session; one is started where there is none.
+    /// Returns a process without a session, and starts one if there is none.
     fn spare(&mut self, out: &mut Outgoing) -> Child {
         let spare = self.children.iter().find(|(_, p)| p.opened_by.is_none());
         let spare = spare.map(|(child, _)| *child);
         spare.unwrap_or_else(|| self.add(out))
     }
 
-    /// Signs in or out by the process that the next session gets.
+    /// Signs in or out through the process that the next session gets.
     fn sign(&mut self, wish: Wish, out: &mut Outgoing) {
         let child = self.spare(out);
         if let Some(process) = self.children.get_mut(&child) {
@@ -92,20 +92,20 @@ impl PerSession {
         }
     }
 
-    /// The process that was to open a session with this call.
+    /// Process whose session this call opened or is to open.
     fn opened_by(&self, call: CallId) -> Option<Child> {
         let mut children = self.children.iter();
         let opened = children.find(|(_, process)| process.opened_by == Some(call));
         opened.map(|(child, _)| *child)
     }
 
-    /// The process of a session.
+    /// Process of a session, by the agent's session id.
     fn of(&mut self, session: &str) -> Option<(Child, &mut Acp)> {
         let child = *self.sessions.get(session)?;
         Some((child, &mut self.children.get_mut(&child)?.acp))
     }
 
-    /// Does something to the process of a session, if it has one.
+    /// Applies `act` to the process of a session, if it has one.
     fn act(
         &mut self,
         session: &str,
@@ -117,7 +117,7 @@ impl PerSession {
         }
     }
 
-    /// Does something to the process that sent a request, if it runs.
+    /// Applies `act` to the process that sent a request, if it still runs.
     fn act_for(
         &mut self,
         key: &RequestKey,
@@ -129,13 +129,13 @@ impl PerSession {
         }
     }
 
-    /// Ends a process that nobody needs any more.
+    /// Stops a process that is no longer needed.
     fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.remove(child);
         out.order(child, Order::Stop);
     }
 
-    /// Ends the process of a session, if it has one.
+    /// Stops the process of a session, if it has one.
     fn end(&mut self, session: &str, out: &mut Outgoing) {
         if let Some(child) = self.sessions.get(session) {
             self.stop(*child, out);
@@ -149,14 +149,14 @@ impl PerSession {
         Some(process)
     }
 
-    /// Takes note of what a process said; false where it is of no concern to anybody else.
+    /// Processes an event of a process; returns `false` if the event is not to be passed on.
     fn note(&mut self, child: Child, event: &mut AgentEvent<'_>, out: &mut Outgoing) -> bool {
         let Some(process) = self.children.get_mut(&child) else {
             return true;
         };
         match event {
             AgentEvent::Ready(info) => {
-                // Its process is ended.
+                // Closing a session ends its process, so it always works.
                 info.capabilities.close = true;
                 process.ready = true;
                 for wish in std::mem::take(&mut process.waiting) {
@@ -196,7 +196,7 @@ impl PerSession {
         }
     }
 
-    /// Takes note of all that a process said beyond the first `before` events.
+    /// Processes all events of a process beyond the first `before`.
     fn note_all(
         &mut self,
         child: Child,
@@ -222,7 +222,7 @@ impl PerSession {
         }
     }
 
-    /// A process is of no use any more: whoever waits for it is told, and its session is lost.
+    /// Removes a process that has failed: its pending calls fail, and its session is lost.
     fn lost(&mut self, child: Child, error: &Error, events: &mut Vec<AgentEvent<'_>>) {
         let session = self.sessions.iter().find(|(_, of)| **of == child);
         let session = session.map(|(session, _)| session.clone());
@@ -373,7 +373,7 @@ impl Dialect for PerSession {
         out: &mut Outgoing,
     ) {
         let before = events.len();
-        // One that is stopped says nothing that anybody waits for.
+        // Output of a process that is being stopped is ignored, since nothing waits for it.
         if let Some(process) = self.children.get_mut(&child) {
             acting(child, out, |out| process.acp.read(child, line, events, out));
             self.note_all(child, before, events, out);
@@ -412,7 +412,7 @@ impl Dialect for PerSession {
     }
 
     fn failure(&self, said: &str) -> Error {
-        // All are the same agent.
+        // All processes belong to the same agent, so any of them will do.
         match self.children.values().next() {
             Some(process) => process.acp.failure(said),
             None => Acp::default().failure(said),
@@ -426,7 +426,7 @@ impl Dialect for PerSession {
 }
 
 impl Process {
-    /// Asks it now, or once it is ready.
+    /// Sends the request now, or once the process is ready.
     fn wish(&mut self, child: Child, wish: Wish, out: &mut Outgoing) {
         if self.ready {
             acting(child, out, |out| wish.ask(&mut self.acp, out));
@@ -436,7 +436,7 @@ impl Process {
     }
 }
 
-/// Lets the dialect of a single process speak to this one.
+/// Runs `act` with a queue of its own and forwards the orders for its single process to `child`.
 fn acting<T>(child: Child, out: &mut Outgoing, act: impl FnOnce(&mut Outgoing) -> T) -> T {
     let mut single = Outgoing::default();
     let done = act(&mut single);

@@ -1,4 +1,4 @@
-//! A prompt's parts as content blocks: each in the best form that the agent takes.
+//! Conversion of a prompt's parts to content blocks, each in the best form that the agent supports.
 
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{ATTACHMENT, PromptPart, UNNAMED};
@@ -8,10 +8,10 @@ use agent_client_protocol_schema::v1 as schema;
 use schema::ContentBlock;
 use serde::Serialize;
 
-/// The content blocks of a prompt.
+/// Converts the parts of a prompt to content blocks.
 ///
 /// # Errors
-/// A part that the agent cannot take, unless `degrade` allows to send a link in its place.
+/// A part that the agent does not support, unless `degrade` allows a link instead.
 pub fn blocks<'a>(
     parts: &'a [PromptPart<'_>],
     can: AgentCapabilities,
@@ -29,7 +29,7 @@ pub fn blocks<'a>(
     parts.iter().map(block).collect()
 }
 
-/// A content block; text is borrowed.
+/// A content block with borrowed text.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Block<'a> {
@@ -82,11 +82,11 @@ fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> ContentBlock
     ContentBlock::ResourceLink(link.mime_type(media_type.map(str::to_owned)))
 }
 
-/// Text where it is text, else its bytes.
+/// Embeds data as text if it is valid UTF-8, otherwise as bytes.
 fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock {
     let uri = format!("{ATTACHMENT}{}", name.unwrap_or(UNNAMED));
     let media_type = Some(media.to_owned());
-    // What cannot be decoded goes on as it came: the agent may know better.
+    // Data that cannot be decoded is forwarded unchanged, since the agent may be able to use it.
     let text = data.bytes().and_then(|bytes| String::from_utf8(bytes).ok());
     let resource = match text {
         Some(text) => schema::EmbeddedResourceResource::TextResourceContents(

@@ -1,4 +1,4 @@
-//! What an agent asks: permission, its user, files and terminals.
+//! Requests of an agent: permissions, questions to its user, files and terminals.
 
 use super::pending::Pending;
 use super::user_question::UserQuestion;
@@ -13,17 +13,18 @@ use crate::proto::rpc::{self, ErrorObject};
 use serde_json::value::RawValue;
 use tracing::debug;
 
-/// The longest id of a request, in bytes of JSON: it is kept until the answer, and real ones are numbers or UUIDs.
+/// Maximum length of a request id in bytes of JSON. acpipe keeps the id until the response; ordinary ids are
+/// numbers or UUIDs.
 const LONGEST_ID: usize = 4096;
 
 impl Acp {
-    /// Whether the answer to `initialize` is still to come.
+    /// Whether `initialize` has no response yet.
     fn is_starting(&self) -> bool {
         let mut pending = self.pending.values();
         pending.any(|pending| matches!(pending, Pending::Initialize))
     }
 
-    /// Hands on what the agent asks; what is not served is refused.
+    /// Converts a request of the agent to an event, or rejects it if acpipe does not support the method.
     pub(super) fn request<'a>(
         &mut self,
         id: &'a RawValue,
@@ -37,7 +38,8 @@ impl Acp {
             refuse(id, rpc::code::INVALID_REQUEST, why, out);
             return;
         }
-        // Of a permission each member is looked at: it has to be answered by the policy.
+        // A permission request is exempt: its members are checked one by one, since the policy must answer
+        // it.
         let is_permission = method == "session/request_permission";
         if !is_permission && params.is_some_and(|params| json::is_dense(params.get())) {
             let why = "the parameters have too many values for their size";
@@ -59,7 +61,7 @@ impl Acp {
             "elicitation/create" if self.offer.questions => self
                 .elicitation(id, params)
                 .map(|asked| AgentEvent::Elicitation(Box::new(asked))),
-            // No agent asks its client that.
+            // No agent sends `initialize` to its client, so this program echoes its input.
             "initialize" if self.is_starting() => {
                 let message = format!(
                     "`{}` echoes its input: it is not an ACP agent; name the command that starts one, such as \
@@ -85,7 +87,7 @@ impl Acp {
         }
     }
 
-    /// Reads a permission question, and what it asks of the user beside a permission.
+    /// Parses a permission request, including a question to the user that it may contain.
     fn permission<'a>(
         &mut self,
         id: &'a RawValue,
@@ -100,7 +102,7 @@ impl Acp {
     }
 }
 
-/// Answers a request with an error.
+/// Responds to a request with an error.
 pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
     let error = ErrorObject {
         code,
@@ -136,7 +138,7 @@ mod tests {
     use crate::core::dialect::{Dialect, Order};
     use crate::core::permit::{By, Decision};
 
-    /// The answer to a permission request with this id.
+    /// Response to a permission request with this id.
     fn answer(id: &str) -> String {
         let (mut acp, mut events, mut out) = (Acp::default(), Vec::new(), Outgoing::default());
         let line = format!(

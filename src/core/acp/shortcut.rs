@@ -1,8 +1,8 @@
-//! The shortcut of the hot path: a line that differs from an earlier one only in its text.
+//! Fast path for streams: parses a line that differs from an earlier one only in its text.
 //!
-//! Streams consist of lines whose bytes before and after the delta are the same from one to the next. Where
-//! they are, and what stands between them is a JSON string, the line means what the earlier one meant: the
-//! parse is a function of these three parts. So only the string is checked.
+//! In a stream, the bytes before and after the delta are usually the same from line to line. If they are, and
+//! a JSON string is between them, the line has the same meaning as the earlier one, since parsing is a
+//! function of these three parts. So only the string needs to be checked.
 
 use crate::core::event::{AgentEvent, Content, MessagePiece, Update, Voice};
 use crate::proto::json::{JsonStr, Members};
@@ -10,17 +10,17 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Two: an agent's thoughts and its answer alternate.
+/// Number of remembered shapes: two, since an agent's reasoning and its answer alternate.
 const KEPT: usize = 2;
 
-/// The shapes of the last lines that were deltas.
+/// Shapes of the last lines that were deltas.
 #[derive(Debug, Default)]
 pub struct Shortcuts {
     shapes: Vec<Shape>,
     next: usize,
 }
 
-/// What a line looks like apart from its text; ranges are places before the text.
+/// A line without its text; the ranges are offsets before the text.
 #[derive(Debug)]
 struct Shape {
     before: Vec<u8>,
@@ -31,12 +31,12 @@ struct Shape {
 }
 
 impl Shortcuts {
-    /// Reads a line of a known shape.
+    /// Parses a line of a known shape; `None` for any other line.
     pub fn read<'a>(&self, line: &'a str) -> Option<AgentEvent<'a>> {
         self.shapes.iter().find_map(|shape| shape.read(line))
     }
 
-    /// Remembers the shape of a line that was read in full and is a plain delta.
+    /// Stores the shape of a line that was fully parsed and is a plain delta.
     pub fn learn(&mut self, line: &str, event: &AgentEvent<'_>) {
         let Some(shape) = Shape::of(line, event) else {
             return;
@@ -112,7 +112,7 @@ impl Shape {
     }
 }
 
-/// Where `part`, a slice of `line`, stands in it.
+/// Range of `part`, a slice of `line`, within `line`.
 fn place(line: &str, part: &str) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
     let end = start + part.len();
@@ -130,7 +130,7 @@ mod tests {
         )
     }
 
-    /// What a fresh dialect makes of the line, and what one that knows the shape does.
+    /// Parses the line with a fresh dialect, and with one that knows its shape.
     fn both(text: &str) -> (String, String) {
         let known = line("s", "\"x\"", "");
         let line = line("s", text, "");
@@ -157,7 +157,7 @@ mod tests {
             r#""plain""#,
             r#""""#,
             r#""é \n \" \u00e9 \ud800""#,
-            // Not one string, though first and last bytes fit: never taken for one.
+            // Not a single string, although the first and last bytes match: it must not be taken for one.
             r#""a","text":"b""#,
             r#""a"},"x":{"y":"b""#,
             "\"raw \u{1} control\"",

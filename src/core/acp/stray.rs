@@ -1,21 +1,22 @@
-//! Lines of an agent's stdout that are no frames: a `print()` that was forgotten, say.
+//! Lines of an agent's stdout that are not frames, such as the output of a forgotten `print()`.
 
 use crate::core::printable::printable;
 use tracing::warn;
 
-/// How many kinds of lines are shown; what comes after is only counted.
+/// Maximum number of kinds of lines that are shown in the log; further ones are only counted.
 const KINDS: usize = 16;
 
-/// How much of a line is shown, in characters.
+/// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 200;
 
-/// The kinds of lines that were shown.
+/// Kinds of lines that were already shown.
 #[derive(Debug, Default)]
 pub(super) struct Stray(Vec<String>);
 
 impl Stray {
-    /// Reports a skipped line, `count` of its fault. A line of a new kind is shown, unless it looks like JSON: that may
-    /// be part of the conversation, and no log holds that above `debug`.
+    /// Logs a skipped line; `count` is the number of lines with this fault. The line is shown if its kind is
+    /// new, unless it looks like JSON: that may be part of the conversation, which is logged only at `debug`
+    /// and below.
     pub fn report(&mut self, line: &str, count: u64, why: &str) {
         if let Some(line) = self.new_kind(line) {
             warn!(
@@ -27,13 +28,13 @@ impl Stray {
         }
     }
 
-    /// The line as it is shown, where it is the first of its kind.
+    /// Returns the line as shown in the log if it is the first of its kind.
     fn new_kind(&mut self, line: &str) -> Option<String> {
         let text = printable(line.trim());
         if self.0.len() >= KINDS || text.is_empty() || text.starts_with(['{', '[', '"']) {
             return None;
         }
-        // Counters and times do not make another kind.
+        // Counters and times do not make a line a new kind.
         let mut kind: String = text.chars().take(SHOWN).collect();
         kind.retain(|c| !c.is_ascii_digit());
         if self.0.contains(&kind) {
@@ -48,7 +49,7 @@ impl Stray {
     }
 }
 
-/// Reports that a line was skipped: the first, then ever more seldom.
+/// Logs that a line was skipped: the first one, then at every power of two.
 pub(super) fn report(count: u64, why: &str) {
     if count.is_power_of_two() {
         warn!(count, "a line of the agent was skipped: {why}");

@@ -1,4 +1,4 @@
-//! `session/update` in neutral words.
+//! Conversion of `session/update` notifications to neutral updates.
 
 use crate::core::event::{
     AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolUpdate, Update, Voice,
@@ -11,7 +11,7 @@ use crate::proto::json::{JsonStr, Members, is_dense, non_null, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Reads a `session/update` line in one pass; `None` when it is none, or an odd one.
+/// Parses a `session/update` line in one pass; `None` if it is another line or has an unexpected form.
 pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
     let l: UpdateLine<'a> = serde_json::from_str(line).ok()?;
     if l.id.is_some() || l.method != "session/update" {
@@ -28,7 +28,7 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
     Some(())
 }
 
-/// Reads an odd `session/update`: whatever it is, it goes on as it came.
+/// Parses a `session/update` of an unexpected form, which is passed on unchanged.
 pub fn read_odd<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
     let p = whole(line)?;
     p.update?;
@@ -49,14 +49,14 @@ fn push<'a>(
     });
 }
 
-/// What stands beside an update in its notification is said of the update: as its `notification`.
+/// Adds the members next to the update in its notification to the update, as its `notification`.
 fn beside(notification: &Members<'_>, update: &mut Members<'_>) {
     if !notification.is_empty() {
         update.set_owned("notification", notification);
     }
 }
 
-/// The update of a `session/update` line.
+/// Returns the original of a `session/update` line.
 pub fn original(line: &str) -> Original<'_> {
     Original {
         line,
@@ -73,7 +73,7 @@ pub fn original(line: &str) -> Original<'_> {
     }
 }
 
-/// The parameters of a `session/update` line, in which the update stays whole.
+/// Parses the parameters of a `session/update` line and keeps the update as raw JSON.
 fn whole(line: &str) -> Option<WholeParams<'_>> {
     let l: WholeLine<'_> = serde_json::from_str(line).ok()?;
     serde_json::from_str(l.params?.get()).ok()
@@ -82,7 +82,7 @@ fn whole(line: &str) -> Option<WholeParams<'_>> {
 fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     let kind = text(f.session_update);
     let kind = kind.as_deref().unwrap_or("");
-    // What is not the kind's own is kept beside it.
+    // Members that do not belong to this kind of update are kept in `other`.
     let state = |own: &[(&'static str, Option<&'a RawValue>)]| {
         let mut news = Members::default();
         for (name, said) in own {
@@ -141,7 +141,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
     known.unwrap_or(Update::Other)
 }
 
-/// A plan of several: its own fields, and what is said beside it.
+/// Converts an update of one of several plans: the plan's own fields, and the members next to it.
 fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
     crate::proto::json::raw_object! {
         struct Plan { id = "planId" }
@@ -200,7 +200,7 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
         about.set_owned("other", &other);
     }
     if let Content::Text(_) = content {
-        // Of all other content the whole block is kept.
+        // For all other content the whole block is kept.
         let other = b.others(&[
             ("type", b.kind),
             ("text", b.text),
@@ -239,10 +239,10 @@ fn resource<'a>(resource: &'a RawValue, block: &'a RawValue) -> Option<Content<'
     })
 }
 
-/// What stands for a member that would take many times its size once it is parsed.
+/// Replacement for a member that would take many times its size when parsed.
 #[derive(serde::Serialize)]
 struct Omitted {
-    /// The size of the member, in bytes.
+    /// Size of the member in bytes.
     omitted: usize,
 }
 
@@ -254,7 +254,7 @@ impl Omitted {
     }
 }
 
-/// A tool call, as an update or a permission request has it; `None` without an id.
+/// Converts a tool call in an update or a permission request; `None` without an id.
 pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     let mut other = f.others(&[
         ("sessionUpdate", f.session_update),
@@ -269,7 +269,7 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         ("locations", f.locations),
         ("_meta", f.meta),
     ]);
-    // What is not of the kind that the protocol has is kept as it is.
+    // A value of a type that the protocol does not define for its field is kept in `other`.
     let mut take = |name, raw: Option<&'a RawValue>, opening: char| {
         let raw = non_null(raw)?;
         if !raw.get().starts_with(opening) {
@@ -311,8 +311,8 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
 }
 
 crate::proto::json::raw_object! {
-    /// `_meta.claudeCode`: where claude-agent-acp named its tools before ACP had `name`, and the tool call
-    /// whose subagent speaks.
+    /// `_meta.claudeCode`: the name of the tool, from claude-agent-acp before ACP had `name`, and the tool
+    /// call whose subagent sent the update.
     struct ClaudeCode { tool_name = "toolName", parent = "parentToolUseId" }
 }
 
@@ -334,7 +334,7 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
         raw.and_then(|r| serde_json::from_str(r.get()).ok())
             .unwrap_or_default()
     };
-    // codex-acp has the second name for clients that declare neither.
+    // codex-acp uses the second name for clients that declare neither of the two.
     let output = part(m.output.or(m.delta));
     let id = output.id.or(part(m.info).id).or(part(m.exit).id);
     Some(TerminalUpdate {

@@ -1,8 +1,8 @@
-//! Questions to the user that an agent asks as a permission: "allowed" alone is no answer to them, and no policy answers
-//! them in the user's place.
+//! Questions to the user that an agent sends as a permission request: an approval alone does not answer them,
+//! and no policy answers them for the user.
 //!
-//! [`READERS`] says how agents mark such a question, where its questions are, and which field of the response takes the
-//! answers.
+//! [`READERS`] lists how agents mark such a question, where its questions are, and which field of the
+//! response has the answers.
 
 use crate::core::event::{PermissionOption, ToolUpdate};
 use crate::core::inquiry::Inquiry;
@@ -11,19 +11,20 @@ use crate::core::permit::{Decision, choose};
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
-/// How an agent asks its user by `session/request_permission`.
+/// Format in which an agent sends questions by `session/request_permission`.
 #[derive(Debug)]
 struct Reader {
-    /// The field of the tool call that marks the question, as a JSON pointer, and its value.
+    /// JSON pointer to the field of the tool call that marks the question, and its value.
     mark: (&'static str, &'static str),
-    /// Where the tool call has the list of questions; the first that is there counts.
+    /// JSON pointers to the list of questions in the tool call; the first that exists is used.
     questions: &'static [&'static str],
-    /// The field of the response that takes the answers: an object of texts by the place of their question.
+    /// Field of the response for the answers: an object of texts with the indices of their questions as keys.
     answers: &'static str,
 }
 
 const READERS: &[Reader] = &[
-    // Qwen Code: `ask_user_question`. It takes several answers to a question as one text, with commas.
+    // Qwen Code: `ask_user_question`. It expects several answers to one question as one text, separated by
+    // commas.
     Reader {
         mark: ("/_meta/qwenInteractionKind", "user_question"),
         questions: &["/_meta/qwenQuestions", "/rawInput/questions"],
@@ -31,18 +32,18 @@ const READERS: &[Reader] = &[
     },
 ];
 
-/// What the answer to such a question needs to know.
+/// A question that the agent sent, with the data needed for its response.
 #[derive(Debug)]
 pub struct UserQuestion {
     reader: &'static Reader,
-    /// The questions that can be asked, each with its place among all.
+    /// Questions that could be parsed, each with its index among all.
     asked: Vec<(usize, Value)>,
-    /// The option that is the answer where nothing was answered.
+    /// Option to choose if nothing was answered.
     declined: Option<PermissionOption>,
 }
 
 impl UserQuestion {
-    /// Reads one with the form that asks it; `None` where the call is a permission question like others.
+    /// Parses such a question and builds its form; `None` if the call is an ordinary permission request.
     #[must_use]
     pub fn of(tool: &ToolUpdate<'_>, options: &[PermissionOption]) -> Option<(Self, Inquiry)> {
         let meta = value(tool.meta?);
@@ -63,7 +64,7 @@ impl UserQuestion {
         let asked = all.filter(|(_, question)| choices::is_question(question));
         let asked: Vec<(usize, Value)> = asked.map(|(n, question)| (n, question.clone())).collect();
         let questions: Vec<Value> = asked.iter().map(|(_, question)| question.clone()).collect();
-        // What asks nothing that can be read is a question all the same.
+        // A call without any question that can be parsed is still a question to the user.
         let unread = || {
             let title = tool.title.as_deref().unwrap_or("The agent asks something");
             Inquiry::form(
@@ -80,7 +81,7 @@ impl UserQuestion {
         Some((question, form))
     }
 
-    /// The response to the question: the chosen option with the answers, or a refusal where there are none.
+    /// Builds the response: the chosen option with the answers, or a refusal if there are none.
     #[must_use]
     pub fn response(&self, decision: &Decision) -> Value {
         let answers = self.answers(decision);

@@ -1,4 +1,4 @@
-//! Parser for incomplete JSON that is still being written, equivalent to the AI SDK's `parsePartialJson`.
+//! Parser for incomplete JSON that is still being written; gives the same values as the AI SDK's reader.
 
 use super::shallow;
 use serde_json::Value;

@@ -1,11 +1,11 @@
-//! What a process is asked as soon as it is ready.
+//! Requests that are queued until a process is ready.
 
 use crate::core::acp::Acp;
 use crate::core::dialect::{Dialect as _, Opening, Outgoing, Place};
 use crate::core::event::CallId;
 use crate::proto::wire::{McpServer, SessionOptions};
 
-/// What is asked of a process that is not ready yet.
+/// A request to a process that may not be ready yet.
 #[derive(Debug)]
 pub(super) enum Wish {
     Open {
@@ -14,7 +14,7 @@ pub(super) enum Wish {
         cwd: String,
         mcp_servers: Vec<McpServer>,
     },
-    /// To sign in by this method, or with `None` to sign out.
+    /// Signs in by this method, or signs out if `method` is `None`.
     Sign {
         call: CallId,
         method: Option<String>,
@@ -26,7 +26,7 @@ pub(super) enum Wish {
     },
 }
 
-/// How a session is to be opened.
+/// How to open a session; an owned [`Opening`].
 #[derive(Debug)]
 pub(super) enum Way {
     New,
@@ -52,7 +52,7 @@ impl Wish {
                 let place = Place {
                     cwd: &cwd,
                     mcp_servers: &mcp_servers,
-                    // ACP opens without them, and does not fork.
+                    // ACP opens sessions without options and does not fork them.
                     options: &SessionOptions::default(),
                     fork: false,
                 };
