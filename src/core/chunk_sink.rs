@@ -1,9 +1,9 @@
-//! The seam between the view that makes chunks and what takes them.
+//! Interface between the view, which produces chunks, and their consumers.
 
 use crate::proto::chunk::Chunk;
 
-/// Where chunks go, in order.
+/// Consumer of chunks, in order.
 pub trait ChunkSink {
-    /// Takes the next chunk.
+    /// Consumes the next chunk.
     fn chunk(&mut self, chunk: &Chunk<'_>);
 }

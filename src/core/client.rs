@@ -1,27 +1,29 @@
-//! Commands, replies and notices of a client, whichever way it is connected.
+//! Commands, replies and notices of a client, independent of its connection.
 
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Identifies a client. Numbers are not used twice.
+/// Id of a client, never reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u32);
 
 impl ClientId {
-    /// The first client: the only one of `serve` and `run`.
+    /// Id of the first client, which is the only one of `serve` and `run`.
     pub const FIRST: Self = Self(0);
 }
 
-/// Identifies a call of a client until its answer.
+/// Id of a call of a client, until its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token {
+    /// Client that made the call.
     pub client: ClientId,
+    /// Number of the call, unique for its client.
     pub call: u64,
 }
 
 impl Token {
-    /// A call of the first client.
+    /// Creates the token of a call of the first client.
     #[must_use]
     pub const fn first(call: u64) -> Self {
         Self {
@@ -31,65 +33,110 @@ impl Token {
     }
 }
 
-/// What a client can ask.
+/// Call of a client.
 #[derive(Debug)]
 pub enum Command {
+    /// `initialize`
     Initialize(wire::InitializeParams),
+    /// `agent/connect`
     Connect(wire::ConnectParams),
+    /// `agent/status`
     Status(wire::AgentParams),
+    /// `agent/list`
     ListAgents,
+    /// `agent/disconnect`
     Disconnect(wire::AgentParams),
+    /// `agent/getEnvironment`
     GetEnvironment(wire::AgentParams),
+    /// `agent/updateEnvironment`
     UpdateEnvironment(wire::UpdateEnvironmentParams),
+    /// `agent/authenticate`
     Authenticate(wire::AuthenticateParams),
+    /// `agent/logout`
     Logout(wire::AgentParams),
+    /// `session/ensure`
     Ensure(wire::EnsureParams),
+    /// `session/create`
     Create(wire::CreateParams),
+    /// `session/prompt`
     Prompt(wire::PromptParams),
+    /// `session/cancel`
     Cancel(wire::CancelParams),
+    /// `session/setMode`
     SetMode(wire::SetModeParams),
+    /// `session/setModel`
     SetModel(wire::SetModelParams),
+    /// `session/setOption`
     SetOption(wire::SetOptionParams),
+    /// `session/subscribe`
     Subscribe(wire::SubscribeParams),
+    /// A call about stored sessions and messages.
     History(History),
+    /// `shutdown`
     Shutdown,
 }
 
-/// What a client can ask of what is stored.
+/// Call of a client about stored sessions and messages.
 #[derive(Debug)]
 pub enum History {
+    /// `session/list`
     ListSessions(wire::ListSessionsParams),
+    /// `session/get`
     GetSession(wire::SessionParams),
+    /// `session/close`
     CloseSession(wire::SessionParams),
+    /// `session/clear`
     ClearSession(wire::ClearParams),
+    /// `session/replay`
     Replay(wire::ReplayParams),
+    /// `message/list`
     ListMessages(wire::ListMessagesParams),
+    /// `message/last`
     LastMessage(wire::SessionParams),
+    /// `message/add`
     AddMessage(wire::AddMessageParams),
+    /// `message/update`
     UpdateMessage(wire::UpdateMessageParams),
+    /// `message/clear`
     ClearMessages(wire::ClearParams),
 }
 
-/// The answer to a command.
+/// Result of a command.
 #[derive(Debug)]
 pub enum Reply {
+    /// Result of `initialize`.
     Initialize(wire::InitializeResult),
+    /// Result of `agent/connect` and `agent/status`.
     Status(Box<wire::AgentStatus>),
+    /// Result of `agent/list`.
     Agents(wire::AgentListResult),
+    /// Result of `agent/getEnvironment`.
     Environment(wire::EnvironmentResult),
+    /// Result of `agent/updateEnvironment`.
     UpdateEnvironment(wire::UpdateEnvironmentResult),
+    /// Result of `agent/authenticate`.
     Authenticate(wire::AuthenticateResult),
+    /// Result of `session/ensure` and `session/create`.
     Session(Box<wire::SessionResult>),
+    /// Result of `session/prompt`: the summary of the turn.
     Turn(Box<wire::TurnSummary>),
+    /// Result of `session/cancel`.
     Cancel(wire::CancelResult),
-    /// The summary of a turn that ended before, as it was stored.
+    /// Result of `session/prompt` for a turn that ended earlier: its stored summary, unchanged.
     StoredTurn(Box<RawValue>),
+    /// Result of `session/list`.
     Sessions(wire::ListSessionsResult),
+    /// Result of `session/get`.
     SessionInfo(Box<wire::SessionInfo>),
+    /// Result of `session/replay`.
     Replay(wire::ReplayResult),
+    /// Result of `message/list`.
     Messages(wire::ListMessagesResult),
+    /// Result of `message/last`, `message/add` and `message/update`.
     Message(wire::MessageResult),
+    /// Result of `session/setMode`, `session/setModel` and `session/setOption`.
     Setting(wire::SettingResult),
+    /// Result of a command without data.
     Done(wire::Done),
 }
 
@@ -117,10 +164,13 @@ impl Serialize for Reply {
     }
 }
 
-/// A notification to clients.
+/// Notification to clients.
 #[derive(Debug, Clone)]
 pub enum Notice {
+    /// `session/activity`
     Activity(wire::ActivityParams),
+    /// `session/state`
     SessionState(wire::StateParams),
+    /// `agent/state`
     AgentState(wire::AgentStateParams),
 }

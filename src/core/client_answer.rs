@@ -1,11 +1,13 @@
-//! The client's answer to a request of acpipe.
+//! Response of a client to a request of acpipe.
 
-/// What came back: the result as JSON, or an error.
+/// Response of a client: the result as JSON, or an error.
 pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, Refusal>;
 
-/// The error with which a client answers.
+/// Error response of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// JSON-RPC error code.
     pub code: i64,
+    /// Error message.
     pub message: String,
 }

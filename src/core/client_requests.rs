@@ -10,65 +10,70 @@ use crate::proto::wire::LedgerEntry;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many questions of a session, or of an agent outside of sessions, may be open at once: no person answers more.
+/// Maximum number of open requests per session, or per agent outside of sessions; no person answers more.
 pub const MOST_ASKS: usize = 256;
 
-/// From how many bytes of open questions on no further one is asked: a question is a few KiB, and 256 of them with a file
-/// of 256 KiB each have room.
+/// Total size in bytes of open requests from which no further one is sent. A request has a few KiB, so there
+/// is room for 256 requests that each contain a file of 256 KiB.
 const MOST_ASK_BYTES: usize = 64 << 20;
 
-/// Why no question is asked.
+/// Reason of a decision if no client can answer.
 pub const NOBODY: &str = "the client cannot be asked";
 
-/// Why a question to the user is declined.
+/// Reason of a declined question if no client declares that it answers questions.
 pub const NO_ANSWERS: &str = "no client answers questions";
 
-/// Why one question more is not asked.
+/// Reason of a decision if too many requests are open.
 pub const FULL: &str = "too many questions are open already";
 
-/// A request to clients that waits for its answer: the first valid one decides.
+/// Open request to one or more clients; the first valid answer decides.
 #[derive(Debug)]
 pub struct Ask {
+    /// Id of the request to the clients.
     pub id: AskId,
-    /// The connection of the agent that asked.
+    /// Number of the connection of the agent that sent the question.
     pub agent: u64,
+    /// Key of the agent's request, for the response.
     pub key: RequestKey,
-    /// The file or command that waits for the answer; keys are the agent's to choose, and may come twice.
+    /// File or command that waits for the decision; a key alone is not unique, since the agent chooses it.
     pub ticket: Option<Ticket>,
-    /// When it was asked.
+    /// Time at which the request was sent.
     pub since: Instant,
-    /// When the policy answers it.
+    /// Time at which the policy decides instead; `None` if there is no limit.
     pub until: Option<Instant>,
-    /// The turn in which it was shown.
+    /// Id of the turn whose chunks show the request.
     pub turn_id: String,
+    /// Subject of the request.
     pub about: AskKind,
+    /// The request as sent to the clients.
     pub request: Arc<ClientRequest>,
-    /// How many bytes it has.
+    /// Size of the request in bytes.
     pub size: usize,
-    /// The clients that were asked and can still answer.
+    /// Clients that received the request and can still answer it.
     pub asked: Vec<ClientId>,
-    /// Its entry in the ledger, without the decision.
+    /// Entry for the ledger, without the decision.
     pub entry: Box<LedgerEntry>,
 }
 
-/// Whether so many questions are open, or so large ones, that no further one is asked.
+/// Returns `true` if no further request may be sent because of the number or the size of the open ones.
 #[must_use]
 pub fn are_full(asks: &[Ask]) -> bool {
     let bytes: usize = asks.iter().map(|ask| ask.size).sum();
     asks.len() >= MOST_ASKS || bytes >= MOST_ASK_BYTES
 }
 
-/// What becomes of a request when a client answers it.
+/// Effect of a client's answer on a request.
 #[derive(Debug)]
 pub enum Answered {
     /// The answer decides.
     Decides,
-    /// The client was not asked, or its answer is not valid and others can still answer.
+    /// The client did not receive the request; or the answer is not valid, and other clients can still
+    /// answer.
     Ignored,
 }
 
 impl Ask {
-    /// Notes the answer of a client.
+    /// Records the answer of a client and returns its effect.
     pub fn note_answer(&mut self, client: ClientId, is_valid: bool) -> Answered {
         if !self.asked.contains(&client) {
             return Answered::Ignored;
@@ -81,7 +86,7 @@ impl Ask {
         }
     }
 
-    /// Notes that a client has left; true where nobody is left who can answer.
+    /// Records that a client has left; returns `true` if no client remains that can answer.
     pub fn note_left(&mut self, client: ClientId) -> bool {
         let before = self.asked.len();
         self.asked.retain(|asked| *asked != client);
@@ -89,25 +94,29 @@ impl Ask {
     }
 }
 
-/// What a request to clients is about.
+/// Subject of a request to clients.
 #[derive(Debug)]
 pub enum AskKind {
-    /// Whether a tool may run.
+    /// Permission to run a tool.
     Permission {
+        /// The question as the turn's chunks show it.
         question: Question,
+        /// Possible answers.
         options: Vec<PermissionOption>,
-        /// The policy's rule because of which the client is asked.
+        /// Rule of the policy that requires the request.
         rule: String,
     },
     /// A question to the user.
     Question {
+        /// The question as the turn's chunks show it.
         question: Question,
+        /// Possible answers; empty if the answer is not a choice of the agent's options.
         options: Vec<PermissionOption>,
     },
 }
 
 impl AskKind {
-    /// The answers that are offered.
+    /// Returns the possible answers.
     #[must_use]
     pub fn options(&self) -> &[PermissionOption] {
         match self {
@@ -115,7 +124,7 @@ impl AskKind {
         }
     }
 
-    /// What was shown of it.
+    /// Returns the question as the turn's chunks show it.
     #[must_use]
     pub fn question(&self) -> &Question {
         match self {

@@ -1,4 +1,4 @@
-//! What clients receive: a sink for each client, which appends to a buffer and never waits.
+//! Sinks for the output to clients, one per client: a sink appends to a buffer and never blocks.
 
 use super::ask::{AskId, ClientRequest};
 use super::client::{ClientId, Notice, Reply, Token};
@@ -6,37 +6,40 @@ use super::error::Error;
 use super::permit::By;
 use crate::proto::chunk::Chunk;
 
-/// Where a chunk belongs.
+/// Session, turn and sequence number of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkAddress<'a> {
+    /// The client's id of the session.
     pub session: &'a str,
+    /// Id of the turn; `None` for a chunk that belongs to no message.
     pub turn: Option<&'a str>,
+    /// Sequence number of the chunk in its session.
     pub seq: u64,
 }
 
-/// The sinks of all clients.
+/// Sinks of all clients.
 ///
-/// Every [`ClientSink`] is also the sinks of a program with one client.
+/// Every [`ClientSink`] also implements this trait, for programs with one client.
 pub trait ClientSinks {
-    /// The sink of one client.
+    /// Type of the sink of one client.
     type Sink: ClientSink;
 
-    /// The sink of a client; `None` once the client has left.
+    /// Returns the sink of a client; `None` if the client has left.
     fn sink(&mut self, client: ClientId) -> Option<&mut Self::Sink>;
 
-    /// Answers a command; each is answered once.
+    /// Sends the reply to a command. Must be called once for each command.
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         if let Some(sink) = self.sink(token.client) {
             ClientSink::reply(sink, token, answer);
         }
     }
 
-    /// Whether agents should wait until this client has read.
+    /// Returns `true` if agents should wait until this client has read.
     fn is_client_full(&mut self, client: ClientId) -> bool {
         self.sink(client).is_some_and(|sink| sink.is_full())
     }
 
-    /// Whether this client is behind with reading.
+    /// Returns `true` if this client lags.
     fn is_client_behind(&mut self, client: ClientId) -> bool {
         self.sink(client).is_some_and(|sink| sink.is_behind())
     }
@@ -50,51 +53,55 @@ impl<S: ClientSink> ClientSinks for S {
     }
 }
 
-/// The sink of one client. Implementations append to a buffer and never wait.
+/// Sink of one client. Implementations append to a buffer and never block.
 pub trait ClientSink {
-    /// Answers a command; each is answered once.
+    /// Sends the reply to a command. Must be called once for each command.
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>);
-    /// True while agents should wait, because the client has to read first.
+    /// Returns `true` while agents should wait because the client has to read first.
     fn is_full(&self) -> bool {
         false
     }
-    /// True while the client is behind with reading: what can wait is merged with what follows.
+    /// Returns `true` while the client lags; chunks that need not be sent at once are then coalesced with
+    /// later ones.
     fn is_behind(&self) -> bool {
         false
     }
-    /// How many bytes wait to be merged; only while it is, or was, behind.
+    /// Returns the number of bytes that wait to be coalesced; not 0 only while the client lags or has lagged.
     fn unsent(&self) -> usize {
         0
     }
-    /// So many bytes wait now: they count for [`ClientSink::is_full`].
+    /// Sets the number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     fn set_unsent(&mut self, _bytes: usize) {}
-    /// The next chunk, and the JSON of it.
+    /// Sends the next chunk; `json` is its JSON text.
     fn chunk(&mut self, address: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]);
-    /// The next chunk, where it is so large that its JSON should be written in one place alone.
+    /// Sends the next chunk, which is so large that its JSON text should be written to only one buffer.
     fn large_chunk(&mut self, address: ChunkAddress<'_>, chunk: &Chunk<'_>) {
         let mut json = Vec::new();
         chunk.write(&mut json);
         self.chunk(address, chunk, &json);
     }
-    /// The next chunk, of which there is only the JSON; several may have been merged under the number of the last.
+    /// Sends the next chunk, of which only the JSON text exists. It may be several chunks merged under the
+    /// number of the last.
     fn json_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]);
-    /// A chunk of an earlier turn, once more.
+    /// Sends a chunk of an earlier turn again.
     fn stored_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]) {
         self.json_chunk(address, json);
     }
-    /// The chunks of a session after this number could not be stored: nobody must see them.
+    /// Discards the chunks of a session after this number: they could not be stored, so the client must not
+    /// receive them.
     fn retract(&mut self, session: &str, after: u64);
-    /// Whether the client accepts chunks from the log ([`ClientSink::json_chunk`]), so that it can receive them later.
+    /// Returns `true` if the client accepts chunks from the log ([`ClientSink::json_chunk`]), so that it can
+    /// receive them later.
     fn can_lag(&self) -> bool {
         true
     }
-    /// Holds back all output while the disk does not answer, until it is called with false. Called with true only where
-    /// [`ClientSink::can_lag`] is false.
+    /// Holds back all output while the disk does not answer, until called with `false`. Called with `true`
+    /// only if [`ClientSink::can_lag`] returns `false`.
     fn hold(&mut self, _held: bool) {}
-    /// Asks the client something; only what it declared to answer is asked.
+    /// Sends a request to the client. Called only with requests that the client declared to answer.
     fn ask(&mut self, _ask: AskId, _request: &ClientRequest) {}
-    /// The client need not answer a request any more.
+    /// Cancels a request to the client that no longer needs an answer.
     fn withdraw(&mut self, _ask: AskId, _by: &By) {}
-    /// Notifies the client.
+    /// Sends a notification.
     fn notify(&mut self, notice: &Notice);
 }

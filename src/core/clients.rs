@@ -1,4 +1,4 @@
-//! The connected clients, and what each declared in `initialize`.
+//! Connected clients, and the declarations of each in `initialize`.
 
 use super::client::ClientId;
 use super::host::Offer;
@@ -6,26 +6,30 @@ use super::profile::Profile;
 use super::subscribers::Subscription;
 use crate::proto::wire::{ClientCapabilities, UnknownFields};
 
-/// What a client declared in `initialize`.
+/// Declarations of a client in `initialize`, and its defaults.
 #[derive(Debug, Clone)]
 pub struct ClientDeclaration {
+    /// Notifications that the client receives, and requests that it answers.
     pub capabilities: ClientCapabilities,
+    /// Handling of unknown fields in the client's messages.
     pub unknown_fields: UnknownFields,
-    /// The subscription of sessions that it opens from now on.
+    /// Subscription for sessions that the client opens from now on.
     pub subscription: Subscription,
-    /// The session that its calls without an id mean.
+    /// Session for calls without a session id; `None` until the client ensures one.
     pub default_session: Option<DefaultSession>,
 }
 
-/// The session that calls without an id mean, once the client ensured it.
+/// Default session of a client: the session for calls without a session id, once the client ensured it.
 #[derive(Debug, Clone)]
 pub struct DefaultSession {
+    /// The client's id of the session.
     pub id: String,
+    /// Working directory of the session.
     pub cwd: String,
 }
 
 impl ClientDeclaration {
-    /// What a client declares that says nothing: it receives chunks in this profile, and cannot be asked.
+    /// Creates the default declaration: the client receives chunks in this profile and answers no requests.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         Self {
@@ -39,7 +43,7 @@ impl ClientDeclaration {
         }
     }
 
-    /// The files and terminals that the client serves.
+    /// Returns the files and terminals that the client serves.
     #[must_use]
     pub fn offer(&self) -> Offer {
         let can = &self.capabilities;
@@ -51,12 +55,12 @@ impl ClientDeclaration {
     }
 }
 
-/// The clients that have called `initialize` and have not left.
+/// Clients that have called `initialize` and have not left.
 #[derive(Debug, Default)]
 pub struct Clients(Vec<(ClientId, ClientDeclaration)>);
 
 impl Clients {
-    /// Notes what a client declares; it may do so again.
+    /// Stores the declaration of a client, and replaces an earlier one.
     pub fn declare(&mut self, client: ClientId, declaration: ClientDeclaration) {
         match self.get_mut(client) {
             Some(earlier) => *earlier = declaration,
@@ -64,35 +68,38 @@ impl Clients {
         }
     }
 
-    /// Forgets a client that has left.
+    /// Removes a client that has left.
     pub fn remove(&mut self, client: ClientId) {
         self.0.retain(|(id, _)| *id != client);
     }
 
+    /// Returns the declaration of a client; `None` before its `initialize`.
     #[must_use]
     pub fn get(&self, client: ClientId) -> Option<&ClientDeclaration> {
         let mut all = self.0.iter();
         all.find_map(|(id, declaration)| (*id == client).then_some(declaration))
     }
 
+    /// Returns the declaration of a client for changes; `None` before its `initialize`.
     #[must_use]
     pub fn get_mut(&mut self, client: ClientId) -> Option<&mut ClientDeclaration> {
         let mut all = self.0.iter_mut();
         all.find_map(|(id, declaration)| (*id == client).then_some(declaration))
     }
 
+    /// Iterates over the ids of all clients.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.0.iter().map(|(id, _)| *id)
     }
 
-    /// Whether a client can answer such requests.
+    /// Returns `true` if a client has a capability.
     #[must_use]
     pub fn can(&self, client: ClientId, has: impl Fn(&ClientCapabilities) -> bool) -> bool {
         self.get(client)
             .is_some_and(|declaration| has(&declaration.capabilities))
     }
 
-    /// The clients that can answer such requests.
+    /// Iterates over the clients that have a capability.
     pub fn that_can(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
@@ -101,7 +108,7 @@ impl Clients {
         able.map(|(id, _)| *id)
     }
 
-    /// What a client does with fields that it does not know.
+    /// Returns the handling of unknown fields in a client's messages; the default before its `initialize`.
     #[must_use]
     pub fn unknown_fields(&self, client: ClientId) -> UnknownFields {
         self.get(client)
@@ -109,7 +116,7 @@ impl Clients {
             .unwrap_or_default()
     }
 
-    /// The files and terminals that at least one client serves.
+    /// Returns the files and terminals that at least one client serves.
     #[must_use]
     pub fn offer(&self) -> Offer {
         let offers = self.0.iter().map(|(_, declaration)| declaration.offer());

@@ -1,6 +1,6 @@
-//! What an agent says, in words that every dialect shares.
+//! Events of agents, in a form that all dialects share.
 //!
-//! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it stands in
+//! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it is written to
 //! the client's output.
 
 mod failing;
@@ -17,108 +17,116 @@ pub use failing::Failing;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Names a call that the bridge made on an agent, until its answer.
+/// Id of a call to an agent, until its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// One thing an agent said.
+/// Event of an agent.
 #[derive(Debug)]
 pub enum AgentEvent<'a> {
-    /// The handshake is done.
+    /// The handshake succeeded.
     Ready(Box<AgentInfo>),
-    /// The handshake failed; the agent cannot be used.
+    /// The handshake failed, so the agent cannot be used.
     NotReady(Error),
-    /// The answer to a call to open a session.
+    /// Result of a call that opens a session.
     SessionOpened {
+        /// Call that opened the session.
         call: CallId,
-        /// The agent's own name for the session.
+        /// The agent's id of the session.
         agent_session: String,
-        /// Modes, models, options and what else came with the answer.
+        /// State of the session: modes, models, options and other members of the result.
         state: Members<'a>,
     },
-    /// The answer to a call for the agent's sessions.
+    /// Result of a call that lists the agent's sessions.
     Listed {
+        /// Call that requested the list.
         call: CallId,
-        /// A page of them.
+        /// One page of sessions.
         sessions: Vec<ListedSession>,
-        /// Where the next page begins, if there is one.
+        /// Cursor of the next page; `None` on the last page.
         next: Option<String>,
     },
-    /// The agent has set what it was asked to set.
+    /// Result of a call that sets a mode, a model or an option.
     Set {
+        /// Call that set it.
         call: CallId,
-        /// What it told with its answer of the session's state.
+        /// State of the session, as far as the result contains it.
         state: Members<'a>,
     },
-    /// The agent has done what it was asked to do, and says nothing of it.
+    /// Result of a call without data.
     Done { call: CallId },
-    /// News of a session.
+    /// Update of a session.
     Update {
+        /// The agent's id of the session.
         session: Cow<'a, str>,
+        /// The update in neutral form.
         update: Update<'a>,
+        /// The update as the agent sent it.
         original: Original<'a>,
     },
-    /// The agent asks whether it may run a tool, and waits.
+    /// Request for permission to run a tool.
     Permission(Box<Permission<'a>>),
-    /// The agent tells of a tool that it is about to run without asking, and waits.
+    /// Request of a hook before a tool runs for which the agent does not request permission.
     Calls(Box<Permission<'a>>),
-    /// The agent asks its user something, and waits.
+    /// Request for input of the user.
     Elicitation(Box<Elicitation<'a>>),
-    /// The user has been at the address to which the agent sent him by this id.
+    /// The user has visited the address of the elicitation with this id.
     Visited { id: String },
-    /// The agent wants a file or a terminal of its client, and waits.
+    /// Request for a file or a terminal of the client.
     Wanted(Box<RequestedOfHost<'a>>),
-    /// The agent does not wait for the answer to this question of its any more.
+    /// The agent withdrew the request with this key.
     Withdrawn { key: RequestKey },
-    /// The agent reports beside its answer whether the session's turn fails.
+    /// The agent reports outside of its result whether the session's turn fails.
     TurnFailing { session: String, failing: Failing },
-    /// The turn that the call began is over.
+    /// The turn that this call started has ended.
     TurnEnded { call: CallId, end: TurnEnd },
     /// A call failed.
     Failed { call: CallId, error: Error },
-    /// A session is no more, though the agent serves others: it can be opened again.
+    /// A session ended, but the agent still serves others; the session can be opened again.
     SessionLost { session: String, error: Error },
-    /// The agent calls a session by another id from now on.
+    /// The agent uses another id for a session from now on.
     SessionRenamed { session: String, to: String },
-    /// The agent begins with a prompt that waited for what it did unasked.
+    /// The agent starts a prompt that was queued behind its own background activity.
     PromptBegun { call: CallId },
-    /// The agent begins to do something unasked, the end of which it will tell: nothing more comes of the turn
-    /// before.
+    /// The agent starts a background turn, whose end it will report. The previous turn produces no more
+    /// events.
     UnpromptedBegun { session: String },
-    /// What the agent did unasked is over.
+    /// The background turn ended.
     UnpromptedEnded { session: String, end: TurnEnd },
 }
 
-/// A session, as the agent lists it.
+/// Session in the agent's list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedSession {
-    /// The agent's id.
+    /// The agent's id of the session.
     pub id: String,
+    /// Working directory; `None` if the agent gives none.
     pub cwd: Option<String>,
+    /// Title; `None` if the agent gives none.
     pub title: Option<String>,
-    /// When it last changed, in the agent's words: ISO 8601, as ACP has it.
+    /// Time of the last change as the agent writes it, in ACP ISO 8601; `None` if the agent gives none.
     pub updated_at: Option<String>,
 }
 
-/// An update as it came, cut out of its line only where somebody needs it.
+/// An update as the agent sent it, extracted from its line only if needed.
 #[derive(Clone, Copy)]
 pub struct Original<'a> {
-    /// The whole line.
+    /// Complete line.
     pub line: &'a str,
-    /// Finds the update in the line.
+    /// Function that finds the update in the line.
     pub cut: fn(&str) -> Option<&RawValue>,
-    /// Finds what the update says, whatever its kind, and what was said beside it.
+    /// Function that returns the members of the update, of any kind, and those next to it.
     pub fields: fn(&str) -> Members<'_>,
 }
 
 impl<'a> Original<'a> {
-    /// The update as JSON.
+    /// Returns the update as JSON.
     #[must_use]
     pub fn json(self) -> &'a RawValue {
         (self.cut)(self.line).unwrap_or(RawValue::NULL)
     }
 
-    /// What the update says, without the name of its kind.
+    /// Returns the members of the update without the name of its kind.
     #[must_use]
     pub fn fields(self) -> Members<'a> {
         (self.fields)(self.line)
@@ -131,115 +139,131 @@ impl std::fmt::Debug for Original<'_> {
     }
 }
 
-/// News of a session.
+/// Update of a session.
 #[derive(Debug)]
 pub enum Update<'a> {
     /// A piece of a message.
     Message(MessagePiece<'a>),
-    /// A tool call was made or changed.
+    /// A tool call began or changed.
     Tool(Box<ToolUpdate<'a>>),
-    /// Output or end of a terminal that the agent runs itself.
+    /// Output or exit of a terminal that the agent itself runs.
     Terminal(TerminalUpdate<'a>),
-    /// A whole plan, or the end of one.
+    /// A complete plan, or its removal.
     Plan { id: Cow<'a, str>, data: Members<'a> },
-    /// How full the context is, and what the session cost so far where the agent says so.
+    /// Usage of the context window, and the cost of the session so far if the agent reports it.
     Context {
+        /// Cost of the session so far; `None` if the agent does not report it.
         cost: Option<f64>,
-        /// The figures, where the update as it came does not hold them.
+        /// Context figures, if the original update does not contain them.
         figures: Option<Members<'a>>,
     },
-    /// Modes, options, commands or titles changed.
+    /// Modes, options, commands or title of the session changed.
     Session(Members<'a>),
-    /// A notice to the user.
+    /// A notice for the user.
     Notice,
     /// The agent compacts its context.
     Compaction { id: Cow<'a, str> },
-    /// A subagent was made or changed.
+    /// A subagent was started or changed.
     Subagent { id: Cow<'a, str> },
     /// A message between the session and a subagent, or a piece of it.
     Letter { id: Cow<'a, str> },
-    /// What a subagent says or does, by the id of the tool call that made it.
+    /// An update of a subagent.
     OfSubagent {
+        /// Id of the tool call that started the subagent.
         id: Cow<'a, str>,
+        /// Update of the subagent.
         update: Box<Update<'a>>,
     },
-    /// The model is asked once more: another step of the turn begins.
+    /// The agent sends another request to the model: the next step of the turn begins.
     Step,
-    /// The words that were begun are complete.
+    /// The current text or reasoning block is complete.
     WordsEnd {
-        /// What is said of them as a whole, under the name of the AI SDK's own provider that understands it.
+        /// Metadata of the whole block, under the name of the AI SDK provider that understands it.
         provider: Option<(&'static str, Members<'a>)>,
     },
-    /// The agent refused by its own rules to run a tool.
+    /// The agent refused to run a tool by its own rules.
     Refused {
+        /// Id of the tool call.
         tool: Cow<'a, str>,
+        /// Why the agent refused.
         reason: Cow<'a, str>,
     },
-    /// The answer in the form that the client asked for.
+    /// Answer that matches the schema which the client requested.
     StructuredOutput(&'a RawValue),
-    /// Something that is worth showing while it lasts, and worth nothing afterwards.
+    /// An event that is only worth showing while the turn runs.
     Passing,
-    /// Something for which there is no better word.
+    /// An update that no other variant describes.
     Other,
 }
 
-/// Whose words a piece of a message holds.
+/// Author and kind of a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
-    /// The agent's answer.
+    /// Answer of the agent.
     Answer,
-    /// The agent's thoughts.
+    /// Reasoning of the agent.
     Thought,
-    /// The user's, repeated by the agent.
+    /// Message of the user, repeated by the agent.
     User,
 }
 
 /// A piece of a message.
 #[derive(Debug)]
 pub struct MessagePiece<'a> {
+    /// Author and kind of the piece.
     pub voice: Voice,
-    /// The agent's id of the message; a new one begins a new block.
+    /// The agent's id of the message; another id begins another block.
     pub message_id: Option<Cow<'a, str>>,
+    /// Content of the piece.
     pub content: Content<'a>,
-    /// The tool call whose subagent says it, where it is not the agent itself.
+    /// Id of the tool call whose subagent sent the piece; `None` if the agent itself sent it.
     pub subagent: Option<Cow<'a, str>>,
-    /// What else is said of it.
+    /// Metadata of the piece.
     pub about: Members<'a>,
 }
 
-/// What a piece of a message holds.
+/// Content of a piece of a message.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// Text to append.
     Text(JsonStr<'a>),
-    /// Text to append that stands in no line as such: the end of one whose beginning was shown before.
+    /// Text to append that is not part of the line: the end of a text whose beginning was already shown.
     Rest(Box<RawValue>),
-    /// Base64 data of an image or a sound, or a resource that came as data.
+    /// Base64 data of an image, audio or a binary resource.
     Data {
+        /// Media type of the data.
         media_type: Cow<'a, str>,
+        /// The data, base64.
         base64: JsonStr<'a>,
-        /// Where it is from and what else is known.
+        /// The whole content block: origin and other data.
         details: &'a RawValue,
     },
     /// A link to a resource.
     Link {
+        /// Address of the resource.
         uri: Cow<'a, str>,
+        /// Name of the resource; `None` if the agent gives none.
         name: Option<Cow<'a, str>>,
+        /// Media type of the resource; `None` if the agent gives none.
         media_type: Option<Cow<'a, str>>,
+        /// The whole content block.
         details: &'a RawValue,
     },
-    /// A text resource, embedded.
+    /// An embedded text resource.
     Document {
+        /// Address of the resource.
         uri: Cow<'a, str>,
+        /// Media type of the resource; `None` if the agent gives none.
         media_type: Option<Cow<'a, str>>,
+        /// The whole content block, including the text.
         details: &'a RawValue,
     },
-    /// Something for which there is no better word.
+    /// Content that no other variant describes.
     Other,
 }
 
 impl Content<'_> {
-    /// The text, where it is text.
+    /// Returns the text; `None` for other content.
     #[must_use]
     pub fn text(&self) -> Option<JsonStr<'_>> {
         match self {
@@ -250,33 +274,40 @@ impl Content<'_> {
     }
 }
 
-/// What is said of a tool call; absent fields say nothing.
+/// Change of a tool call; absent fields are unchanged.
 #[derive(Debug, Default)]
 pub struct ToolUpdate<'a> {
+    /// Id of the tool call.
     pub id: Cow<'a, str>,
-    /// Whether it begins the call: an id that was used before then names another call.
+    /// Whether this update begins the call. If it does and the id was used before, it is the id of a new
+    /// call.
     pub begins: bool,
+    /// Name of the tool.
     pub name: Option<Cow<'a, str>>,
+    /// Summary of the call for people.
     pub title: Option<Cow<'a, str>>,
+    /// Kind of the tool, as the agent writes it.
     pub kind: Option<Cow<'a, str>>,
-    /// How far it is: a word of [`ToolStatus`], or one that it does not have.
+    /// Status of the call: the text of a [`ToolStatus`], or another one.
     pub status: Option<Cow<'a, str>>,
+    /// Complete input of the tool.
     pub input: Option<Cow<'a, RawValue>>,
-    /// A piece of the text of its input, while the model writes it; `input` has all of it when it is written.
+    /// Text to append to the input while the model generates it; `input` has all of it when it is complete.
     pub input_delta: Option<JsonStr<'a>>,
+    /// Raw output of the tool.
     pub output: Option<&'a RawValue>,
-    /// Array of content, diffs and terminals.
+    /// Array of content blocks, diffs and terminals.
     pub content: Option<Cow<'a, RawValue>>,
-    /// Array of places in files.
+    /// Array of files that the call works on.
     pub locations: Option<Cow<'a, RawValue>>,
-    /// The dialect's own additions.
+    /// Extension data of the dialect.
     pub meta: Option<&'a RawValue>,
-    /// Fields that the protocol does not have, and fields of it whose values are none that it has.
+    /// Fields that the protocol does not define, and fields with values that it does not define.
     pub other: Members<'a>,
 }
 
 impl ToolUpdate<'_> {
-    /// Whether the agent reports the end of the call.
+    /// Returns `true` if the agent reports the end of the call.
     #[must_use]
     pub fn ends(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
@@ -284,17 +315,21 @@ impl ToolUpdate<'_> {
     }
 }
 
-/// How far a tool call is.
+/// Status of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
+    /// The call was announced, but the tool does not run yet.
     Pending,
+    /// The tool runs.
     InProgress,
+    /// The tool succeeded.
     Completed,
+    /// The tool failed.
     Failed,
 }
 
 impl ToolStatus {
-    /// The word for it, as clients see it.
+    /// Returns the status as clients receive it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -305,7 +340,7 @@ impl ToolStatus {
         }
     }
 
-    /// What a word means; `None` for one that says nothing about how far the call is.
+    /// Parses a status; `None` for any other text.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         match word {
@@ -318,105 +353,127 @@ impl ToolStatus {
     }
 }
 
-/// Output or end of a terminal that the agent runs itself.
+/// Output or exit of a terminal that the agent itself runs.
 #[derive(Debug)]
 pub struct TerminalUpdate<'a> {
+    /// The agent's id of the terminal.
     pub id: Cow<'a, str>,
+    /// Id of the tool call that runs the terminal.
     pub tool: Cow<'a, str>,
     /// Text to append.
     pub output: Option<JsonStr<'a>>,
-    /// What else is said: working directory, exit status.
+    /// Other data: working directory, exit status.
     pub details: Option<&'a RawValue>,
 }
 
-/// A permission question.
+/// Request for permission to run a tool.
 #[derive(Debug)]
 pub struct Permission<'a> {
+    /// The agent's id of the session.
     pub session: Cow<'a, str>,
+    /// Key of the agent's request, for the response.
     pub key: RequestKey,
+    /// The tool call that needs permission.
     pub tool: ToolUpdate<'a>,
+    /// Possible answers, in the agent's order.
     pub options: Vec<PermissionOption>,
-    /// The options as they came.
+    /// The options as the agent sent them.
     pub raw_options: Option<&'a RawValue>,
-    /// What the user is asked with it, where "allowed" alone is no answer.
+    /// Question to the user in the request, which an approval alone does not answer.
     pub form: Option<Inquiry>,
-    /// What else was said with the question.
+    /// Other members of the request.
     pub other: Members<'a>,
 }
 
-/// A question to the user that is about no permission.
+/// Question of an agent to its user that is not about a permission.
 #[derive(Debug)]
 pub struct Elicitation<'a> {
-    /// The session, where the agent names one.
+    /// The agent's id of the session; `None` if the question belongs to none.
     pub session: Option<Cow<'a, str>>,
-    /// The call that the agent asks for, where it names that.
+    /// Call during which the agent asks; `None` if the agent names none.
     pub call: Option<CallId>,
+    /// Key of the agent's request, for the response.
     pub key: RequestKey,
-    /// The tool call that asks.
+    /// Id of the tool call that the question belongs to; `None` if there is none.
     pub tool: Option<Cow<'a, str>>,
+    /// The question itself.
     pub inquiry: Inquiry,
 }
 
-/// Something that an agent wants of its client.
+/// Request of an agent for a file or a terminal of its client.
 #[derive(Debug)]
 pub struct RequestedOfHost<'a> {
+    /// The agent's id of the session.
     pub session: Cow<'a, str>,
+    /// Key of the agent's request, for the response.
     pub key: RequestKey,
+    /// The request itself.
     pub request: HostRequest,
 }
 
-/// One of the answers an agent offers to its question.
+/// Possible answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionOption {
+    /// The agent's id of the option.
     pub id: String,
+    /// Label of the option for people.
     pub name: String,
+    /// Effect of the option.
     pub kind: OptionKind,
 }
 
-/// What an answer means.
+/// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
+    /// Allows this action once.
     AllowOnce,
+    /// Allows this action; the agent remembers the choice.
     AllowAlways,
+    /// Rejects this action once.
     RejectOnce,
+    /// Rejects this action; the agent remembers the choice.
     RejectAlways,
-    /// A kind that the protocol does not have: never chosen by a policy.
+    /// A kind that the protocol does not define; a policy never chooses it.
     Unknown,
 }
 
 impl OptionKind {
-    /// Whether it refuses, once or always.
+    /// Returns `true` for the options that reject, once or always.
     #[must_use]
     pub fn refuses(self) -> bool {
         matches!(self, Self::RejectOnce | Self::RejectAlways)
     }
 }
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Debug, Default)]
 pub struct TurnEnd {
+    /// Why the agent stopped.
     pub stop_reason: StopReason,
-    /// The agent's own word for it.
+    /// Stop reason as the agent reported it.
     pub reported: String,
-    /// Why the turn failed, where the agent says so with its answer.
+    /// Error of the turn, if the agent reports one with the result.
     pub error: Option<Error>,
-    /// Whether the prompt was a command of the agent's own, which asks no model and may have nothing to say.
+    /// Whether the prompt was a command of the agent itself, which sends no request to the model and may have
+    /// no output.
     pub of_command: bool,
+    /// Tokens of the turn; `None` if the agent does not report them.
     pub usage: Option<TokenUsage>,
-    /// What the session cost so far.
+    /// Cost of the session so far; `None` if the agent does not report it.
     pub cost: Option<f64>,
-    /// Turns of the agent's own loop.
+    /// Number of turns of the agent's own loop; `None` if the agent does not report it.
     pub num_turns: Option<u64>,
-    /// The answer in the form that the client asked for.
+    /// Answer that matches the schema which the client requested.
     pub structured_output: Option<Box<RawValue>>,
-    /// The dialect's own additions to the answer.
+    /// Extension data of the dialect in the result.
     pub details: Option<Box<RawValue>>,
-    /// What else came with the answer: fields that the protocol does not have.
+    /// Other members of the result, which the protocol does not define.
     pub other: Members<'static>,
 }
 
 impl TurnEnd {
-    /// The end of a turn that was cancelled: what was asked for is no failure.
+    /// Converts the end of a cancelled turn: its error, except a timeout, becomes the stop reason
+    /// `cancelled`, since the client asked for it.
     #[must_use]
     pub fn without_error(mut self) -> Self {
         if let Some(error) = self.error.take_if(|e| e.kind != ErrorKind::Timeout) {
@@ -431,27 +488,34 @@ impl TurnEnd {
 /// Why an agent stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StopReason {
+    /// The agent completed its answer.
     #[default]
     EndTurn,
+    /// The model reached its limit of tokens.
     MaxTokens,
+    /// The agent reached its limit of turns of its own loop.
     MaxTurns,
+    /// The agent refused to continue.
     Refusal,
+    /// The client cancelled the turn.
     Cancelled,
-    /// A reason that the protocol does not have.
+    /// A stop reason that the protocol does not define.
     Unknown,
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {
+    /// Exit code; `None` if a signal ended the process, or if unknown.
     pub code: Option<i32>,
+    /// Number of the signal that ended the process; `None` if it exited by itself.
     pub signal: Option<i32>,
-    /// The last it wrote to stderr.
+    /// Last output of the process on stderr.
     pub stderr: String,
 }
 
 impl Exit {
-    /// What it means for whoever needed the process.
+    /// Builds an error for the loss of the process; `when` describes the situation and begins the message.
     #[must_use]
     pub fn error(&self, kind: ErrorKind, when: &str) -> Error {
         let mut error = Error::new(kind, format!("{when}: {}", self.describe()));
@@ -483,12 +547,17 @@ impl Exit {
     }
 }
 
-/// What an agent is and can do.
+/// Data that an agent reports about itself in the handshake.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentInfo {
+    /// Name for programs; `None` if the agent gives none.
     pub name: Option<String>,
+    /// Name for people; `None` if the agent gives none.
     pub title: Option<String>,
+    /// Version; `None` if the agent gives none.
     pub version: Option<String>,
+    /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
+    /// Methods to sign in to the agent.
     pub auth_methods: Vec<AuthMethod>,
 }

@@ -1,4 +1,4 @@
-//! Views of a turn: what clients receive of it. A view reads the events of a turn, and never changes it.
+//! Views of a turn: the output that clients receive. A view reads the events of a turn and never changes it.
 
 pub mod chunks;
 pub mod raw;

@@ -1,12 +1,12 @@
-//! Failures that agents report beside their answers.
+//! Failures that agents report outside of their results.
 
-/// Whether a turn fails, as the agent reports it beside its answer.
+/// Whether a turn fails, as the agent reports it outside of its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
-    /// It fails: the text that follows is the reason.
+    /// The turn fails; the text that follows is the reason.
     Yes,
-    /// It fails unless its answer has token counts: the text that follows may be the reason.
+    /// The turn fails unless its result has token counts; the text that follows may be the reason.
     UnlessUsage,
-    /// It goes on.
+    /// The turn runs normally.
     No,
 }

@@ -1,18 +1,19 @@
-//! The raw view: the updates of an ACP agent as they came, for clients that speak ACP themselves.
+//! Raw view: the updates of an ACP agent unchanged, for clients that use ACP themselves.
 
 use crate::core::event::{Original, Update};
 use crate::core::turn::{TurnEvent, TurnView};
 
-/// Passes on each update of a turn once, in order, before other views show what it changed.
+/// View that passes on each update of a turn once, in order, before other views show its effect.
 ///
-/// The function gets the update, and the subagent that it is about where the agent reported it in a session of its own.
+/// The function receives the update, and the id of the subagent if the agent reported it in a session of its
+/// own.
 #[derive(Debug)]
 pub struct RawView<F>(pub F);
 
 impl<F: FnMut(Original<'_>, Option<&str>)> TurnView for RawView<F> {
     fn event(&mut self, event: &TurnEvent<'_>) {
         match *event {
-            // The output of a terminal stands in the update of a tool call, which is reported next.
+            // The output of a terminal is part of the update of a tool call, which is reported next.
             TurnEvent::Reported {
                 update: Update::Terminal(_),
                 ..
@@ -20,7 +21,7 @@ impl<F: FnMut(Original<'_>, Option<&str>)> TurnView for RawView<F> {
             TurnEvent::Reported {
                 subagent, original, ..
             } => (self.0)(original, subagent),
-            // All else follows from the updates, also what they mean for the turn of a subagent.
+            // All other events are derived from the updates, including those of a subagent's turn.
             _ => {}
         }
     }
