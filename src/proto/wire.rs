@@ -78,11 +78,11 @@ pub struct InitializeParams {
     /// only the end of stdin counts.
     #[serde(default)]
     pub process_id: Option<u32>,
-    /// Notifications that the client receives, and requests that it answers. Where absent: chunks, and no
+    /// Notifications that the client receives, and requests that it answers. Default: chunks, and no
     /// requests.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
-    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5. Where absent, the value of
+    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5. Default: the value of
     /// `--chunk-profile`.
     #[serde(default)]
     pub chunk_profile: Option<u32>,
@@ -192,7 +192,7 @@ pub struct ConnectParams {
     #[serde(default)]
     pub agent: Option<String>,
     /// Path or name of the program. A name is searched in `PATH`, and if it is not there in the `PATH` of the
-    /// user's login shell. No shell interprets it. Where absent, the default agent is started.
+    /// user's login shell. No shell interprets it. Default: the default agent is started.
     #[serde(default)]
     pub command: Option<String>,
     /// Arguments of the program. Default: none.
@@ -205,13 +205,13 @@ pub struct ConnectParams {
     /// Default: none.
     #[serde(default)]
     pub env: Variables,
-    /// Protocol of the agent. Where absent: that of the default agent, or with a `command` the one that the
+    /// Protocol of the agent. Default: that of the default agent, or with a `command` the one that the
     /// program's name implies (`claude` is the Claude Code CLI, every other name uses ACP). With `claude` and
     /// no `command`, acpipe looks for the CLI.
     #[serde(default)]
     pub protocol: Option<Protocol>,
     /// Whether each session has its own agent process, for ACP agents that cannot run two sessions in one
-    /// process. Where absent: the setting of the default agent if there is no `command`, otherwise `false`.
+    /// process. Default: the setting of the default agent if there is no `command`, otherwise `false`.
     #[serde(default)]
     pub child_per_session: Option<bool>,
     /// Options of the agent's sessions. `options` of a session override them one by one. Default: none.

@@ -436,7 +436,7 @@ impl Process {
     }
 }
 
-/// Runs `act` with a queue of its own and forwards the orders for its single process to `child`.
+/// Runs `act` with a separate queue and forwards the orders for its single process to `child`.
 fn acting<T>(child: Child, out: &mut Outgoing, act: impl FnOnce(&mut Outgoing) -> T) -> T {
     let mut single = Outgoing::default();
     let done = act(&mut single);

@@ -1,7 +1,7 @@
-//! The view of the AI SDK: a turn as the chunks of one assistant message.
+//! View for the AI SDK: a turn as the chunks of one assistant message.
 //!
-//! The message is `start … finish | abort | error`. Whatever happens in between, every block that was opened is closed and
-//! every tool that was shown is settled before the last chunk. What was shown never goes back: see the head of
+//! The message is `start … finish | abort | error`. In every case each open block is closed and each shown
+//! tool call is settled before the last chunk. State that was shown never goes backwards: see the head of
 //! `chunks/calls.rs`.
 
 mod blocks;
@@ -27,10 +27,10 @@ use serde_json::json;
 use subagents::ShownSubagent;
 use terminals::ShownTerminal;
 
-/// What was shown of a turn, for one stream of chunks.
+/// State of a stream of chunks: the parts of a turn that were already shown.
 #[derive(Debug)]
 pub struct ChunkState {
-    /// The key under which the dialect's own additions stand.
+    /// Key for the dialect's own data in metadata.
     dialect: &'static str,
     blocks: Blocks,
     calls: Vec<ShownCall>,
@@ -42,7 +42,7 @@ pub struct ChunkState {
 }
 
 impl ChunkState {
-    /// The state before the first chunk.
+    /// Creates the state before the first chunk.
     #[must_use]
     pub fn new(dialect: &'static str) -> Self {
         Self {
@@ -57,19 +57,19 @@ impl ChunkState {
         }
     }
 
-    /// The view that writes to `sink`.
+    /// Returns the view that writes to `sink`.
     pub fn view<'a, S: ChunkSink>(&'a mut self, sink: &'a mut S) -> ChunkView<'a, S> {
         ChunkView { state: self, sink }
     }
 }
 
-/// Prints a turn as chunks.
+/// View that converts the events of a turn to chunks.
 pub struct ChunkView<'a, S> {
     state: &'a mut ChunkState,
     sink: &'a mut S,
 }
 
-/// Chunks that belong to no event of the turn, such as notices of acpipe.
+/// Passes on chunks that belong to no event of the turn, such as notices of acpipe.
 impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         self.sink.chunk(chunk);
@@ -77,8 +77,8 @@ impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
 }
 
 impl<S: ChunkSink> TurnView for ChunkView<'_, S> {
-    /// Inlined, so that the frequent events are never built: their fields become the arguments of a call. Events of
-    /// subagents are rare and go to `ChunkState::show`, which takes every kind.
+    /// Inlined, so that the frequent events are never built: their fields become the arguments of a call.
+    /// Events of subagents are rare and go to `ChunkState::show`, which handles every kind.
     #[inline]
     fn event(&mut self, event: &TurnEvent<'_>) {
         match *event {
@@ -269,7 +269,7 @@ impl ChunkState {
         }
     }
 
-    /// Shows what is part of the message as the agent reported it.
+    /// Shows parts of the message that are passed on as the agent reported them.
     fn show_report(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
         match *event {
             TurnEvent::Plan { id, data } => {
@@ -303,7 +303,7 @@ impl ChunkState {
         }
     }
 
-    /// Shows how far the turn as a whole is.
+    /// Shows the progress and the end of the turn as a whole.
     fn show_progress(&mut self, event: &TurnEvent<'_>, sink: &mut impl ChunkSink) {
         match *event {
             TurnEvent::Started { message_id, about } => {
@@ -358,7 +358,7 @@ impl ChunkState {
         }
     }
 
-    /// Shows what was held back of terminals: nothing more comes.
+    /// Shows the output of terminals that was held back, since no more follows.
     fn flush_terminals(&mut self, terminals: &[Terminal], sink: &mut impl ChunkSink) {
         self.blocks.close(sink);
         for (at, terminal) in terminals.iter().enumerate() {
@@ -374,7 +374,7 @@ impl ChunkState {
     }
 }
 
-/// What was shown of a call.
+/// State of a call, created on first use.
 fn shown<'a>(calls: &'a mut Vec<ShownCall>, at: usize, dialect: &'static str) -> &'a mut ShownCall {
     while calls.len() <= at {
         calls.push(ShownCall::new(dialect));
@@ -382,7 +382,7 @@ fn shown<'a>(calls: &'a mut Vec<ShownCall>, at: usize, dialect: &'static str) ->
     &mut calls[at]
 }
 
-/// Closes the open block before anything else is shown.
+/// Sink that closes the open block before it passes on a chunk.
 struct AfterWords<'a, S> {
     blocks: &'a mut Blocks,
     sink: &'a mut S,
@@ -395,7 +395,7 @@ impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
     }
 }
 
-/// What has no chunk of its own goes on as it came.
+/// Shows an update without a chunk of its own as the agent sent it.
 pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
     let fields = original.fields();
     let mut data = Members::default();
@@ -409,7 +409,7 @@ pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
     });
 }
 
-/// What is worth showing while it lasts goes on as it came, and is no part of the message.
+/// Shows an event that matters only while the turn runs, as the agent sent it. It is not part of the message.
 pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
     let data = to_raw(&Named("event", Raw(original.json())));
     sink.chunk(&Chunk::DataDialect {
@@ -419,13 +419,13 @@ pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink)
     });
 }
 
-/// Words of the user that the agent repeats: no message of an assistant can hold them but as data.
+/// Shows a message of the user that the agent repeats. An assistant message can contain it only as data.
 pub fn user_message(original: Original<'_>, sink: &mut impl ChunkSink) {
     let data = to_raw(&original.fields());
     sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
 }
 
-/// A notice to the user: shown, but not part of the message.
+/// Shows a notice for the user, which is not part of the message.
 pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
     let data = to_raw(&original.fields());
     sink.chunk(&Chunk::DataNotice {

@@ -113,7 +113,7 @@ pub enum PermissionOutcome {
         /// acpipe stores it and reports it as not delivered. Default: none.
         #[serde(default)]
         message: Option<String>,
-        /// Handling of a `message` that is not delivered. Where absent, it is only stored.
+        /// Handling of a `message` that is not delivered. Default: it is only stored.
         #[serde(default)]
         feedback_delivery: Option<FeedbackDelivery>,
     },

@@ -25,10 +25,10 @@ pub struct ReadTextFileParams {
     pub session_id: String,
     /// Absolute path of the file, as the agent sent it.
     pub path: String,
-    /// First line to read, counted from 1. Where absent, the first line of the file.
+    /// First line to read, counted from 1. Absent: the first line of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Maximum number of lines to read. Where absent, all.
+    /// Maximum number of lines to read. Absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -67,7 +67,7 @@ pub struct CreateTerminalParams {
     pub args: Vec<String>,
     /// Environment variables to set.
     pub env: Vec<EnvVariable>,
-    /// Absolute path of the working directory. Where absent, that of the session.
+    /// Absolute path of the working directory. Absent: that of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Maximum number of bytes of output to keep: the last ones, starting at a character boundary. Where

@@ -1,4 +1,4 @@
-//! The chunks of messages: text and reasoning blocks, files and sources.
+//! Chunks of message content: text and reasoning blocks, files and sources.
 
 use super::{ChunkSink, other, user_message};
 use crate::core::event::{Content, MessagePiece, Original, Voice};
@@ -7,7 +7,7 @@ use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The blocks of a message, of which at most one is open.
+/// Blocks of a message, of which at most one is open.
 #[derive(Debug)]
 pub struct Blocks {
     pub message_id: String,
@@ -22,20 +22,20 @@ pub struct Blocks {
 struct Block {
     voice: Voice,
     id: String,
-    /// What was said of it so far, merged, as it stands in its metadata.
+    /// Metadata of the block so far, merged.
     about: Option<Box<RawValue>>,
 }
 
-/// What a piece adds to what was said of its block.
+/// Effect of a piece on the metadata of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     Known,
     New,
-    /// More than is said again with every piece: a new block begins.
+    /// The metadata became too large to repeat with every piece, so a new block begins.
     TooMuch,
 }
 
-/// Up to this size, in bytes, what is said of a block is said again with news of it.
+/// Size in bytes up to which a block's metadata is repeated whenever it changes.
 const SAID_AGAIN: usize = 1024;
 
 impl Blocks {
@@ -115,7 +115,7 @@ impl Blocks {
         }
     }
 
-    /// The hot path: one delta in, one delta out.
+    /// Shows a piece of text. This is the hot path: one delta in, one delta out.
     #[inline]
     pub fn text(
         &mut self,
@@ -174,9 +174,9 @@ impl Blocks {
         self.open = Some(Block { voice, id, about });
     }
 
-    /// Adds what is said of a piece to what was said of its block.
+    /// Merges the metadata of a piece into that of its block.
     ///
-    /// Readers replace a block's metadata: what was said before must be said again with it.
+    /// Readers replace a block's metadata, so the earlier metadata must be repeated with the new.
     fn add_about(&mut self, piece: &MessagePiece<'_>) -> About {
         let (Some(more), Some(block)) = (self.named(about(piece)), &mut self.open) else {
             return About::Known;
@@ -202,18 +202,18 @@ impl Blocks {
         self.end(None, sink);
     }
 
-    /// Ends the block that the words were shown in, and shows what is said of them as a whole.
+    /// Ends the open block with metadata of the whole block.
     pub fn end_words(
         &mut self,
         (provider, said): (&'static str, &Members<'_>),
         sink: &mut impl ChunkSink,
     ) {
         if self.open.is_none() {
-            // Thoughts that are withheld: nothing of them is shown but what is said of them.
+            // Withheld reasoning: only its metadata is shown.
             self.open_block(Voice::Thought, None, sink);
         }
         let known = self.open.as_ref().and_then(|block| block.about.as_deref());
-        // Readers replace a block's metadata.
+        // Readers replace a block's metadata, so the earlier metadata is repeated.
         let mut all = known.map(Members::of).unwrap_or_default();
         all.set_owned(provider, said);
         let all = to_raw(&all);
@@ -239,7 +239,7 @@ impl Blocks {
         }
     }
 
-    /// What is said of a piece of other content than text: also the block without its data.
+    /// Metadata of a piece that is not text, including its content block without the data.
     fn about_other(&self, piece: &MessagePiece<'_>, block: &RawValue) -> Option<Box<RawValue>> {
         let mut all = Members::of(block).without(&["data", "type"]);
         if let Some(resource) = all.get("resource") {
@@ -255,7 +255,7 @@ impl Blocks {
     }
 }
 
-/// What is said of a piece besides what its chunk holds.
+/// Metadata of a piece, except what its chunk contains.
 fn about<'a>(piece: &'a MessagePiece<'_>) -> Members<'a> {
     let mut all = Members::default();
     if let Some(id) = &piece.message_id {

@@ -1,9 +1,9 @@
-//! The chunks that show a tool call; what is shown never goes back.
+//! Chunks of a tool call; state that was shown never goes backwards.
 //!
-//! The AI SDK's rules decide which chunk may show a change (notes on the emitter, rules 4 to 9): before an answer to a
-//! permission question or an output the input is shown again, afterwards only outputs may follow, and after a failure or
-//! refusal nothing but `data-tool-call`. While a question is open nothing is shown of its call: what changes meanwhile is
-//! shown with the answer.
+//! The AI SDK's rules determine which chunk may show a change. Before a decision on a permission request and
+//! before an output, the input is shown again. After that only outputs may follow, and after a failure or
+//! denial only `data-tool-call`. While a permission request is open, nothing is shown of its call: changes
+//! are shown with the decision.
 
 mod asked;
 
@@ -15,7 +15,7 @@ use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::Raw;
 use serde_json::value::RawValue;
 
-/// What the client was shown of a call.
+/// Last chunk of a call that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
@@ -27,47 +27,49 @@ enum Stage {
     Denied,
 }
 
-/// What of a call that is available may be shown again.
+/// Which chunk of an available call may be shown again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// All of it.
+    /// Its input.
     Input,
-    /// Its step is over: readers would take its input for that of another call.
+    /// A permission request or an output. The step of the call is over, so readers would take its input for
+    /// that of another call.
     Question,
-    /// Its permission was asked for: only outputs may follow.
+    /// Only an output, since there was a permission request.
     Output,
 }
 
-/// What was shown of a tool call.
+/// State of a tool call that was shown.
 #[derive(Debug)]
 pub struct ShownCall {
     dialect: &'static str,
     stage: Stage,
     reach: Reach,
     title: Option<String>,
-    /// Whether the input shown is the input known.
+    /// Whether the latest input was shown.
     input: bool,
-    /// About how large `meta` and `other` are, in bytes: what they were when shown last, and what was reported since.
+    /// Approximate size of `meta` and `other` in bytes: their size when last shown, plus what was reported
+    /// since.
     beside: usize,
     proportion: Proportion,
-    /// Whether something changed that was not shown, because the call is heavy and the change is light.
+    /// Whether a change was not shown because the call is large and the change is small.
     stale: bool,
-    /// The question about it that is open.
+    /// Id of the open permission request.
     asking: Option<String>,
-    /// Whether the client was asked that question.
+    /// Whether that request went to the client.
     asked_client: bool,
-    /// Why the agent refused to run it by its own rules.
+    /// Why the agent refused the call by its own rules.
     refused: Option<String>,
-    /// Why it was settled without a report of its end.
+    /// Why acpipe settled the call without a report of its end.
     settled: Option<&'static str>,
 }
 
-/// Which of a call's large fields a chunk shows elsewhere.
+/// Whether the large fields of a call are in the chunk itself or in its metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
-    /// Nothing: content and raw output stand in the metadata.
+    /// Content and raw output are in the metadata.
     Nothing,
-    /// Both stand in the chunk's output.
+    /// Both are in the chunk's output.
     Output,
 }
 
@@ -89,14 +91,14 @@ impl ShownCall {
         }
     }
 
-    /// Notes what an update or a question changed of the call.
+    /// Records a change of the call by an update or a permission request.
     pub fn hear(&mut self, change: Change) {
         self.input &= !change.input;
         self.beside += change.beside;
         self.proportion.hear(FRAME + change.bytes.unwrap_or(0));
     }
 
-    /// Shows the call after an update, if it is worth it.
+    /// Shows the call after an update, if there is something to show.
     pub fn show(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
         if self.asking.is_some() {
             if !matches!(
@@ -122,7 +124,7 @@ impl ShownCall {
                     self.available(call, sink);
                 }
             }
-            // What changes now is shown with the whole input.
+            // Changes during this stage are shown with the complete input.
             (Stage::Announced, None | Some(ToolStatus::Pending)) if call.is_writing() => {
                 self.stale |= changed.is_some();
             }
@@ -140,8 +142,8 @@ impl ShownCall {
         }
     }
 
-    /// Shows a change, unless all that was shown of the call is more than what was said of it: then it waits for the
-    /// next chunk that must be.
+    /// Shows a change, unless more bytes of the call were shown than reported: then the change waits for the
+    /// next chunk that must be sent.
     fn show_again(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
         if changed.is_none() {
             return;
@@ -155,7 +157,7 @@ impl ShownCall {
 
     fn may_show(&self, call: &Call) -> bool {
         let with_input = match self.stage {
-            // Nothing large was shown of it.
+            // Nothing large was shown yet.
             Stage::New | Stage::Announced => return true,
             Stage::Failed | Stage::Denied => true,
             Stage::Available => self.reach == Reach::Input,
@@ -164,7 +166,7 @@ impl ShownCall {
         self.proportion.allows(self.weight(call, with_input))
     }
 
-    /// Notes that the call was shown, with or without its input.
+    /// Records that the call was shown, with or without its input.
     fn note_shown(&mut self, call: &Call, with_input: bool) {
         let meta = call.meta.as_ref().map_or(0, size);
         let other: usize = call.other.values().map(size).sum();
@@ -172,7 +174,7 @@ impl ShownCall {
         self.proportion.show(self.weight(call, with_input));
     }
 
-    /// Shows the whole state in the way that the stage allows.
+    /// Shows the complete state by the chunk that the stage allows.
     fn refresh(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         match self.stage {
             Stage::New | Stage::Announced => self.available(call, sink),
@@ -183,7 +185,7 @@ impl ShownCall {
         }
     }
 
-    /// About how large a chunk is that shows the call.
+    /// Approximate size of a chunk that shows the call, in bytes.
     fn weight(&self, call: &Call, with_input: bool) -> usize {
         let input = call.input.as_ref().filter(|_| with_input);
         let fields = [
@@ -211,7 +213,7 @@ impl ShownCall {
         }));
     }
 
-    /// Shows that the call failed; one whose input is broken off has none that could be shown before.
+    /// Shows that the call failed. If its input is incomplete, the error shows the partial input.
     fn fail(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         if !(self.stage == Stage::Announced && call.broken_off) {
             self.show_input(call, sink);
@@ -233,14 +235,14 @@ impl ShownCall {
         });
     }
 
-    /// Shows the input, unless it stands there or the stage does not allow it any more.
+    /// Shows the input, unless it was already shown or the stage no longer allows it.
     fn show_input(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         self.show_input_beside(call, Beside::Nothing, sink);
     }
 
     fn show_input_beside(&mut self, call: &Call, beside: Beside, sink: &mut impl ChunkSink) {
         let can_again = self.stage == Stage::Available && self.reach == Reach::Input;
-        // What else changed is in the output's metadata too.
+        // Other changes are also in the output's metadata.
         let stale = can_again && (!self.input || (self.stale && self.may_show(call)));
         if stale || matches!(self.stage, Stage::New | Stage::Announced) {
             self.available_beside(call, beside, sink);
@@ -310,7 +312,7 @@ impl ShownCall {
         self.note_shown(call, false);
     }
 
-    /// The whole state: the call's own chunks may not show it any more.
+    /// Shows the complete state as data, since the chunks of the call itself may no longer show it.
     fn show_late(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         self.stale = false;
         let data = ToolState {
@@ -360,12 +362,13 @@ impl ShownCall {
         !matches!(self.stage, Stage::Completed | Stage::Failed | Stage::Denied)
     }
 
-    /// Notes that the output of the call's terminals became a part of its state.
+    /// Records that the output of the call's terminals is part of its state.
     pub fn note_terminal_output(&mut self, call: &Call) {
         self.stale |= self.stage == Stage::Completed && call.result_of_terminals().is_some();
     }
 
-    /// The step that it began in is over: its input is never written to the end, or cannot be shown again.
+    /// Ends the step in which the call began: a partial input fails the call, and a complete one cannot be
+    /// shown again.
     pub fn end_step(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         if matches!(self.stage, Stage::New | Stage::Announced) {
             self.settle(call, Settle::BegunAnew, sink);
@@ -375,12 +378,12 @@ impl ShownCall {
         }
     }
 
-    /// Ends the call if the agent did not, and shows what was held back.
+    /// Settles the call if the agent did not, and shows changes that were held back.
     pub fn settle(&mut self, call: &Call, why: Settle, sink: &mut impl ChunkSink) {
         self.give_up_question(call, false, why.text(), sink);
         if self.is_open() {
             self.settled = Some(why.text());
-            // The model did not finish a call whose input is broken off.
+            // The model did not finish a call whose input is incomplete.
             if why == Settle::TurnEnded && !call.broken_off {
                 self.show_input_beside(call, Beside::Output, sink);
                 self.show_output(call, false, sink);

@@ -1,4 +1,4 @@
-//! The last chunks of a message.
+//! Last chunks of a message.
 
 use super::{ChunkSink, ChunkState};
 use crate::core::error::Error;
@@ -9,7 +9,7 @@ use crate::proto::wire::TokenUsage;
 use serde_json::{Value, json};
 
 impl ChunkState {
-    /// Ends the message as the agent ended its turn.
+    /// Ends the message with the result of the turn.
     pub(super) fn finish(
         &self,
         end: &TurnEnd,
@@ -57,7 +57,7 @@ impl ChunkState {
         });
     }
 
-    /// Ends the message with an error, after everything that was received.
+    /// Ends the message with an error, after all that was received.
     pub(super) fn fail(&self, error: &Error, sink: &mut impl ChunkSink) {
         self.metadata(&json!({ "error": error_json(error) }), sink);
         sink.chunk(&Chunk::Error {
@@ -66,7 +66,7 @@ impl ChunkState {
     }
 }
 
-/// Ends a message of which nobody reports that or why it ended.
+/// Ends a message whose end the agent does not report.
 pub fn finish_unasked(sink: &mut impl ChunkSink) {
     sink.chunk(&Chunk::Finish {
         finish_reason: FinishReason::Other,
@@ -74,7 +74,7 @@ pub fn finish_unasked(sink: &mut impl ChunkSink) {
     });
 }
 
-/// The AI SDK's word for a stop reason.
+/// Converts a stop reason to the finish reason of the AI SDK.
 #[must_use]
 pub fn finish_reason(stop: StopReason) -> FinishReason {
     match stop {
@@ -85,7 +85,7 @@ pub fn finish_reason(stop: StopReason) -> FinishReason {
     }
 }
 
-/// Token counts by their names on the wire; unknown ones are absent.
+/// Converts token counts to JSON; unknown counts are absent.
 fn usage_json(usage: &TokenUsage) -> Value {
     let mut counts = json!(usage);
     if let Value::Object(counts) = &mut counts {
@@ -94,7 +94,7 @@ fn usage_json(usage: &TokenUsage) -> Value {
     counts
 }
 
-/// An error as it stands in metadata.
+/// Converts an error to JSON for metadata.
 fn error_json(error: &Error) -> Value {
     let mut about = error.data();
     about["message"] = error.message.clone().into();

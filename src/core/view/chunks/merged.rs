@@ -1,5 +1,5 @@
-//! The chunks of what is reported piece by piece under an id, a compaction or a message between sessions: each piece is
-//! merged into what is known, and all of it is shown.
+//! Chunks of data that is reported in pieces under an id, such as a compaction or a message between sessions:
+//! each piece is merged into the data so far, and the whole is shown.
 
 use super::ChunkSink;
 use crate::core::event::Original;
@@ -9,10 +9,10 @@ use crate::proto::json::{Raw, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// All that was reported of things of one kind.
+/// Merged data of one kind, by id.
 #[derive(Debug)]
 pub struct Merged {
-    /// The field that holds the pieces of content.
+    /// Field that collects the pieces of content.
     list: &'static str,
     things: Vec<Thing>,
 }
@@ -22,7 +22,7 @@ struct Thing {
     id: String,
     told: Map<String, Value>,
     proportion: Proportion,
-    /// About how large it is, in bytes: what was shown last, and what was told since.
+    /// Approximate size in bytes: what was last shown, plus what was reported since.
     size: usize,
     stale: bool,
 }
@@ -35,8 +35,8 @@ impl Merged {
         }
     }
 
-    /// Adds what is told: fields replace those of before, one piece of content is appended. Gives all of it
-    /// when it is to be shown.
+    /// Merges a report: fields replace earlier ones, and a piece of content is appended. Returns the merged
+    /// data if it is to be shown now.
     pub fn add(&mut self, id: &str, original: Original<'_>) -> Option<Box<RawValue>> {
         let known = self.things.iter().position(|known| known.id == id);
         let at = known.unwrap_or_else(|| {
@@ -69,7 +69,7 @@ impl Merged {
         allowed.then(|| thing.show())
     }
 
-    /// Gives what was held back, with its id.
+    /// Returns the data that was held back, with its ids.
     pub fn flush(&mut self) -> impl Iterator<Item = (&str, Box<RawValue>)> {
         let stale = self.things.iter_mut().filter(|thing| thing.stale);
         stale.map(|thing| {

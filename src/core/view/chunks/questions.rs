@@ -1,5 +1,5 @@
-//! The chunks of questions: shown when they are asked, when they are decided, and when the agent says that the user has
-//! been where they were sent.
+//! Chunks of permission requests and questions: when they begin, when they are decided, and when the agent
+//! reports that the user has visited an address.
 
 use super::ChunkSink;
 use crate::core::event::Permission;
@@ -12,15 +12,15 @@ use crate::proto::wire::QuestionAction;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// So many addresses are remembered: as many as the turn remembers.
+/// Maximum number of addresses that are remembered, equal to that of the turn.
 const MOST_VISITS: usize = 16;
 
-/// What was shown of questions.
+/// State of questions that were shown.
 #[derive(Debug, Default)]
 pub struct Questions {
-    /// Permission questions that are open, with what `data-permission` says of them.
+    /// Open permission requests, with the data of their `data-permission`.
     permissions: Vec<Shown>,
-    /// Questions that sent the user to an address, with what `data-question` said of them last.
+    /// Questions that sent the user to an address, with the last data of their `data-question`.
     visits: Vec<Shown>,
 }
 
@@ -31,7 +31,7 @@ struct Shown {
 }
 
 impl Questions {
-    /// Shows a permission question; `calls` are those that it stands for.
+    /// Shows a permission request; `calls` are the ids of the calls that it covers.
     pub fn ask(
         &mut self,
         question: &Question,
@@ -47,7 +47,7 @@ impl Questions {
         });
     }
 
-    /// Shows the answer to a question.
+    /// Shows the decision on a permission request or question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
         if question.is_permission() {
             self.decide_permission(question, decision, sink);
@@ -84,7 +84,7 @@ impl Questions {
         show_permission(&question.id, &to_raw(&data), sink);
     }
 
-    /// Shows what the user is asked, as it is now.
+    /// Shows a question to the user, with its decision if there is one.
     pub fn show_inquiry(
         &mut self,
         question: &Question,
@@ -111,7 +111,7 @@ impl Questions {
         }
     }
 
-    /// Shows that the user has been at the address that a question sent them to.
+    /// Shows that the user has visited the address of a question.
     pub fn visited(&mut self, question: &str, sink: &mut impl ChunkSink) {
         let mut visits = self.visits.iter_mut();
         if let Some(visit) = visits.find(|visit| visit.question == question) {
@@ -121,7 +121,7 @@ impl Questions {
     }
 }
 
-/// Shows that the agent refused to run a tool, without a question.
+/// Shows that the agent refused to run a tool without a permission request.
 pub fn show_refusal(call: &str, question: &str, reason: &str, sink: &mut impl ChunkSink) {
     let data = json!({
         "toolCallId": call, "options": [], "approved": false, "reason": reason, "by": "agent",
@@ -130,7 +130,7 @@ pub fn show_refusal(call: &str, question: &str, reason: &str, sink: &mut impl Ch
 }
 
 fn inquiry_data(question: &Question, inquiry: &Inquiry) -> Members<'static> {
-    // The agent's own fields may not take the place of ours.
+    // The agent's own fields come first, so that they cannot replace those of acpipe.
     let mut data = Members::default();
     for (name, said) in &inquiry.other {
         data.set_owned(name.clone(), said);
@@ -187,9 +187,9 @@ fn show_inquiry(id: &str, data: &Members<'static>, sink: &mut impl ChunkSink) {
     });
 }
 
-/// What `data-permission` says of a question before it is decided.
+/// Data of `data-permission` before the decision.
 fn permission_data(permission: &Permission<'_>, calls: &[String]) -> Members<'static> {
-    // The agent's own fields may not take the place of ours.
+    // The agent's own fields come first, so that they cannot replace those of acpipe.
     let mut data = permission.other.clone();
     data.set_owned("toolCallId", &permission.tool.id);
     data.set_owned("toolCall", &written(&permission.tool));

@@ -1,5 +1,5 @@
-//! The chunks of subagents: what each does makes a message of its own, shown whole as `data-subagent` and kept out of the
-//! main text.
+//! Chunks of subagents: the output of each forms its own message, which is shown whole as `data-subagent` and
+//! is not part of the main text.
 
 use super::{ChunkSink, ChunkState};
 use crate::core::fold::Folding;
@@ -7,21 +7,21 @@ use crate::core::proportion::{Proportion, size};
 use crate::core::turn::{Subagent, TurnEvent};
 use crate::proto::chunk::{Chunk, SubagentState};
 
-/// What was shown of a subagent.
+/// State of a subagent that was shown.
 #[derive(Debug)]
 pub struct ShownSubagent {
-    /// Prints the subagent's turn as if it were an agent's.
+    /// State of the chunks of the subagent's own turn.
     state: ChunkState,
     folded: Folding,
     proportion: Proportion,
-    /// About how large its message is, in bytes: what was shown last, and the chunks since.
+    /// Approximate size of its message in bytes: what was last shown, plus the chunks since.
     size: usize,
-    /// The size of all chunks when it was shown last.
+    /// Size of all chunks when the subagent was last shown.
     folded_then: usize,
 }
 
 impl ShownSubagent {
-    /// What was shown of the subagent of this number.
+    /// Returns the state of the subagent with index `at`, created on first use.
     pub fn of<'a>(subagents: &'a mut Vec<Self>, at: usize, dialect: &'static str) -> &'a mut Self {
         while subagents.len() <= at {
             subagents.push(Self {
@@ -35,12 +35,13 @@ impl ShownSubagent {
         &mut subagents[at]
     }
 
-    /// Takes an event of the subagent's turn.
+    /// Processes an event of the subagent's turn.
     pub fn event(&mut self, event: &TurnEvent<'_>) {
         self.state.show(event, &mut self.folded);
     }
 
-    /// Shows the subagent, after an update of `reported` bytes in proportion to all that was reported of it.
+    /// Shows the subagent. After an update of `reported` bytes, it is shown only in proportion to all that
+    /// was reported of it.
     pub fn show(
         &mut self,
         subagent: &Subagent,

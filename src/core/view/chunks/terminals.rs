@@ -1,6 +1,7 @@
-//! The chunks of terminals: what was reported of one is shown as `data-terminal`.
+//! Chunks of terminals: the output of a terminal is shown as `data-terminal`.
 //!
-//! While a terminal says something, its last 8 KiB are shown; at its end the last 1 MiB. `offset` tells how much came before.
+//! While the terminal runs, its last 8 KiB are shown; at its end, the last 1 MiB. `offset` is the number of
+//! bytes before that.
 
 use super::ChunkSink;
 use crate::core::proportion::{FRAME, Proportion};
@@ -8,25 +9,25 @@ use crate::core::turn::Terminal;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 
-/// What was shown of a terminal.
+/// State of a terminal that was shown.
 #[derive(Debug)]
 pub struct ShownTerminal {
     proportion: Proportion,
-    /// Whether something was not shown.
+    /// Whether there are changes that were not shown.
     stale: bool,
-    /// Whether the part that was shown is all that is kept.
+    /// Whether the shown part is all of the output that is kept.
     whole: bool,
-    /// Whether its end was shown.
+    /// Whether the terminal was shown at its end.
     ended: bool,
 }
 
-/// How much of the output is shown while more may come, in bytes.
+/// Bytes of output that are shown while the terminal runs.
 const LIVE: usize = 8 * 1024;
 
-/// How much of the output is shown at the end, in bytes: as much as a turn keeps.
+/// Bytes of output that are shown at the end: as much as a turn keeps.
 const KEPT: usize = 1024 * 1024;
 
-/// What was shown of the terminal of this number.
+/// State of the terminal with index `at`, created on first use.
 pub fn shown(terminals: &mut Vec<ShownTerminal>, at: usize) -> &mut ShownTerminal {
     while terminals.len() <= at {
         terminals.push(ShownTerminal {
@@ -40,16 +41,16 @@ pub fn shown(terminals: &mut Vec<ShownTerminal>, at: usize) -> &mut ShownTermina
 }
 
 impl ShownTerminal {
-    /// Notes what was reported of the terminal.
+    /// Records a report of `bytes` bytes about the terminal.
     pub fn hear(&mut self, bytes: usize, changed: bool) {
-        // Half of it: at the end it is shown once more.
+        // Half of the size, since the output is shown once more at the end.
         self.proportion.hear(bytes / 2);
         self.stale |= changed;
     }
 
-    /// Shows a change of the terminal or of its call, all that is kept where one of them ended.
+    /// Shows a change of the terminal or of its call; at the end of either, all of the output that is kept.
     pub fn show_change(&mut self, terminal: &Terminal, ended: bool, sink: &mut impl ChunkSink) {
-        // What is reported after the end is shown in proportion.
+        // Reports after the end are shown in proportion.
         if ended && !std::mem::replace(&mut self.ended, true) {
             self.show_all(terminal, sink);
             return;
@@ -60,7 +61,7 @@ impl ShownTerminal {
         }
     }
 
-    /// Shows what was held back.
+    /// Shows output that was held back.
     pub fn show_all(&mut self, terminal: &Terminal, sink: &mut impl ChunkSink) {
         if self.stale || !self.whole {
             self.show(terminal, KEPT, sink);

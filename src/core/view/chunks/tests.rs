@@ -1,4 +1,4 @@
-//! What a turn shows of updates that no recording of ACP has.
+//! Tests with updates that no recording of an ACP agent contains.
 
 mod questions;
 mod terminals;
@@ -23,7 +23,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// The chunks of a turn, and the message that they make.
+/// The chunks of a turn, and the message that they form.
 struct Seen(Vec<Value>, Folding, ChunkState);
 
 impl Default for Seen {
@@ -121,7 +121,7 @@ fn ends<'a>(id: &'a str, status: &'a str, output: &'a str) -> Update<'a> {
     })
 }
 
-/// Whether a call may be, with one answer.
+/// A permission request for a call, with one option.
 fn question(tool: &'static str) -> Permission<'static> {
     Permission {
         session: "s".into(),
@@ -170,7 +170,7 @@ fn play(updates: &[Update<'_>]) -> Seen {
     seen
 }
 
-/// The chunks between the turn's first and last two, in short.
+/// The chunks between the first and the last two of a turn, in short form.
 fn shown(updates: &[Update<'_>]) -> Vec<String> {
     let chunks = play(updates).0;
     let inner = &chunks[2..chunks.len() - 2];
@@ -228,7 +228,7 @@ fn the_input_is_shown_while_it_is_written() {
                 writes("t", r#""\ud83d""#),
                 writes("t", r#""\ude00""#),
                 input("t", r#"{"a":1}"#),
-                // What comes when the whole input is known changes nothing.
+                // A delta after the complete input changes nothing.
                 writes("t", r#""}""#),
                 ends("t", "completed", "7"),
             ],
@@ -239,7 +239,7 @@ fn the_input_is_shown_while_it_is_written() {
             ]
             .concat(),
         ),
-        // Broken off.
+        // The input is incomplete.
         (
             vec![writes("t", r#""{\"a\":""#), ends("t", "failed", r#""no""#)],
             [&written[..], &[r#"tool-input-error t {"a":"#]].concat(),
@@ -248,7 +248,7 @@ fn the_input_is_shown_while_it_is_written() {
             vec![writes("t", r#""{\"a\":""#)],
             [&written[..], &[r#"tool-input-error t {"a":"#]].concat(),
         ),
-        // Whole, but nobody says so.
+        // The input is complete, but the agent does not report that.
         (
             vec![
                 writes("t", r#""{\"a\":""#),
@@ -265,7 +265,7 @@ fn the_input_is_shown_while_it_is_written() {
             ]
             .concat(),
         ),
-        // A change beside it waits.
+        // Another change during the input is held back.
         (
             vec![
                 writes("t", r#""{\"a\":""#),
@@ -299,7 +299,7 @@ fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
         })
     };
     let cases = [
-        // It runs on: what changes is shown beside outputs.
+        // The call continues: changes are shown with outputs.
         (
             vec![
                 call("t"),
@@ -317,7 +317,7 @@ fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
                 "tool-output-available t",
             ],
         ),
-        // Its input is never written to the end.
+        // The input is never completed.
         (
             vec![
                 call("t"),
@@ -376,7 +376,7 @@ fn words_end_with_what_is_said_of_them() {
     assert_eq!(text["providerMetadata"], both);
     let plain = end(&[thinks(r#""hm""#), WordsEnd { provider: None }]);
     assert_eq!(plain, json!({ "type": "reasoning-end", "id": "m.1" }));
-    // Thoughts that are withheld.
+    // Withheld reasoning.
     let bare = play(&[signed()]).1.message();
     assert_eq!(
         bare["parts"][1],
@@ -428,7 +428,7 @@ fn a_refusal_of_the_agent_is_shown_once() {
     for (updates, want) in cases {
         assert_eq!(shown(&updates), want, "{updates:?}");
     }
-    // Older profiles have the reason in the question.
+    // Older profiles have the reason in the permission request.
     let chunks = play(&[refused()]).0;
     let mut told = Vec::new();
     for chunk in chunks {

@@ -1,4 +1,4 @@
-//! The chunks of a call that is asked about: one question at most, before any output.
+//! Chunks of a call with a permission request: at most one request, and only before any output.
 
 use super::{ChunkSink, Reach, ShownCall, Stage};
 use crate::core::turn::Call;
@@ -9,7 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 impl ShownCall {
-    /// Shows the call that a question is about.
+    /// Shows the call that a permission request is about.
     pub fn show_asked(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
         if self.asking.is_some() {
             self.stale |= changed.is_some();
@@ -21,7 +21,7 @@ impl ShownCall {
         }
     }
 
-    /// Shows a permission question, if the call can show one: one at most, and before any output.
+    /// Shows a permission request, if the call can show one: at most one, and only before any output.
     pub fn ask(
         &mut self,
         call: &Call,
@@ -46,7 +46,7 @@ impl ShownCall {
         can
     }
 
-    /// Shows the answer to a permission question, if the call shows the question, and no answer yet.
+    /// Shows the decision on a permission request, if the call shows that request and no decision yet.
     pub fn decide(
         &mut self,
         call: &Call,
@@ -60,7 +60,7 @@ impl ShownCall {
         }
     }
 
-    /// Shows that the agent refused to run the call by its own rules.
+    /// Shows that the agent refused the call by its own rules.
     pub fn refuse(&mut self, call: &Call, question: &str, reason: &str, sink: &mut impl ChunkSink) {
         self.show_asked(call, None, sink);
         if self.begin_question(question, false) {
@@ -71,7 +71,7 @@ impl ShownCall {
         }
     }
 
-    /// Nobody answered its question: it is closed all the same, as readers want it.
+    /// Closes a permission request that was not answered, as readers require.
     pub(super) fn give_up_question(
         &mut self,
         call: &Call,
@@ -85,13 +85,13 @@ impl ShownCall {
         }
     }
 
-    /// Whether its failure only says once more that it was refused.
+    /// Whether the failure of the call only repeats that the agent refused it.
     pub(super) fn repeats_refusal(&self, call: &Call) -> bool {
         let said = call.output_text();
         self.refused.is_some() && said.is_none_or(|said| self.refused == Some(said))
     }
 
-    /// Shows what followed from the answer.
+    /// Shows the effect of the decision.
     fn end_question(&mut self, call: &Call, approved: bool, sink: &mut impl ChunkSink) {
         self.asking = None;
         if !approved {

@@ -1,4 +1,4 @@
-//! Questions that are open while the agent goes on.
+//! Tests with permission requests that are open while the agent continues.
 
 use super::*;
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ fn titled(title: &'static str) -> Update<'static> {
     })
 }
 
-/// The kinds of chunks from here on, those of the question apart.
+/// Types of the chunks from `from` on, except `data-permission`.
 fn kinds(seen: &Seen, from: usize) -> Vec<String> {
     let kinds = seen.0[from..].iter().map(|c| c["type"].as_str().unwrap());
     let kinds = kinds.filter(|kind| *kind != "data-permission");
@@ -73,7 +73,7 @@ fn a_result_that_comes_before_the_answer_closes_the_question() {
         assert_eq!(shown[0], "tool-approval-response", "{status}");
         assert_eq!(seen.0[from]["approved"], approved, "{status}");
         assert_eq!(shown.last().unwrap(), last, "{status}");
-        // The answer after that is told beside the call.
+        // A later decision is shown next to the call.
         let from = seen.0.len();
         turn.decide(&question, &allowed(), &mut seen);
         assert_eq!(kinds(&seen, from), [""; 0], "{status}");

@@ -1,9 +1,9 @@
-//! How much is shown of terminals.
+//! Tests of how much output of terminals is shown.
 
 use super::*;
 use crate::core::host::{TerminalExit, TerminalView};
 
-/// Counts what is shown, and keeps the last of each terminal.
+/// Counts the bytes of terminals' chunks, and keeps the last chunk of each terminal.
 #[derive(Default)]
 struct Shown {
     bytes: usize,
@@ -31,7 +31,7 @@ fn served_terminals_that_scroll_are_shown_in_proportion() {
     let mut chunks = ChunkState::new("acp");
     let mut turn = start(&mut chunks.view(&mut shown));
     let kept = "0123456789abcdef".repeat(64 * 1024);
-    // All of what is kept is new each time, or a little of it.
+    // Either all of the kept output is new each time, or a little of it.
     let total = |n: u64, step: u64| {
         if n.is_multiple_of(2) {
             step * MIB
@@ -60,7 +60,7 @@ fn served_terminals_that_scroll_are_shown_in_proportion() {
         }
     }
     let live = shown.bytes;
-    // 3 GB were said: each is shown at most 200 times, a small part of it.
+    // The terminals wrote 3 GB; each is shown at most 200 times, a small part of it.
     assert!(live < 40 << 20, "{live}");
     for n in 0..32 {
         let exit = TerminalExit {
@@ -79,7 +79,7 @@ fn served_terminals_that_scroll_are_shown_in_proportion() {
         }
     }
     turn.finish_unasked(&mut chunks.view(&mut shown));
-    // Each is shown once more, whole.
+    // Each is shown once more, with all of the kept output.
     let ends = shown.bytes - live;
     assert!(ends < 33 << 20, "{ends}");
     let last = &shown.last["t0"];

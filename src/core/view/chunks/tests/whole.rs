@@ -1,4 +1,4 @@
-//! Turns as a whole: their subagents and their ends.
+//! Tests of whole turns: their subagents and their ends.
 
 use super::*;
 
