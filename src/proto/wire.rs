@@ -74,8 +74,8 @@ pub struct InitializeParams {
     #[serde(default)]
     pub client_info: Option<PeerInfo>,
     /// Process id of the client. When that process ends, acpipe exits as if its stdin had ended. acpipe
-    /// ignores an id that does not exist on this machine, such as one from another container. Where absent,
-    /// only the end of stdin counts.
+    /// ignores an id that does not exist on this machine, such as one from another container. Default:
+    /// none, only the end of stdin counts.
     #[serde(default)]
     pub process_id: Option<u32>,
     /// Notifications that the client receives, and requests that it answers. Default: chunks, and no

@@ -268,15 +268,16 @@ pub enum Memory {
     None,
 }
 
-/// Parameters of `session/cancel`, which cancels one turn: without `turnId` the running turn, otherwise the
-/// first queued prompt, otherwise the opening of the session. Without any of these the call has no effect.
+/// Parameters of `session/cancel`. Without `turnId` it cancels the first of these that exists: the running
+/// turn, the first queued prompt, the opening of the session, output of the agent without a prompt. Otherwise
+/// the call has no effect.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Cancels only the turn of this id, running or queued. Default: see the description of the call.
+    /// Id of a running or queued turn: cancels only this turn. Default: see the description of the call.
     #[serde(default)]
     pub turn_id: Option<String>,
 }
@@ -285,7 +286,7 @@ pub struct CancelParams {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
-    /// Whether there was such a turn and its cancellation has begun.
+    /// Whether there was something to cancel. The cancellation has then begun.
     pub cancelled: bool,
 }
 
