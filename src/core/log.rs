@@ -1,7 +1,8 @@
-//! The log of a session: everything that was said in it, one JSON line each, appended and never changed.
+//! The log of a session: a file of JSON lines, one record each, which is appended to and never changed.
 //!
-//! A chunk gets its number here, and its line with it: what a client saw with a number is in the log, and the
-//! log has no gap. Lines are collected until [`Log::commit`], which comes before the client gets anything.
+//! A chunk gets its number and its line together: every chunk that a client received with a number is in the
+//! log, and the numbers have no gap. Lines are collected until [`Log::commit`], which is called before
+//! clients receive anything.
 
 mod commit;
 mod identity;
@@ -24,7 +25,7 @@ use serde_json::value::RawValue;
 use std::io::Write as _;
 use std::ops::Range;
 
-/// Lines beyond this size go to the file at once, in bytes.
+/// Size in bytes above which a record is written to the file at once instead of being collected in memory.
 pub const LARGE: usize = 1 << 20;
 
 /// The log of one session.
@@ -32,38 +33,38 @@ pub const LARGE: usize = 1 << 20;
 pub struct Log {
     file: Box<dyn LogFile>,
     index: Index,
-    /// Lines that are not in the file yet.
+    /// Lines that the file does not have yet.
     pending: Vec<u8>,
-    /// What the disk has not answered yet.
+    /// Append that the disk has not answered yet.
     waiting: Option<Waiting>,
-    /// The number of the last chunk that clients may receive: the file has it, or it is owed.
+    /// Number of the last chunk that clients may receive: it is in the file or owed (see [`Log::owe`]).
     released: u64,
-    /// Why chunks were forgotten, until their session knows.
+    /// Error that caused chunks to be dropped, until the session has taken it.
     lost: Option<Error>,
-    /// How many bytes of `pending` the client knows of, though the disk did not take them.
+    /// Length of the prefix of `pending` that clients may know although the disk rejected it.
     owed: usize,
-    /// Why the file did not take something large.
+    /// Error of a large record that was written directly to the file; the next commit reports it.
     failed: Option<std::io::Error>,
-    /// The beginning of the last chunk's line, and its turn.
+    /// Cached beginning of a chunk's line, with the turn that it belongs to.
     prefix: (Option<String>, Vec<u8>),
 }
 
-/// What a log knows of a turn.
+/// State of a turn according to the log.
 #[derive(Debug)]
 pub enum TurnState {
-    /// It was never prompted.
+    /// The log has no prompt of this turn.
     Unknown,
-    /// It was, and no end is known.
+    /// The turn was prompted, and the log has no summary.
     Unfinished,
-    /// Its summary, as it was written.
+    /// Summary of the turn, as it was stored.
     Finished(Box<RawValue>),
 }
 
 impl Log {
-    /// Reads a log; a torn last line is cut off.
+    /// Opens a log and builds its index by reading it once; an incomplete last line is cut off.
     ///
     /// # Errors
-    /// The disk fails, or the log is of a version that this program does not know.
+    /// The disk fails, or the log has a newer format than this version of acpipe can read.
     pub fn open(file: Box<dyn LogFile>) -> Result<Self, Error> {
         let mut log = Self {
             file,
@@ -110,36 +111,37 @@ impl Log {
         Ok(())
     }
 
+    /// Returns the identity of the session; `None` if no readable record has one.
     #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.index.identity.as_ref()
     }
 
-    /// The number of the last chunk.
+    /// Returns the number of the last chunk.
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.index.seq
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.index.messages.len() as u64
     }
 
-    /// Whether nothing was ever taken down.
+    /// Returns `true` if nothing was ever recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.end() == 0 && self.pending.is_empty()
     }
 
-    /// How many lines cannot be read.
+    /// Returns the number of lines that cannot be read.
     #[must_use]
     pub fn corrupt(&self) -> u64 {
         self.index.corrupt
     }
 
-    /// Numbers a chunk and takes it down; gives the number and the chunk's JSON.
+    /// Numbers a chunk and records it; returns the number and the chunk's JSON.
     pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
         let part = match chunk {
             Chunk::Start { message_id, .. } => Part::Begin(message_id),
@@ -150,8 +152,8 @@ impl Log {
         (seq, &self.pending[json])
     }
 
-    /// The same with a large one, which is written at once; where that fails, [`Log::commit`] says so. Gives the
-    /// number.
+    /// Like [`Log::chunk`] for a large chunk, which is written to the file at once; returns the number. A
+    /// failure is reported by [`Log::commit`].
     pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
         if self.must_gather() {
             return self.line(turn, Part::Middle, |out| chunk.write(out)).0;
@@ -161,7 +163,7 @@ impl Log {
         let at = self.write_through(&|mut out| {
             out.write_all(&prefix)?;
             write!(out, "{seq},\"chunk\":")?;
-            // In large pieces, which nothing has to gather.
+            // Written in large pieces, so that the whole chunk is never in memory a second time.
             let mut gathered = std::io::BufWriter::new(&mut out);
             serde_json::to_writer(&mut gathered, chunk)?;
             gathered.write_all(b"}\n")?;
@@ -173,7 +175,8 @@ impl Log {
         seq
     }
 
-    /// The same with a chunk in the middle of a message of which there is only the JSON; gives the number.
+    /// Like [`Log::chunk`] for a chunk in the middle of a message that is available as JSON only; returns the
+    /// number.
     pub fn json_chunk(&mut self, turn: Option<&str>, json: &[u8]) -> u64 {
         self.line(turn, Part::Middle, |out| out.extend_from_slice(json))
             .0
@@ -203,7 +206,7 @@ impl Log {
         (seq, json)
     }
 
-    /// Takes down anything else.
+    /// Records anything other than a chunk.
     pub fn append(&mut self, record: &Record<'_>) {
         let at = match self.gather(record, LARGE) {
             Some(at) => Some(at),
@@ -235,7 +238,7 @@ impl Log {
         }
     }
 
-    /// Takes a record down in memory, unless it is larger than a limit in bytes.
+    /// Appends a record to the pending lines; `None` if it is larger than `limit` bytes.
     fn gather(&mut self, record: &Record<'_>, limit: usize) -> Option<Range<u64>> {
         let before = self.pending.len();
         let out = Bounded {
@@ -255,7 +258,7 @@ impl Log {
         base + before as u64..base + self.pending.len() as u64
     }
 
-    /// Whether there is something that the file has to take before the client may see it.
+    /// Returns `true` if the file has to take something before clients may receive it.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
         self.pending.len() > self.owed
@@ -264,24 +267,24 @@ impl Log {
             || self.lost.is_some()
     }
 
-    /// Whether the file has all that was taken down, what is owed too.
+    /// Returns `true` if the file has every record, including owed ones.
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.pending.is_empty() && self.failed.is_none()
     }
 
-    /// A panic may have left half a line at the end: it is cut off, and the rest read again.
+    /// Repairs the log after a panic: cuts off an incomplete pending line and rebuilds the index.
     pub fn mend(&mut self) {
         let whole = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
         self.pending.truncate(whole);
         self.owed = self.owed.min(whole);
         self.prefix = (None, record::chunk_prefix(None));
-        // Where it cannot be read, that is told when it is to be read.
+        // A read error is reported by the next operation that reads the log.
         let _ = self.scan();
     }
 
-    /// What was taken down since the last commit may be shown though the disk does not take it: the news
-    /// that it does not. It is written with what comes next.
+    /// Allows clients to receive all pending records although the disk rejected them: they report that
+    /// failure. The records are written with the next ones.
     pub fn owe(&mut self) {
         self.owed = self.pending.len();
         if self.waiting.is_none() {
@@ -289,22 +292,23 @@ impl Log {
         }
     }
 
-    /// See [`LogFile::sync`].
+    /// Requests a sync of the file, see [`LogFile::sync`].
     pub fn sync(&mut self, ticket: u64) -> bool {
         if self.pending.is_empty() {
-            // What ends here may not go on for long: thousands of sessions hold nothing for what may come.
+            // A turn ends here, and the session may stay idle for long: thousands of idle sessions must not
+            // hold buffers.
             self.pending = Vec::new();
         }
         self.file.sync(ticket)
     }
 
-    /// Brings the card up to date.
+    /// Writes the session's card with the current state.
     pub fn describe(&mut self) {
         let card = self.card();
         self.file.describe(&card);
     }
 
-    /// What lists show of the session.
+    /// Returns the session's card: what lists of sessions show.
     #[must_use]
     pub fn card(&self) -> Card {
         let identity = self.index.identity.clone().unwrap_or_default();
@@ -326,10 +330,10 @@ impl Log {
         }
     }
 
-    /// Removes all messages; who the session is stays, and its numbers go on.
+    /// Removes all messages; the session keeps its identity, and chunk numbers continue.
     ///
     /// # Errors
-    /// The disk is full or fails: the log is as it was.
+    /// The disk is full or fails: the log is unchanged.
     pub fn clear(&mut self, at: &str, archive: bool) -> Result<(), Error> {
         self.must_be_answered()?;
         let identity = Identity {
@@ -350,7 +354,7 @@ impl Log {
         self.scan().map_err(|e| cannot("read", &e))
     }
 
-    /// Removes the log from the disk, or keeps it apart.
+    /// Removes the log from the disk, or archives it.
     ///
     /// # Errors
     /// The disk fails.
@@ -359,7 +363,7 @@ impl Log {
         self.file
             .remove(archive)
             .map_err(|e| cannot("removed", &e))?;
-        // Nothing is left to be written, nor anything to tell of.
+        // Nothing is left to be written or reported.
         self.pending.clear();
         self.owed = 0;
         self.index = Index::default();
@@ -367,7 +371,7 @@ impl Log {
     }
 }
 
-/// A buffer that takes no more than it may hold.
+/// Writer into a buffer that fails at a size limit.
 struct Bounded<'a> {
     out: &'a mut Vec<u8>,
     limit: usize,
@@ -400,7 +404,7 @@ fn cannot(what: &str, why: &std::io::Error) -> Error {
         Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
             "make room, or use --state-dir or --persist never"
         }
-        // What was removed, or changed by another process, is not there for this one any more.
+        // The file was removed or replaced by another process, so the open handle is of no use.
         Io::NotFound | Io::StaleNetworkFileHandle => {
             "close the session (session/close) and open it again (session/ensure)"
         }

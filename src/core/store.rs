@@ -1,8 +1,8 @@
-//! The seam to the disk: what the bridge asks of whatever keeps sessions.
+//! Storage interface: what the core needs to store sessions.
 //!
-//! The calls answer at once, as a local disk does; only what takes long (reaching the disk for sure, looking
-//! through all sessions, an append to a disk that does not answer) is answered later, as a [`StoreEvent`]. [`Volatile`]
-//! keeps sessions in memory.
+//! The calls return at once, as on a local disk. Operations that may take long (a sync, listing all sessions,
+//! an append to a disk that does not answer) are answered later, as a [`StoreEvent`]. [`Volatile`] stores
+//! sessions in memory.
 
 mod volatile;
 
@@ -16,16 +16,16 @@ use std::ops::Range;
 use std::time::Duration;
 pub use volatile::Volatile;
 
-/// Keeps the logs of sessions.
+/// Storage of session logs.
 pub trait Store: Debug {
-    /// Whether there is something under this id.
+    /// Returns `true` if a session is stored under this id.
     ///
     /// # Errors
     /// The id cannot be the name of a file.
     fn has(&self, id: &str) -> Result<bool, Error>;
 
-    /// Whether this id is in use, and by a session of which directory; the log is not opened, so that another
-    /// program may have it.
+    /// Returns whether this id is in use, and the directory of the session that uses it. The log is not
+    /// opened: another program may have it open.
     ///
     /// # Errors
     /// The id cannot be the name of a file.
@@ -37,36 +37,37 @@ pub trait Store: Debug {
         })
     }
 
-    /// The path of a directory by which it is compared with others: normalised and, where the store is on a disk,
-    /// with links resolved.
+    /// Converts the path of a directory to the form in which paths are compared: normalised and, if the store
+    /// is on a disk, with links resolved.
     fn real_path(&self, path: &str) -> String {
         lexical(path)
     }
 
-    /// Opens the log of a session for this program alone; made where it is not there.
+    /// Opens the log of a session for this program exclusively; creates it if it does not exist.
     ///
     /// # Errors
-    /// Another program has it, it cannot be made or read, or the id cannot be the name of a file.
+    /// Another program has the log open, the log cannot be created or read, or the id cannot be the name of a
+    /// file.
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error>;
 
-    /// Asks for the cards of all sessions; true where [`StoreEvent::Listed`] will answer, false where there is
-    /// none that is not open.
+    /// Requests the cards of all sessions. Returns `true` if a [`StoreEvent::Listed`] will follow, `false` if
+    /// there is no session apart from open ones.
     fn list(&mut self, ticket: u64) -> bool;
 }
 
-/// How far an append got.
+/// Progress of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// All lines are in the file.
     Written,
-    /// The disk has not answered yet. [`StoreEvent::Appended`] follows when it has.
+    /// The disk has not answered yet; a [`StoreEvent::Appended`] follows when it has.
     Waiting,
 }
 
-/// Writes something large; may be asked to more than once.
+/// Function that writes a large record; may be called more than once.
 pub type Write<'a> = dyn Fn(&mut dyn io::Write) -> io::Result<()> + 'a;
 
-/// Takes note of how much is written, and of nothing else.
+/// Writer that counts bytes and discards them.
 #[derive(Debug, Default)]
 pub struct Count(pub u64);
 
@@ -81,25 +82,25 @@ impl io::Write for Count {
     }
 }
 
-/// The bytes of one log. Dropping it lets other programs have it.
+/// File of one log. Dropping it allows other programs to open it.
 pub trait LogFile: Debug {
-    /// Where it ends: how many bytes there are, those included that were given up at the beginning.
+    /// Returns the offset of the end, including bytes that were dropped at the beginning.
     fn end(&self) -> u64;
 
-    /// How many bytes at the beginning were given up.
+    /// Returns the number of bytes that were dropped at the beginning.
     fn begin(&self) -> u64 {
         0
     }
 
-    /// Appends all of it or nothing.
+    /// Appends all lines or none.
     ///
     /// # Errors
-    /// The disk is full or fails; what was there before is as it was.
+    /// The disk is full or fails; the existing content is unchanged.
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 
-    /// Appends all of it or nothing, and waits no longer than `patience` for a disk that does not answer. After
-    /// [`Progress::Waiting`] the lines are still being written: nothing may be appended until [`LogFile::appended`] returns
-    /// something else.
+    /// Appends all lines or none, and waits at most `patience` for a disk that does not answer. After
+    /// [`Progress::Waiting`] the lines are still being written: nothing may be appended until
+    /// [`LogFile::appended`] returns something else.
     ///
     /// # Errors
     /// As [`LogFile::append`].
@@ -108,7 +109,7 @@ pub trait LogFile: Debug {
         self.append(lines).map(|()| Progress::Written)
     }
 
-    /// What became of the lines of the last [`LogFile::append_within`].
+    /// Returns the progress of the last [`LogFile::append_within`], after waiting at most `patience`.
     ///
     /// # Errors
     /// As [`LogFile::append`]; reported once.
@@ -117,12 +118,12 @@ pub trait LogFile: Debug {
         Ok(Progress::Written)
     }
 
-    /// Whether the disk may take long: [`LogFile::append_from`] must not be called then.
+    /// Returns `true` if the disk may take long: then [`LogFile::append_from`] must not be called.
     fn is_slow(&self) -> bool {
         false
     }
 
-    /// Appends all of what `write` writes or nothing; that is too large to be in memory once more.
+    /// Appends all that `write` writes, or nothing; for records that are too large to be copied in memory.
     ///
     /// # Errors
     /// As [`LogFile::append`].
@@ -132,103 +133,108 @@ pub trait LogFile: Debug {
         self.append(&lines)
     }
 
-    /// Reads a part that is there.
+    /// Reads an existing range.
     ///
     /// # Errors
     /// The disk fails.
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>>;
 
-    /// Cuts off what a crash left unfinished at the end.
+    /// Truncates the log to `len`, to remove an incomplete line left by a crash.
     ///
     /// # Errors
     /// The disk fails.
     fn cut(&mut self, len: u64) -> io::Result<()>;
 
-    /// Sees to it that everything outlasts a crash of the machine; true where [`StoreEvent::Synced`] will
-    /// answer, false where nobody has to wait for it.
+    /// Makes everything written so far survive a crash of the machine. Returns `true` if a
+    /// [`StoreEvent::Synced`] will follow, `false` if there is nothing to wait for.
     fn sync(&mut self, ticket: u64) -> bool;
 
-    /// Keeps what lists show of the session.
+    /// Stores the session's card.
     fn describe(&mut self, card: &Card);
 
-    /// What lists show of the session, as it was kept last.
+    /// Returns the stored card of the session.
     fn card(&self) -> Option<Card> {
         None
     }
 
-    /// Begins the log anew with these lines; what was in it is kept apart with `archive`, else it is gone.
+    /// Replaces the content of the log with these lines; the old content is archived if `archive` is set,
+    /// else deleted.
     ///
     /// # Errors
-    /// The disk fails; the log is as it was.
+    /// The disk fails; the log is unchanged.
     fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()>;
 
-    /// Removes the log, or with `archive` keeps it apart under another name.
+    /// Removes the log, or archives it under another name if `archive` is set.
     ///
     /// # Errors
     /// The disk fails.
     fn remove(&mut self, archive: bool) -> io::Result<()>;
 }
 
-/// What a store answers later.
+/// Deferred answer of a store.
 #[derive(Debug)]
 pub enum StoreEvent {
-    /// What was appended before the call is on the disk for sure, or cannot be.
+    /// What was appended before the call to [`LogFile::sync`] is on the disk, or cannot be.
     Synced {
+        /// Ticket of the call to [`LogFile::sync`].
         ticket: u64,
+        /// Result of the sync.
         outcome: Result<(), Error>,
     },
-    /// The disk has answered an append that returned [`Progress::Waiting`], of any session.
+    /// The disk has answered an append that returned [`Progress::Waiting`], for any session.
     Appended,
-    /// The cards of all sessions, in no order.
+    /// The cards of all sessions, in no particular order.
     Listed {
+        /// Ticket of the call to [`Store::list`].
         ticket: u64,
+        /// The cards, or the reason why they cannot be read.
         outcome: Result<Vec<Card>, Error>,
     },
 }
 
-/// What lists show of a session: a file of its own beside each log, so that nobody has to read the logs.
+/// Summary of a session for lists: a file beside each log, so that lists need not read the logs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
-    /// The client's id.
+    /// Session id of the client.
     pub session_id: String,
-    /// The agent's command line.
+    /// Command line of the agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The agent's id.
+    /// Session id of the agent.
     #[serde(default)]
     pub agent_session_id: Option<String>,
     /// Name of the agent; absent for the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// How the agent is started again; absent where an earlier version stored the session.
+    /// Command with which the agent is started again; absent if an earlier version stored the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<AgentCommand>,
     /// Working directory.
     #[serde(default)]
     pub cwd: String,
-    /// What it is about.
+    /// Title of the session.
     #[serde(default)]
     pub title: Option<String>,
-    /// The mode it is in.
+    /// Current mode, by the agent's id.
     #[serde(default)]
     pub mode: Option<String>,
-    /// The model it uses.
+    /// Current model, by the agent's id.
     #[serde(default)]
     pub model: Option<String>,
-    /// When it was made, RFC 3339.
+    /// Time of the session's creation, RFC 3339.
     #[serde(default)]
     pub created_at: String,
-    /// When something last happened in it, RFC 3339.
+    /// Time of the last activity, RFC 3339.
     #[serde(default)]
     pub updated_at: String,
-    /// How many messages it has.
+    /// Number of messages.
     #[serde(default)]
     pub messages: u64,
-    /// The number of its last chunk.
+    /// Number of the last chunk.
     #[serde(default)]
     pub seq: u64,
-    /// Length of the log when this was written: one that is longer knows more.
+    /// Length of the log in bytes when the card was written; a longer log is newer than its card.
     #[serde(default)]
     pub bytes: u64,
 }

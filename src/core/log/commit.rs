@@ -1,7 +1,7 @@
-//! Writing of what was taken down, also to a disk that does not answer.
+//! Writing of pending records to the file, including to a disk that does not answer.
 //!
-//! Lines stay in memory until the file has them. A disk that does not answer in time is asked again with each commit; until
-//! it has answered, clients receive nothing of what it does not have.
+//! Lines stay in memory until the file has them. If the disk does not answer in time, each commit checks it
+//! again; until it answers, clients receive nothing that the disk does not have.
 
 use super::{LARGE, Log, cannot};
 use crate::core::error::Error;
@@ -10,40 +10,41 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-/// How long the loop waits for the disk before clients receive chunks later than agents produce them.
+/// Time that the loop waits for the disk before clients receive chunks later than agents produce them.
 const BRIEF: Duration = Duration::from_millis(5);
 
-/// How long the loop waits for the disk where something else depends on the record: a prompt, a decision.
+/// Time that the loop waits for the disk if something else depends on the record: a prompt or a decision.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How much may wait for a disk that does not answer, in bytes.
+/// Limit of the bytes that may wait for a disk that does not answer.
 const MOST_WAITING: usize = 32 << 20;
 
-/// Lines that a disk that does not answer is writing.
+/// Append in progress on a disk that does not answer.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// How many bytes of `pending`, from its beginning.
+    /// Length of the prefix of `pending` that is being written, in bytes.
     bytes: usize,
-    /// The number of the last chunk in them.
+    /// Number of the last chunk in that prefix.
     seq: u64,
-    /// Whether nobody waits for them any more.
+    /// `true` if no operation waits for the append any more.
     given_up: bool,
 }
 
 impl Log {
-    /// Writes what was taken down since the last time: all of it or nothing. What is owed may wait. After
-    /// [`Progress::Waiting`] no client may receive the chunks after [`Log::released`].
+    /// Writes all pending records or none; owed records may wait. After [`Progress::Waiting`] no client may
+    /// receive the chunks after [`Log::released`].
     ///
     /// # Errors
-    /// The disk is full or fails: what was taken down is forgotten, with its numbers.
+    /// The disk is full or fails: the pending records are dropped with their numbers.
     pub fn commit(&mut self) -> Result<Progress, Error> {
         self.commit_within(BRIEF)
     }
 
-    /// Writes what was taken down, since more depends on it than what clients receive.
+    /// Writes all pending records, waiting longer than [`Log::commit`], for a record on which more depends
+    /// than the output to clients.
     ///
     /// # Errors
-    /// As [`Log::commit`]; or the disk does not answer: then the lines are written once it does.
+    /// As [`Log::commit`]. Also if the disk does not answer: the lines are written once it does.
     pub fn write(&mut self) -> Result<(), Error> {
         let patience = if self.is_given_up() {
             Duration::ZERO
@@ -56,7 +57,7 @@ impl Log {
         }
     }
 
-    /// Looks whether the disk has answered, and gives it nothing more.
+    /// Checks whether the disk has answered, without writing anything more.
     ///
     /// # Errors
     /// As [`Log::commit`].
@@ -85,7 +86,7 @@ impl Log {
                     self.lost = Some(error.clone());
                 }
                 self.pending.truncate(self.owed);
-                // Where it cannot be read either, that is told when it is to be read.
+                // A read error is reported by the next operation that reads the log.
                 let _ = self.scan();
                 Err(error)
             }
@@ -118,7 +119,7 @@ impl Log {
         Ok(Progress::Written)
     }
 
-    /// Waits for the answer of the disk to what it was given before: until then the log cannot be read.
+    /// Waits until the disk has answered the append in progress: the log cannot be read before.
     ///
     /// # Errors
     /// As [`Log::write`].
@@ -129,7 +130,7 @@ impl Log {
         Ok(())
     }
 
-    /// Looks whether the disk has answered.
+    /// Checks whether the disk has answered the append in progress.
     fn settle(&mut self, patience: Duration) -> io::Result<Progress> {
         let progress = self.file.appended(patience);
         if matches!(progress, Ok(Progress::Waiting)) {
@@ -144,37 +145,38 @@ impl Log {
         progress
     }
 
-    /// Why chunks were forgotten that clients may have been given; told once.
+    /// Returns the error that dropped chunks which clients may have received; `None` on the next call.
     pub fn take_lost(&mut self) -> Option<Error> {
         self.lost.take()
     }
 
-    /// The number of the last chunk that clients may receive: the file has it, or it is owed.
+    /// Returns the number of the last chunk that clients may receive: it is in the file or owed.
     #[must_use]
     pub fn released(&self) -> u64 {
         self.released
     }
 
-    /// Whether the disk has not answered yet.
+    /// Returns `true` if an append is in progress that the disk has not answered.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Whether more waits for the disk than may.
+    /// Returns `true` if an append is in progress and more than 32 MiB are pending.
     #[must_use]
     pub fn is_overfull(&self) -> bool {
         self.is_waiting() && self.pending.len() > MOST_WAITING
     }
 
-    /// Nobody waits for the answer of the disk any more. What was taken down is written once it answers.
+    /// Marks the append in progress as abandoned: no operation waits for it any more. The lines are written
+    /// once the disk answers.
     pub fn give_up(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.given_up = true;
         }
     }
 
-    /// Whether [`Log::give_up`] was called and the disk has still not answered.
+    /// Returns `true` if [`Log::give_up`] was called and the disk has still not answered.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.waiting
@@ -182,12 +184,12 @@ impl Log {
             .is_some_and(|waiting| waiting.given_up)
     }
 
-    /// Whether a large line has to be in memory until the disk takes it.
+    /// Returns `true` if a large record has to stay in memory until the disk takes it.
     pub(super) fn must_gather(&mut self) -> bool {
         self.file.is_slow() || matches!(self.write_out(BRIEF), Ok(Progress::Waiting))
     }
 
-    /// Writes all that was taken down, and a large line after it; gives where it is.
+    /// Writes all pending records and then a large one; returns the range of the large one.
     pub(super) fn write_through(&mut self, write: &Write<'_>) -> Option<Range<u64>> {
         if self.failed.is_some() {
             return None;
@@ -201,7 +203,7 @@ impl Log {
     }
 }
 
-/// The error of a disk that does not answer.
+/// Returns the error for a disk that does not answer.
 #[must_use]
 pub fn no_answer() -> Error {
     let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");

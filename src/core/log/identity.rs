@@ -1,23 +1,24 @@
-//! Who a session is, where lines of its log are damaged: the log says it more than once, and so does the card.
+//! Recovery of a session's identity from a damaged log: the log repeats the identity, and the card has a
+//! copy.
 
 use super::Log;
 use super::record::{FORMAT, Identity};
 use crate::core::store::Card;
 
-/// Who the session is is said again after so many bytes of the log.
+/// Bytes of log after which the identity is written again.
 const SAID_EVERY: u64 = 256 << 10;
 
 impl Log {
-    /// Whether the log is to say again who the session is: damage to one line must not lose it.
+    /// Returns `true` if the identity must be written again, so that damage to one line cannot lose it.
     #[must_use]
     pub fn repeats_identity(&self) -> bool {
         let copies = &self.index.copies;
         copies.count < 2 || self.end().saturating_sub(copies.end) > SAID_EVERY
     }
 
-    /// Takes from the card what damaged lines do not say any more.
+    /// Restores from the card what damaged lines have lost.
     pub(super) fn restore_identity(&mut self) {
-        // An empty log is that of a new session: a card beside it is of one that was removed.
+        // An empty log belongs to a new session: a card beside it is left from a session that was removed.
         if self.file.end() == 0 {
             return;
         }
@@ -36,7 +37,8 @@ impl Log {
         }
     }
 
-    /// What the card says is right where it was written after the line, and another line agrees with it, or a newer line
+    /// Merges the identity of the log with the card. A field of the card wins if the card was written after
+    /// the last identity record, and either the record before the last agrees with the card or a newer record
     /// may have been damaged.
     fn compared(&mut self, identity: Identity, card: Card) -> Identity {
         let copies = &self.index.copies;
@@ -64,14 +66,14 @@ impl Log {
             kept.cwd = card.cwd;
         }
         if kept != identity {
-            // Said again with the next turn.
+            // The next turn writes the identity again.
             self.index.copies.count = 0;
         }
         kept
     }
 }
 
-/// What a card says of who the session is.
+/// Converts a card to the identity it contains.
 fn of_card(card: Card) -> Identity {
     Identity {
         format: FORMAT,

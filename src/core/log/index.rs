@@ -1,5 +1,5 @@
-//! What a log holds and where: its messages, its turns, its numbers. Made by reading it once, kept up with
-//! what is appended.
+//! Index of a log: positions of its messages, turns and chunk numbers, built by reading the file once and
+//! updated with each append.
 
 use super::record::{Identity, Line};
 use serde::Deserialize;
@@ -8,24 +8,24 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A place every so many bytes is remembered, to begin reading at.
+/// Bytes of log between two remembered reading positions.
 const MARK_EVERY: u64 = 64 << 10;
 
-/// Numbers beyond are no chunks': JavaScript cannot tell them apart.
+/// Largest valid chunk number: JavaScript cannot represent larger integers exactly.
 const SEQ_MAX: u64 = (1 << 53) - 1;
 
-/// Where things are in a log.
+/// Positions of everything in a log.
 #[derive(Debug, Default)]
 pub struct Index {
     pub identity: Option<Identity>,
     pub copies: Copies,
-    /// The number of the last chunk.
+    /// Number of the last chunk.
     pub seq: u64,
-    /// When the last record with a time was written.
+    /// Time of the last record that has one.
     pub updated_at: String,
     /// The messages, in order.
     pub messages: Vec<Message>,
-    /// How many lines cannot be read.
+    /// Number of lines that cannot be read.
     pub corrupt: u64,
     corrupt_since_chunk: u64,
     by_id: HashMap<String, usize>,
@@ -33,67 +33,67 @@ pub struct Index {
     marks: Vec<Mark>,
 }
 
-/// The lines that say who the session is.
+/// Copies of the session's identity in the log.
 #[derive(Debug, Default)]
 pub struct Copies {
-    /// How many of them can be read.
+    /// Number of readable copies.
     pub count: u32,
-    /// Where the last of them ends.
+    /// Offset at which the last copy ends.
     pub end: u64,
-    /// Who the session is by the one before the last.
+    /// Identity according to the copy before the last one.
     pub before: Option<Identity>,
-    /// Whether a line after the last of them cannot be read, or not be understood: it may have been one.
+    /// `true` if a line after the last copy cannot be read or understood: it may have been a newer copy.
     pub may_be_newer: bool,
 }
 
-/// A place at which the chunk of this number, or a later one, is the next.
+/// Offset from which a reader finds the chunk of this number, or a later one, next.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     seq: u64,
     at: u64,
 }
 
-/// A message and where it is.
+/// A message and its position.
 #[derive(Debug, Clone)]
 pub struct Message {
     pub id: String,
     pub source: Source,
 }
 
-/// Where a message is.
+/// Position of a message.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// In one line, whole.
+    /// One line with the whole message.
     Line(Range<u64>),
-    /// In the chunks of this turn, from this place on.
+    /// The chunks of this turn, from this offset on.
     Chunks { turn: String, begin: u64 },
 }
 
-/// A turn and where it is.
+/// A turn and its position.
 #[derive(Debug, Clone, Default)]
 pub struct Turn {
-    /// Its first line.
+    /// Offset of its first line.
     pub begin: u64,
-    /// Whether its last chunk is there.
+    /// `true` if its last chunk is in the log.
     pub over: bool,
-    /// The line with its summary.
+    /// Range of the line with its summary.
     pub summary: Option<Range<u64>>,
-    /// Whether it was prompted.
+    /// `true` if the log has its prompt.
     pub prompted: bool,
 }
 
-/// What a chunk is to the index.
+/// Role of a chunk in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// It begins the message of this id.
+    /// First chunk of the message with this id.
     Begin(&'a str),
-    /// It is the last of its message.
+    /// Last chunk of its message.
     End,
     Middle,
 }
 
 impl Index {
-    /// Takes a line that was read; one that cannot be used is counted.
+    /// Indexes a line of the file; a line that cannot be used is counted as corrupt.
     pub fn line(&mut self, text: &[u8], at: Range<u64>) {
         let line = std::str::from_utf8(text).ok();
         let line = line.and_then(|text| Some((text, serde_json::from_str::<Line<'_>>(text).ok()?)));
@@ -105,7 +105,7 @@ impl Index {
         }
     }
 
-    /// All was read: chunks that cannot be read any more have had numbers too.
+    /// Finishes reading: chunks at the end that cannot be read have used up numbers, too.
     pub fn read_all(&mut self) {
         self.seq += std::mem::take(&mut self.corrupt_since_chunk);
     }
@@ -148,7 +148,7 @@ impl Index {
                 self.message(&id, at);
             }
             ("prompt" | "end", None) => return false,
-            // Those that lists of messages do not show.
+            // Records that are not in lists of messages.
             ("decision" | "recovery", _) => {}
             // Records of a later version.
             _ => self.copies.may_be_newer = true,
@@ -156,7 +156,7 @@ impl Index {
         true
     }
 
-    /// A line that says who the session is is in the log.
+    /// Indexes an identity record.
     pub fn identified(&mut self, identity: Identity, at: &Range<u64>) {
         self.copies = Copies {
             count: self.copies.count.saturating_add(1),
@@ -166,7 +166,7 @@ impl Index {
         };
     }
 
-    /// A chunk is in the log.
+    /// Indexes a chunk.
     pub fn chunk(&mut self, seq: u64, turn: Option<&str>, part: Part<'_>, at: &Range<u64>) {
         self.seq = self.seq.max(seq);
         self.corrupt_since_chunk = 0;
@@ -195,7 +195,7 @@ impl Index {
         }
     }
 
-    /// A prompt is in the log.
+    /// Indexes a prompt.
     pub fn prompt(&mut self, turn: &str, message: &str, at: &Range<u64>) {
         let begun = Turn {
             begin: at.start,
@@ -206,19 +206,19 @@ impl Index {
         self.put(message, Source::Line(at.clone()));
     }
 
-    /// A summary is in the log.
+    /// Indexes a summary.
     pub fn end(&mut self, turn: &str, at: &Range<u64>) {
         let known = self.turns.entry(turn.to_owned()).or_default();
         known.over = true;
         known.summary = Some(at.clone());
     }
 
-    /// A message is in the log that is of no turn.
+    /// Indexes a message that belongs to no turn.
     pub fn message(&mut self, id: &str, at: &Range<u64>) {
         self.put(id, Source::Line(at.clone()));
     }
 
-    /// A message that is there keeps its place.
+    /// Adds a message; an existing message of that id keeps its position in the order.
     fn put(&mut self, id: &str, source: Source) {
         if let Some(&place) = self.by_id.get(id) {
             self.messages[place].source = source;
@@ -229,7 +229,7 @@ impl Index {
         self.messages.push(Message { id, source });
     }
 
-    /// The place of a message in their order.
+    /// Returns the position of a message in their order.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
@@ -240,7 +240,7 @@ impl Index {
         self.turns.get(id)
     }
 
-    /// The turns that began and did not end, in the order of their ids.
+    /// Returns the ids of the turns that began and did not end, sorted.
     #[must_use]
     pub fn open_turns(&self) -> Vec<String> {
         let open = self.turns.iter().filter(|(_, turn)| !turn.over);
@@ -249,7 +249,7 @@ impl Index {
         ids
     }
 
-    /// Where to begin reading for chunks after this number.
+    /// Returns the offset at which to start reading for chunks after this number.
     #[must_use]
     pub fn place_after(&self, seq: u64) -> u64 {
         let later = self
@@ -258,7 +258,7 @@ impl Index {
         later.checked_sub(1).map_or(0, |mark| self.marks[mark].at)
     }
 
-    /// What was before this place is no more.
+    /// Removes everything before this offset, which the file no longer has.
     pub fn forget_before(&mut self, place: u64) {
         self.marks.retain(|mark| mark.at >= place);
         self.turns
@@ -272,7 +272,7 @@ impl Index {
     }
 }
 
-/// What the index needs of a stored chunk.
+/// Fields of a stored chunk that the index needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -285,7 +285,7 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn part(&self) -> Part<'a> {
         match (self.kind.as_ref(), self.message_id) {
-            // Message ids are acpipe's own: nothing in them is escaped.
+            // Message ids are generated by acpipe and contain nothing that JSON escapes.
             ("start", Some(id)) => Part::Begin(id.get().trim_matches('"')),
             ("finish" | "abort" | "error", _) => Part::End,
             _ => Part::Middle,
@@ -293,7 +293,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The id of a stored message.
+/// Returns the id of a stored message.
 fn message_id(message: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Identified {

@@ -1,4 +1,4 @@
-//! Reading the ledger: the decisions that a log has.
+//! Reading of the ledger: the decisions stored in a log.
 
 use super::{Log, cannot};
 use crate::core::error::Error;
@@ -6,21 +6,23 @@ use crate::proto::json::shallow_stored;
 use crate::proto::wire::LedgerEntry;
 use serde::Deserialize;
 
-/// What the line of a decision begins with.
+/// First bytes of a decision's line.
 const BEGINNING: &[u8] = br#"{"record":"decision","#;
 
-/// A decision, and when and where it was made.
+/// A decision with its time and turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
-    /// RFC 3339.
+    /// Time of the decision, RFC 3339.
     pub at: String,
+    /// Turn in which the decision was made.
     pub turn_id: String,
+    /// The decision.
     pub decision: LedgerEntry,
 }
 
 impl Log {
-    /// Hands over all decisions in their order; gives how many cannot be read.
+    /// Passes all decisions to `take`, in order; returns the number of decisions that cannot be read.
     ///
     /// # Errors
     /// The disk fails.

@@ -1,4 +1,4 @@
-//! Reading a log: its chunks a page at a time, its messages, its turns.
+//! Reading of a log: pages of chunks, messages and turns.
 
 use super::index::Source;
 use super::record::Line;
@@ -12,22 +12,25 @@ use serde_json::value::RawValue;
 use std::io;
 use std::ops::Range;
 
-/// How much is read at a time.
+/// Bytes read at a time.
 const BLOCK: u64 = 256 << 10;
 
-/// How large a page may become, in bytes of the log, beyond its first entry.
+/// Maximum size of a page, in bytes of the log; the first entry may exceed it.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// A chunk of the log.
+/// A stored chunk.
 #[derive(Debug, Clone)]
 pub struct Stored {
+    /// Number of the chunk.
     pub seq: u64,
+    /// Turn of the chunk; `None` if it belongs to no turn.
     pub turn_id: Option<String>,
+    /// The chunk, as it was stored.
     pub chunk: Box<RawValue>,
 }
 
 impl Stored {
-    /// Whether it is the last chunk of its message.
+    /// Returns `true` for the last chunk of a message.
     fn is_last(&self) -> bool {
         let chunk = self.chunk.get();
         let kinds = [
@@ -39,16 +42,17 @@ impl Stored {
     }
 }
 
-/// Some chunks in their order.
+/// Consecutive chunks of a log.
 #[derive(Debug, Default)]
 pub struct Page {
+    /// The chunks, in ascending order of their numbers.
     pub chunks: Vec<Stored>,
-    /// Whether there are more after these.
+    /// `true` if more chunks follow.
     pub more: bool,
 }
 
 impl Page {
-    /// Without the chunks after a number, which clients may not receive yet.
+    /// Removes the chunks after `last`, which clients may not receive yet.
     #[must_use]
     pub fn until(mut self, last: u64) -> Self {
         self.chunks.retain(|chunk| chunk.seq <= last);
@@ -58,16 +62,17 @@ impl Page {
 }
 
 impl Log {
-    /// Where it ends, with what the file does not have yet.
+    /// Returns the end of the log, including pending lines.
     pub(super) fn end(&self) -> u64 {
         self.file.end() + self.pending.len() as u64
     }
 
-    /// Reads from the file, and beyond it from what it does not have yet: a full disk may be owed it for long.
+    /// Reads from the file, and beyond its end from the pending lines, which a full disk may reject for a
+    /// long time.
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = self.file.end();
         if self.waiting.is_some() && range.start < end {
-            // The system may hold back a read of the page that it is writing.
+            // The kernel may block a read of a page that it is writing.
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 "the disk does not answer",
@@ -84,16 +89,17 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Hands over whole lines and where they are, until `take` says false; gives where the last one ended.
+    /// Passes whole lines and their ranges to `take` until it returns `false`; returns the end of the last
+    /// line.
     pub(super) fn lines(
         &self,
         range: Range<u64>,
         mut take: impl FnMut(&[u8], Range<u64>) -> bool,
     ) -> io::Result<u64> {
         let mut held: Vec<u8> = Vec::new();
-        // Where `held` begins, and where the next block does.
+        // Offset of the start of `held`, and of the next block.
         let (mut start, mut next) = (range.start, range.start);
-        // How much of `held` has no end of a line: a long line is searched once.
+        // Length of the part of `held` without a newline: a long line is searched only once.
         let mut searched = 0;
         while next < range.end {
             let block = self.read(next..range.end.min(next + BLOCK))?;
@@ -120,8 +126,8 @@ impl Log {
         Ok(start)
     }
 
-    /// The chunks after a number, at most so many, with rising numbers: a line that was repeated or moved in a damaged
-    /// log is left out.
+    /// Returns at most `limit` chunks after a number, in ascending order: repeated and moved lines of a
+    /// damaged log are left out.
     ///
     /// # Errors
     /// The disk fails.
@@ -147,8 +153,8 @@ impl Log {
         Ok(page)
     }
 
-    /// Hands over the chunks of a turn, in order, until `take` says false; gives the place to go on from, unless
-    /// that was the last.
+    /// Passes the chunks of a turn to `take`, in order, until it returns `false`; returns the offset at which
+    /// to continue, or `None` after the last chunk.
     ///
     /// # Errors
     /// The disk fails.
@@ -169,7 +175,8 @@ impl Log {
         Ok((!over).then_some(next))
     }
 
-    /// Hands over the chunks of one message of a turn, until `take` says false; gives where the last one ended.
+    /// Passes the chunks of one message of a turn to `take` until it returns `false`; returns the end of the
+    /// last line read.
     fn chunks_from(
         &self,
         turn: &str,
@@ -187,7 +194,7 @@ impl Log {
         read.map_err(|e| cannot("read", &e))
     }
 
-    /// What became of a turn.
+    /// Returns the state of a turn.
     ///
     /// # Errors
     /// The disk fails.
@@ -207,7 +214,8 @@ impl Log {
         })
     }
 
-    /// The parts of the message with which a turn was prompted; `None` where that cannot be read any more.
+    /// Returns the parts of the message with which a turn was prompted; `None` if the message cannot be read
+    /// any more.
     ///
     /// # Errors
     /// The disk fails.
@@ -231,19 +239,20 @@ impl Log {
         })
     }
 
-    /// The turns that a crash left unfinished, with no last chunk.
+    /// Returns the turns without a last chunk, which a crash left unfinished.
     #[must_use]
     pub fn open_turns(&self) -> Vec<String> {
         self.index.open_turns()
     }
 
-    /// The place of a message in their order.
+    /// Returns the position of a message in their order.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.index.position(id)
     }
 
-    /// The message at a place, as chunks of a profile build it; `None` where it cannot be read any more.
+    /// Returns the message at a position, as the chunks of a profile build it; `None` if it cannot be read
+    /// any more.
     ///
     /// # Errors
     /// The disk fails.
@@ -255,13 +264,14 @@ impl Log {
         }
     }
 
-    /// The id of the message at a place.
+    /// Returns the id of the message at a position.
     #[must_use]
     pub fn message_id(&self, place: usize) -> Option<&str> {
         self.index.messages.get(place).map(|m| m.id.as_str())
     }
 
-    /// Reads on in the message at a place, at most so many bytes of the log, and takes them off the budget.
+    /// Continues reading the message at a position, and subtracts the bytes of log read from `budget`, which
+    /// ends the reading.
     ///
     /// # Errors
     /// The disk fails.
@@ -286,7 +296,7 @@ impl Log {
             }
             Source::Chunks { turn, begin } => {
                 let begin = reader.next.unwrap_or(*begin).max(self.file.begin());
-                // What is said meanwhile is not waited for.
+                // Chunks added during the reading are not waited for.
                 let end = *reader.end.get_or_insert_with(|| self.end());
                 let mut over = true;
                 let next = self.lines(begin..end.min(self.end()), |line, _| {
@@ -312,25 +322,25 @@ impl Log {
     }
 }
 
-/// A message that is being read.
+/// State of a message that is being read in steps.
 #[derive(Debug, Default)]
 pub struct Reader {
     fold: Fold,
-    /// Where to read on, and where the log ended when the reading began.
+    /// Offset at which to continue.
     next: Option<u64>,
     end: Option<u64>,
 }
 
-/// What came of reading on in a message.
+/// Result of one step of reading a message.
 #[derive(Debug)]
 pub enum MessagePart {
-    /// The budget is used up before the message's end.
+    /// The budget is used up before the end of the message.
     More,
-    /// All of it is read; `None` where it cannot be read any more.
+    /// The message is complete; `None` if it cannot be read any more.
     Whole(Option<Value>),
 }
 
-/// A line as a chunk, if it is one.
+/// Parses a line as a chunk; `None` if it is not one.
 fn chunk(line: &[u8]) -> Option<Stored> {
     let line = shallow_stored(line);
     let line: Line<'_> = serde_json::from_slice(&line).ok()?;

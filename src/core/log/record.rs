@@ -1,4 +1,4 @@
-//! The lines of a log: what each says, as it is written and read.
+//! Records of a log, as they are written and read.
 
 use crate::core::agent_command::AgentCommand;
 use crate::core::setting::Wanted;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The version of the format: the first line of a log says it.
+/// Version of the log format, written in the first line of each log.
 pub const FORMAT: u32 = 1;
 
-/// What is written, apart from chunks: these are written as they are made.
+/// Record to write, except chunks, which are written without this type.
 #[derive(Debug, Clone, Serialize)]
 #[serde(
     tag = "record",
@@ -19,87 +19,98 @@ pub const FORMAT: u32 = 1;
     rename_all_fields = "camelCase"
 )]
 pub enum Record<'a> {
-    /// Who the session is: the first line, and again whenever that changes.
+    /// Identity of the session: the first line, and again whenever it changes.
     Session {
+        /// Time of the record, RFC 3339.
         at: &'a str,
+        /// The identity.
         #[serde(flatten)]
         identity: &'a Identity,
     },
-    /// A prompt, before it is sent.
+    /// Prompt, recorded before it is sent to the agent.
     Prompt {
+        /// Time of the record, RFC 3339.
         at: &'a str,
+        /// Turn that the prompt starts.
         turn_id: &'a str,
+        /// The prompt as a UI message.
         message: &'a Value,
     },
-    /// A turn ended, and its summary was or is about to be given.
+    /// End of a turn, recorded before its summary is returned.
     End {
+        /// Time of the record, RFC 3339.
         at: &'a str,
+        /// Turn that ended.
         turn_id: &'a str,
+        /// Result of the turn.
         summary: &'a TurnSummary,
     },
-    /// The session was brought back.
+    /// A restore of the session.
     Recovery { at: &'a str, recovery: &'a Recovery },
-    /// Something was allowed or not, or a question was answered.
+    /// A decision on a request of the agent, or the answer to a question.
     Decision {
+        /// Time of the record, RFC 3339.
         at: &'a str,
+        /// Turn in which the decision was made.
         turn_id: &'a str,
+        /// The decision.
         decision: &'a LedgerEntry,
     },
-    /// A message that is of no turn: added, or in the place of the one with its id.
+    /// Message that belongs to no turn; it is added, or replaces the message of the same id.
     Message { at: &'a str, message: &'a Value },
 }
 
-/// Who a session is: the client's id and the agent's.
+/// Identity of a session: the client's id, the agent's id, and what is needed to restore the session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
-    /// Version of the format.
+    /// Version of the log format.
     pub format: u32,
-    /// The client's id.
+    /// Session id of the client.
     pub session_id: String,
-    /// When it was made, RFC 3339.
+    /// Time of the session's creation, RFC 3339.
     pub created_at: String,
     /// Working directory.
     pub cwd: String,
-    /// The command line of the agent that has it.
+    /// Command line of the agent that has the session.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The agent's id.
+    /// Session id of the agent.
     #[serde(default)]
     pub agent_session_id: Option<String>,
     /// Name of the agent; absent for the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// How that agent is started again.
+    /// Command with which that agent is started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<AgentCommand>,
-    /// The ids of all agents that had the session, the last one last.
+    /// Session ids of all agents that had the session, the current one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Given>,
-    /// What it is about, as the agent told.
+    /// Title of the session, as reported by the agent.
     #[serde(default)]
     pub title: Option<String>,
-    /// The mode it is in, by the agent's id.
+    /// Current mode, by the agent's id.
     #[serde(default)]
     pub mode: Option<String>,
-    /// The model it uses, by the agent's id.
+    /// Current model, by the agent's id.
     #[serde(default)]
     pub model: Option<String>,
-    /// What it was opened with.
+    /// Options with which the session was opened.
     #[serde(default, skip_serializing_if = "SessionOptions::is_empty")]
     pub options: SessionOptions,
-    /// What the client set: modes, models, options.
+    /// Settings made by the client: modes, models and options.
     #[serde(default)]
     pub wanted: Wanted,
-    /// What it cost so far, where that is known.
+    /// Cost so far, if known.
     #[serde(default)]
     pub cost: Option<f64>,
-    /// The number of the last chunk before this line.
+    /// Number of the last chunk before this line.
     #[serde(default)]
     pub seq: u64,
 }
 
-/// A line as it is read: every field that any record has.
+/// A line as it is read: the fields of all records.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line<'a> {
@@ -119,22 +130,22 @@ pub struct Line<'a> {
     pub summary: Option<&'a RawValue>,
 }
 
-/// The beginning of the line of a chunk, up to its number.
+/// Returns the beginning of a chunk's line, up to its number.
 #[must_use]
 pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
     let turn = crate::proto::json::to_raw(&turn_id);
     format!(r#"{{"record":"chunk","turnId":{turn},"seq":"#).into_bytes()
 }
 
-/// An agent's id of a session.
+/// Session id that an agent gave to the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Given {
-    /// The key of the agent: its program.
+    /// Key of the agent: its program.
     pub agent: String,
-    /// The agent's id.
+    /// Session id of the agent.
     pub id: String,
-    /// How many messages there were when another agent took over.
+    /// Number of messages when another agent took over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
 }

@@ -1,14 +1,14 @@
-//! Sessions in memory, for as long as the program runs: `--persist never`.
+//! In-memory store, which lasts as long as the program: `--persist never`.
 
 use super::{Card, Count, LogFile, Store, Write};
 use crate::core::error::Error;
 use std::io;
 use std::ops::Range;
 
-/// How much of a session is kept, in bytes: beyond it the oldest half is given up.
+/// Maximum bytes stored per session; above it the oldest half is dropped.
 const KEPT: usize = 32 << 20;
 
-/// Keeps nothing beyond the program's life.
+/// Store that keeps sessions in memory only.
 #[derive(Debug, Default)]
 pub struct Volatile;
 
@@ -21,13 +21,13 @@ impl Store for Volatile {
         Ok(Box::<Memory>::default())
     }
 
-    /// Nothing is listed but what is open, and that the bridge knows itself.
+    /// Returns `false`: all sessions are open, so that the hub knows them itself.
     fn list(&mut self, _: u64) -> bool {
         false
     }
 }
 
-/// A log in memory.
+/// Log in memory.
 #[derive(Debug, Default)]
 struct Memory {
     given_up: u64,
@@ -35,7 +35,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Gives the oldest half up where there is too much.
+    /// Drops the oldest half if the log is too large.
     fn give_up(&mut self) {
         if self.bytes.len() > KEPT {
             let half = self.bytes.len() / 2;
@@ -65,7 +65,7 @@ impl LogFile for Memory {
         let mut size = Count::default();
         write(&mut size)?;
         if size.0 > KEPT as u64 {
-            // It would be given up at once.
+            // It would be dropped at once.
             self.given_up = self.end() + size.0;
             self.bytes = Vec::new();
             return Ok(());
