@@ -1,7 +1,8 @@
-//! The host: what acpipe does for agents itself, with files and terminals, in words that every dialect shares.
+//! The host: file and terminal operations that acpipe performs for agents, in the form that all dialects
+//! share.
 //!
-//! Pure: a request becomes a [`HostEffect`] for the shell or an answer, and what the shell tells becomes answers.
-//! Nothing here waits: each request has a [`Ticket`], under which its one answer comes.
+//! The host is pure: a request becomes a [`HostEffect`] for the shell or an answer, and events from the shell
+//! become answers. Nothing here blocks: each request has a [`Ticket`], under which its one answer arrives.
 
 mod command;
 mod forward;
@@ -24,22 +25,22 @@ use std::time::{Duration, Instant};
 pub use terminals::{MAX_OUTPUT, MAX_TERMINALS, USUAL_OUTPUT};
 use terminals::{Owned, Terminals};
 
-/// The largest text that is read or written at once, in bytes.
+/// Largest text that is read or written at once, in bytes.
 pub const MAX_TEXT: usize = 10 * 1024 * 1024;
 
-/// How often the news of a running terminal are shown at most.
+/// Minimum interval between two reports of terminal output.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
 
-/// Names a request of an agent until it is answered.
+/// Identifier of an agent's request until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Names a terminal; a later one gets another number.
+/// Identifier of a terminal; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TerminalId(pub u64);
 
 impl TerminalId {
-    /// The terminal that an agent means by a name.
+    /// Parses the name that an agent uses for a terminal.
     fn of(name: &str) -> Option<Self> {
         let id = Self(name.strip_prefix("terminal-")?.parse().ok()?);
         (id.to_string() == name).then_some(id)
@@ -52,43 +53,60 @@ impl std::fmt::Display for TerminalId {
     }
 }
 
-/// What an agent wants of the host.
+/// Request of an agent to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRequest {
+    /// Read a text file.
     ReadFile {
+        /// Path of the file.
         path: String,
+        /// Lines to read.
         window: Window,
     },
+    /// Write a text file.
     WriteFile {
+        /// Path of the file.
         path: String,
+        /// New content of the file.
         content: String,
     },
+    /// Start a command in a terminal.
     CreateTerminal {
-        /// A program; without arguments it may be a whole line for the shell, which is what agents send.
+        /// Program; without arguments it may be a whole shell command line, which is what agents send.
         command: String,
+        /// Arguments of the program.
         args: Vec<String>,
+        /// Environment variables for the command, on top of the session's.
         env: Vec<(String, String)>,
-        /// Absolute, within the roots; the session's own where there is none.
+        /// Absolute directory within the roots; the session's working directory if `None`.
         cwd: Option<String>,
-        /// How many bytes of output are kept: the last.
+        /// Maximum bytes of output to keep; the oldest are dropped.
         output_limit: Option<u64>,
     },
+    /// Read the output of a terminal.
     TerminalOutput {
+        /// Name of the terminal.
         terminal: String,
     },
+    /// Wait until the command of a terminal has ended.
     WaitForExit {
+        /// Name of the terminal.
         terminal: String,
     },
+    /// Kill the command of a terminal; the terminal stays readable.
     KillTerminal {
+        /// Name of the terminal.
         terminal: String,
     },
+    /// Release a terminal and end its command.
     ReleaseTerminal {
+        /// Name of the terminal.
         terminal: String,
     },
 }
 
 impl HostRequest {
-    /// The terminal that it is about, where that exists already.
+    /// Returns the terminal that the request refers to; `None` unless it refers to an existing one.
     #[must_use]
     pub fn terminal(&self) -> Option<&str> {
         match self {
@@ -100,15 +118,17 @@ impl HostRequest {
         }
     }
 
+    /// Returns `true` for a request to create a terminal.
     #[must_use]
     pub fn creates_terminal(&self) -> bool {
         matches!(self, Self::CreateTerminal { .. })
     }
 
-    /// Checks that it can be done at all, and means one thing: before it is judged, and whoever serves it.
+    /// Checks that the request is possible and unambiguous, before a policy judges it and regardless of which
+    /// side serves it.
     ///
     /// # Errors
-    /// A terminal's command is empty, a member has a NUL, or a variable has a name that shells do not take.
+    /// A terminal's command is empty, a field contains NUL, or a variable's name is not valid in a shell.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::CreateTerminal {
@@ -122,7 +142,7 @@ impl HostRequest {
         }
     }
 
-    /// How many bytes of the agent's it holds.
+    /// Returns the number of bytes of agent data in the request.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -148,7 +168,7 @@ impl HostRequest {
         }
     }
 
-    /// What it is, for people.
+    /// Returns a description of the request for messages.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -163,145 +183,164 @@ impl HostRequest {
     }
 }
 
-/// Which lines of a file are meant; by default all.
+/// Lines of a file to read; all lines by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The first, counted from 1; 0 means the same.
+    /// First line, counted from 1; 0 means 1.
     pub line: Option<u64>,
-    /// How many.
+    /// Maximum number of lines.
     pub limit: Option<u64>,
 }
 
-/// What an agent gets.
+/// Successful answer to a [`HostRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// What stands in a file.
+    /// Content of a file.
     Content(String),
+    /// The file was written.
     Written,
-    /// A terminal runs, by this name.
+    /// A terminal was created under this name.
     Created(String),
+    /// Output of a terminal.
     Output(TerminalOutput),
+    /// Exit of a terminal's command.
     Exit(TerminalExit),
     /// A terminal was killed or released.
     Done,
 }
 
-/// What a terminal said, and how it ended if it has.
+/// Output of a terminal for an agent, and the exit if its command has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalOutput {
+    /// Kept part of the output.
     pub text: String,
-    /// Whether what came before it was dropped.
+    /// `true` if earlier output was dropped.
     pub truncated: bool,
+    /// Exit of the command; `None` while it runs.
     pub exit: Option<TerminalExit>,
 }
 
-/// What a terminal shows, and how it ended if it has.
+/// Output of a terminal for display, and the exit if its command has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct TerminalView<'a> {
-    /// What is kept of its output.
+    /// Kept part of the output.
     pub text: &'a str,
-    /// How many bytes of output there were in all.
+    /// Total bytes of output, including dropped ones.
     pub total: u64,
+    /// Exit of the command; `None` while it runs.
     pub exit: Option<&'a TerminalExit>,
 }
 
-/// How a terminal's command ended.
+/// Exit of a terminal's command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalExit {
+    /// Exit code; `None` if a signal ended the command.
     pub code: Option<i32>,
-    /// The name of the signal that ended it, such as `SIGTERM`.
+    /// Name of the signal that ended the command, such as `SIGTERM`.
     pub signal: Option<String>,
 }
 
-/// Where a session's files are, and with what its commands run.
+/// Directories and environment of a session for file and terminal requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The directories that are served, absolute: the working directory first.
+    /// Absolute directories that are served; the working directory is the first.
     pub roots: Vec<String>,
-    /// On top of acpipe's own environment.
+    /// Variables on top of acpipe's own environment.
     pub env: Variables,
 }
 
-/// What is to be done in the world, in order.
+/// Action for the shell; actions must be performed in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostEffect {
-    /// Read or write a file within the roots, and tell it under the ticket.
+    /// Read or write a file within the roots, and report the result under the ticket.
     File {
+        /// Ticket of the request.
         ticket: Ticket,
+        /// Session of the request.
         session: String,
+        /// Directories within which the file must be.
         roots: Vec<String>,
+        /// Operation on the file.
         access: Access,
     },
     /// Stop reading or writing a file: its request was answered.
     StopFile(Ticket),
-    /// Open the directories of a session that is about to be opened, and serve files in those from then on, whatever
-    /// their paths come to lead to.
+    /// Open the directories of a session that is about to be opened. From then on, files are served from the
+    /// opened directories even if their paths later lead elsewhere.
     HoldRoots { session: String, roots: Vec<String> },
     /// Close the directories of a session.
     ReleaseRoots(String),
-    /// Start a terminal's command.
+    /// Start the command of a terminal.
     Start(TerminalId, Box<TerminalSpec>),
-    /// End it and everything below it: SIGTERM, a grace, SIGKILL.
+    /// End the command and all processes below it: SIGTERM, a grace period, SIGKILL.
     Kill(TerminalId),
 }
 
-/// What is done with a file.
+/// Operation on a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Access {
+    /// Read these lines of a file.
     Read { path: String, window: Window },
+    /// Write a file.
     Write { path: String, content: String },
 }
 
-/// What a terminal runs, and where.
+/// Command of a terminal with its directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalSpec {
+    /// Program to run.
     pub command: String,
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Must lie within the roots.
+    /// Working directory; must be within the roots.
     pub cwd: String,
-    /// Whose directories the roots are.
+    /// Session that the roots belong to.
     pub session: String,
+    /// Directories within which `cwd` must be.
     pub roots: Vec<String>,
+    /// Environment variables for the command, on top of acpipe's own environment.
     pub env: Variables,
 }
 
-/// What the world tells.
+/// Event from the shell.
 #[derive(Debug)]
 pub enum HostEvent {
-    /// A file was read or written, or not.
+    /// Result of reading or writing a file.
     File(Ticket, Result<HostAnswer, Error>),
+    /// The command of a terminal runs.
     Started(TerminalId),
-    /// A terminal's command could not be started.
+    /// The command of a terminal could not be started.
     StartFailed(TerminalId, Error),
-    /// What it says.
+    /// Output of a terminal.
     Output(TerminalId, Bytes),
-    /// The command ended, and all that it said was told; what it left behind may still say something.
+    /// The command ended and all of its output was reported; processes that it left behind may still write
+    /// output.
     Ended(TerminalId, TerminalExit),
-    /// Nothing of the terminal is left.
+    /// No process of the terminal is left.
     Gone(TerminalId),
 }
 
-/// An answer and whose it is.
+/// Answer with the ticket of its request.
 pub type Answered = (Ticket, Result<HostAnswer, Error>);
 
-/// What acpipe does for agents now.
+/// File and terminal requests in progress.
 #[derive(Debug, Default)]
 pub struct Host {
     terminals: Terminals,
     effects: Vec<HostEffect>,
     answers: Vec<Answered>,
-    /// When what terminals said is shown next.
+    /// Time of the next report of terminal output.
     show_at: Option<Instant>,
 }
 
 impl Host {
-    /// Whether a session has a terminal of this name.
+    /// Returns `true` if the session has a terminal of this name.
     #[must_use]
     pub fn has_terminal(&self, session: &str, name: &str) -> bool {
         self.terminals.has(session, name)
     }
 
-    /// Takes a request of a session; its answer may be there at once, or come later.
+    /// Handles a request of a session; the answer is available at once or later.
     pub fn ask(&mut self, ticket: Ticket, session: &str, place: &Place, request: HostRequest) {
         let answer = match request {
             HostRequest::ReadFile { path, window } => {
@@ -321,7 +360,7 @@ impl Host {
                 spec.and_then(|mut spec| {
                     session.clone_into(&mut spec.session);
                     if self.terminals.is_empty() {
-                        // Output of terminals that are gone is shown no more.
+                        // Output of removed terminals is not reported any more.
                         self.show_at = None;
                     }
                     let owned = Owned { session, ticket };
@@ -386,7 +425,7 @@ impl Host {
         Ok(None)
     }
 
-    /// Takes what the world tells.
+    /// Handles an event from the shell.
     pub fn heard(&mut self, event: HostEvent, now: Instant) {
         match event {
             HostEvent::File(ticket, answer) => self.answers.push((ticket, answer)),
@@ -401,57 +440,57 @@ impl Host {
             }
             HostEvent::Ended(id, exit) => {
                 self.answers.extend(self.terminals.ended(id, &exit));
-                // The end is shown with what was said before it.
+                // The exit is reported together with the output before it.
                 self.show_at = Some(now);
             }
             HostEvent::Gone(id) => self.terminals.gone(id),
         }
     }
 
-    /// A session is over, or its agent is no more: ends its terminals.
+    /// Ends the terminals of a session that is over or whose agent is gone.
     pub fn release_session(&mut self, session: &str) {
         for id in self.terminals.of(session) {
             self.effects.extend(self.terminals.release(id));
         }
     }
 
-    /// What is to be done, in order, taken out.
+    /// Takes the actions for the shell, in order.
     pub fn take_effects(&mut self) -> Vec<HostEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// The answers that are there, taken out.
+    /// Takes the available answers.
     pub fn take_answers(&mut self) -> Vec<Answered> {
         std::mem::take(&mut self.answers)
     }
 
-    /// Whether there is no terminal.
+    /// Returns `true` if there are no terminals.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.terminals.is_empty()
     }
 
-    /// The sessions that have terminals.
+    /// Returns the sessions that have terminals.
     #[must_use]
     pub fn sessions(&self) -> BTreeSet<String> {
         self.terminals.sessions().cloned().collect()
     }
 
-    /// When there is something to show.
+    /// Returns the time at which terminal output is to be reported.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        // What was released meanwhile is not shown any more.
+        // Output of a terminal that was released in the meantime is not reported.
         self.show_at.filter(|_| !self.terminals.is_empty())
     }
 
-    /// Somebody begins to show a terminal: what it said is due.
+    /// Makes terminal output due now, because a view starts to show a terminal.
     pub fn show_soon(&mut self, now: Instant) {
         if !self.terminals.is_empty() {
             self.show_at = Some(now);
         }
     }
 
-    /// The terminals that have something new to show, with their sessions, if it is time for that.
+    /// Returns the terminals with unreported output and their sessions, if a report is due.
     pub fn news(&mut self, now: Instant) -> Vec<(String, TerminalId)> {
         if self.show_at.is_none_or(|at| at > now) {
             return Vec::new();
@@ -460,7 +499,7 @@ impl Host {
         self.terminals.news()
     }
 
-    /// The same of one session, whatever the time.
+    /// Like [`Host::news`] for one session, regardless of the time.
     #[must_use]
     pub fn news_of(&self, session: &str) -> Vec<(String, TerminalId)> {
         let mut news = self.terminals.news();
@@ -468,7 +507,7 @@ impl Host {
         news
     }
 
-    /// What a terminal shows: it has nothing new then.
+    /// Returns the output and exit of a terminal, and marks them as reported.
     pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
         self.terminals.show(id)
     }

@@ -1,15 +1,16 @@
-//! Files and terminals that are served to agents: the host, and which session each open request belongs to.
+//! File and terminal requests of agents: the host, and the session of each open request.
 
 use super::host::{Host, Ticket};
 use std::collections::BTreeMap;
 
-/// Files and terminals that are served to agents.
+/// The host with the open requests of all sessions.
 #[derive(Debug, Default)]
 pub struct Hosting {
+    /// Performs the file and terminal operations.
     pub host: Host,
-    /// The sessions of open requests.
+    /// Sessions of open requests.
     tickets: BTreeMap<Ticket, String>,
-    /// The sessions with decisions to be carried out.
+    /// Sessions with decisions to carry out.
     decided: Vec<String>,
     last: u64,
 }
@@ -28,23 +29,23 @@ impl Hosting {
         self.tickets.remove(&ticket);
     }
 
-    /// The session of an open request.
+    /// Returns the session of an open request.
     #[must_use]
     pub fn session(&self, ticket: Ticket) -> Option<&String> {
         self.tickets.get(&ticket)
     }
 
-    /// A session has decisions to be carried out.
+    /// Records that a session has decisions to carry out.
     pub fn note_decision(&mut self, session: &str) {
         self.decided.push(session.to_owned());
     }
 
-    /// Takes the sessions with decisions to be carried out.
+    /// Takes the sessions with decisions to carry out.
     pub fn take_decided(&mut self) -> Vec<String> {
         std::mem::take(&mut self.decided)
     }
 
-    /// The sessions with open requests or terminals.
+    /// Returns the sessions with open requests or terminals.
     #[must_use]
     pub fn sessions(&self) -> Vec<String> {
         if self.tickets.is_empty() && self.host.is_idle() {

@@ -1,5 +1,5 @@
-//! What a client can set in a session: its mode, its model, its options. Values are looked up in the session's state, where
-//! agents list what they offer by their own names.
+//! Settings of a session that a client can change: mode, model and options. Values are looked up in the
+//! session's state, in which agents list what they offer under their own ids and names.
 
 mod choice;
 mod view;
@@ -15,29 +15,30 @@ use view::{MODELS, MODES, Place, Source, State, agree, offered, options, options
 pub use view::{merge_state, mode, model};
 pub use wanted::Wanted;
 
-/// A call to an agent to set something.
+/// Request to an agent to change a setting.
 #[derive(Debug, Clone)]
 pub struct SetCall {
-    /// The client's id of the session.
+    /// Session id of the client.
     pub session: String,
-    /// The agent's id of the session.
+    /// Session id of the agent.
     pub agent_session: String,
+    /// Setting and its new value, by the agent's ids.
     pub setting: Setting,
 }
 
-/// What is set, and to what: in the client's words, or once it is resolved by the agent's ids.
+/// A setting and its value: as the client named them, or by the agent's ids once resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Setting {
-    /// The session's mode.
+    /// Mode of the session.
     Mode(String),
-    /// The session's model, of an agent that lists models.
+    /// Model of the session, for an agent that lists models.
     Model(String),
     /// One of the agent's options.
     Option { id: String, value: SettingValue },
 }
 
-/// What a setting is about: two settings of one topic replace each other.
+/// Subject of a setting: two settings with the same topic replace each other.
 #[derive(Debug, PartialEq, Eq)]
 enum Topic<'a> {
     Mode,
@@ -46,7 +47,11 @@ enum Topic<'a> {
 }
 
 impl Setting {
-    /// What is meant, by the agent's ids: looked up by id, then by name, then by name in any case.
+    /// Resolves the setting to the agent's ids: looked up by id, then by exact name, then by name ignoring
+    /// case.
+    ///
+    /// # Errors
+    /// The agent does not offer the value, or several values have that name.
     pub fn resolve(&self, state: &State) -> Result<Self, Error> {
         match self {
             Self::Mode(word) => resolve_in(state, &MODES, word, Self::Mode),
@@ -60,7 +65,8 @@ impl Setting {
         }
     }
 
-    /// The same for what was set before; an agent that lists nothing gets it as it was.
+    /// Like [`Setting::resolve`] for a setting that was made before; it is left as it is if the agent lists
+    /// nothing.
     pub fn resolve_again(&self, state: &State) -> Result<Self, Error> {
         let lists = [MODES.group, MODELS.group, "configOptions"];
         if lists.iter().any(|list| state.contains_key(*list)) {
@@ -70,8 +76,8 @@ impl Setting {
         }
     }
 
-    /// The error of a session that is not opened because this setting was required and `cause` prevents it. Only what the
-    /// agent does not offer or refuses is the client's mistake.
+    /// Converts `cause` to the error of a session that is not opened because this setting was required. Only
+    /// a value that the agent does not offer or refuses is an invalid parameter of the client.
     #[must_use]
     pub fn required(&self, cause: Error, state: &State) -> Error {
         let (place, field) = match self {
@@ -104,7 +110,7 @@ impl Setting {
         }
     }
 
-    /// What is set: `mode`, `model` or the option's id.
+    /// Returns `mode`, `model` or the id of the option.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -114,7 +120,7 @@ impl Setting {
         }
     }
 
-    /// What it is set to.
+    /// Returns the value.
     #[must_use]
     pub fn value(&self) -> SettingValue {
         match self {
@@ -123,7 +129,7 @@ impl Setting {
         }
     }
 
-    /// What a state shows in its place.
+    /// Returns the current value of this setting in the session's state.
     fn shown(&self, state: &State) -> Option<SettingValue> {
         match self {
             Self::Mode(_) => mode(state).map(SettingValue::Id),
@@ -141,16 +147,17 @@ impl Setting {
         }
     }
 
-    /// Whether a state shows it already.
+    /// Returns `true` if the session's state already has this value.
     #[must_use]
     pub fn is_shown(&self, state: &State) -> bool {
         self.shown(state) == Some(self.value())
     }
 
-    /// The agent took it: the state shows it, and what came with the answer.
+    /// Updates the session's state after the agent accepted the setting: merges the members of its answer,
+    /// and sets the value.
     pub fn take_over(&self, news: &Members<'_>, state: &mut State) {
         merge_state(state, news);
-        // The whole list of options came: the agent knows best.
+        // The agent sent its whole list of options, which has precedence.
         let told = news.get("configOptions").is_some();
         match self {
             Self::Mode(id) if !told || options_of(state, &MODES).is_empty() => {
@@ -186,7 +193,8 @@ impl Setting {
         }
     }
 
-    /// Modes and models first: which options there are depends on them.
+    /// Returns the order in which settings are restored: modes and models first, because the available
+    /// options depend on them.
     fn rank(&self, state: &State) -> u8 {
         let category = match self {
             Self::Option { id, .. } => options(state)
@@ -202,7 +210,8 @@ impl Setting {
     }
 }
 
-/// A mode or a model: the value of an option that offers it, else an entry of the list. An id goes before a name.
+/// Resolves a mode or model: to the value of an option that offers it, else to an entry of the list. Ids have
+/// precedence over names.
 fn resolve_in(
     state: &State,
     place: &Place,
@@ -242,7 +251,7 @@ fn resolve_in(
             return Ok(set(found.id, source));
         }
     }
-    // An option that lists no values: the agent will say what it takes.
+    // An option without a list of values: the agent validates the value.
     let is_free = |option: &&&Value| choices(&option["options"], "value").is_empty();
     match options.iter().find(is_free) {
         Some(free) => Ok(set(word, Some(free))),
@@ -250,7 +259,7 @@ fn resolve_in(
     }
 }
 
-/// An option with one of the values that it takes.
+/// Resolves a value of an option.
 fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setting, Error> {
     let choices = choices(&option["options"], "value");
     let switch = option["type"] == "boolean";
@@ -260,7 +269,7 @@ fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setti
             let why = format!("{field}: option {} is true or false", option["id"]);
             return Err(wrong(field, why, json!([true, false])));
         }
-        // It lists no values: the agent will say what it takes.
+        // The option lists no values: the agent validates the value.
         SettingValue::Id(_) if choices.is_empty() => value.clone(),
         SettingValue::Id(word) => SettingValue::Id(pick(field, word, &choices)?.id.to_owned()),
         SettingValue::Switch(on) => return Err(not_offered(field, &on.to_string(), &choices)),

@@ -1,10 +1,10 @@
-//! What a terminal runs: checked, judged as one line, and run.
+//! Commands of terminals: check, the line that a policy judges, and the program to start.
 
 use super::{Place, TerminalSpec};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::shell_words::{is_variable, join, push_quoted};
 
-/// Checks what an agent asks a terminal for.
+/// Checks the parameters of a request to create a terminal.
 pub fn check(
     command: &str,
     args: &[String],
@@ -44,7 +44,7 @@ pub fn check(
     Ok(())
 }
 
-/// What a terminal is to run.
+/// Builds the specification of a terminal's command.
 pub fn spec(
     command: String,
     args: Vec<String>,
@@ -69,15 +69,15 @@ pub fn spec(
     })
 }
 
-/// Whether a command without arguments is a line for the shell, not a program.
+/// Returns `true` if a command without arguments is a shell command line rather than a program.
 fn is_line(command: &str, args: &[String]) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%,:".contains(c);
     args.is_empty() && !command.chars().all(is_plain)
 }
 
-/// What is run. ACP has a program and its arguments, run without a shell; but the agents that have commands run by
-/// their client send the line that the model wrote as the program, and no arguments (kimi-cli does): that is for the
-/// shell.
+/// Returns the program and arguments to start. In ACP a command is a program with arguments, started without
+/// a shell. Agents that delegate commands to their client, however, send the line that the model wrote as the
+/// program, without arguments (kimi-cli does): that line is started with a shell.
 pub(super) fn argv(command: String, args: Vec<String>) -> (String, Vec<String>) {
     if is_line(&command, &args) {
         return ("/bin/sh".to_owned(), vec!["-c".to_owned(), command]);
@@ -85,11 +85,11 @@ pub(super) fn argv(command: String, args: Vec<String>) -> (String, Vec<String>) 
     (command, args)
 }
 
-/// The line that a policy judges and people see: a shell that reads it runs the same program with the same arguments
-/// and variables.
+/// Returns the line that a policy judges and users see: a shell that reads it starts the same program with
+/// the same arguments and variables.
 #[must_use]
 pub fn judged_line(command: &str, args: &[String], env: &[(String, String)]) -> String {
-    // Variables hold for all of a line, not for its first command alone.
+    // Variables apply to the whole line, not only to its first command.
     let is_line = is_line(command, args);
     if is_line && env.is_empty() {
         return command.to_owned();
@@ -113,7 +113,7 @@ pub fn judged_line(command: &str, args: &[String], env: &[(String, String)]) -> 
 mod tests {
     use super::*;
 
-    /// Some text of these characters, by a linear congruential generator.
+    /// Random text of these characters, from a linear congruential generator.
     fn text(seed: &mut u64) -> String {
         let letters: Vec<char> = "ab=  \t\n'\"\\\\$`;|&<>(){}[]*?~#!^%@,:./-_é日0\r\u{1}\u{7f}"
             .chars()

@@ -1,4 +1,5 @@
-//! Requests to the host that a client serves in acpipe's place: as it is asked, and what its answers mean.
+//! Host requests that a client serves instead of acpipe: conversion to client requests, and of the client's
+//! answers.
 
 use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
 use crate::core::client_answer::Refusal;
@@ -11,18 +12,21 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// What a client is asked.
+/// Request to a client.
 #[derive(Debug, Clone)]
 pub enum Forwarded {
+    /// Read a text file.
     ReadFile(wire::ReadTextFileParams),
+    /// Write a text file.
     WriteFile(wire::WriteTextFileParams),
+    /// Create a terminal.
     Create(wire::CreateTerminalParams),
-    /// The method, as all that is asked of a terminal has the same parameters.
+    /// Any other terminal request: the method, and parameters that all of these share.
     Terminal(&'static str, wire::TerminalParams),
 }
 
 impl Forwarded {
-    /// A request of a session, by the client's own id of it.
+    /// Converts a request of a session; `session_id` is the client's id of the session.
     #[must_use]
     pub fn of(request: HostRequest, session_id: String) -> Self {
         let terminal = |method, terminal_id, session_id| {
@@ -76,7 +80,7 @@ impl Forwarded {
         }
     }
 
-    /// The client's id of the terminal that it is about.
+    /// Returns the client's id of the terminal that the request refers to.
     #[must_use]
     pub fn terminal(&self) -> Option<&str> {
         match self {
@@ -85,7 +89,7 @@ impl Forwarded {
         }
     }
 
-    /// Its method on the wire.
+    /// Returns the method name on the wire.
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
@@ -97,7 +101,10 @@ impl Forwarded {
     }
 }
 
-/// What a client's answer means for the agent that asked.
+/// Converts a client's answer to the answer for the agent.
+///
+/// # Errors
+/// The client refused, or its answer is not valid.
 pub fn answered(
     method: &'static str,
     answer: &Result<Box<RawValue>, Refusal>,
@@ -137,7 +144,8 @@ pub fn answered(
     }
 }
 
-/// Reads an answer. One that only says that it was done cannot be undone: its fields are not looked at.
+/// Parses an answer. Answers without content are not parsed by the caller, because the operation is already
+/// done and cannot be undone.
 fn read<T: DeserializeOwned + JsonSchema>(
     method: &str,
     answer: &RawValue,

@@ -1,17 +1,20 @@
-//! Which files and terminals are offered to agents.
+//! File and terminal capabilities that are offered to agents.
 
 use super::HostRequest;
 
-/// Which of its requests an agent may make.
+/// Kinds of host requests that an agent may send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offer {
+    /// `true` if the agent may read text files.
     pub read_files: bool,
+    /// `true` if the agent may write text files.
     pub write_files: bool,
+    /// `true` if the agent may use terminals.
     pub terminals: bool,
 }
 
 impl Offer {
-    /// Whether a request is one of them.
+    /// Returns `true` if the offer includes this request.
     #[must_use]
     pub fn covers(self, request: &HostRequest) -> bool {
         match request {
@@ -21,7 +24,7 @@ impl Offer {
         }
     }
 
-    /// All that one of both covers.
+    /// Returns the union of two offers.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -1,17 +1,17 @@
-//! The output of a terminal, of which the last bytes are kept.
+//! Output of a terminal, of which the last bytes are kept.
 
 use crate::core::tail::Tail;
 
-/// The output as text: bytes that are no UTF-8 are replaced as they come.
+/// Output as text: bytes that are not UTF-8 are replaced as they arrive.
 #[derive(Debug)]
 pub struct Output {
     tail: Tail,
-    /// The beginning of a character of which the rest has not come.
+    /// First bytes of a character whose remaining bytes have not arrived.
     torn: Vec<u8>,
 }
 
 impl Output {
-    /// Keeps so many bytes.
+    /// Creates an output that keeps `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             tail: Tail::new(limit),
@@ -19,7 +19,7 @@ impl Output {
         }
     }
 
-    /// Takes more; drops what came first where it is too much.
+    /// Appends bytes; drops the oldest output above the limit.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut joined = std::mem::take(&mut self.torn);
         let bytes = if joined.is_empty() {
@@ -33,23 +33,23 @@ impl Output {
         self.torn = bytes[whole.len()..].to_vec();
     }
 
-    /// Nothing more comes that a torn character could wait for.
+    /// Ends the output: an incomplete character is replaced.
     pub fn finish(&mut self) {
         let torn = std::mem::take(&mut self.torn);
         self.tail.push(&String::from_utf8_lossy(&torn));
     }
 
-    /// What is kept.
+    /// Returns the kept output.
     pub fn text(&self) -> &str {
         self.tail.text()
     }
 
-    /// How many bytes of text there were in all.
+    /// Returns the total bytes of text, including dropped ones.
     pub fn total(&self) -> u64 {
         self.tail.total()
     }
 
-    /// Whether something is missing before what is kept.
+    /// Returns `true` if output before the kept part was dropped.
     pub fn is_truncated(&self) -> bool {
         self.total() > self.text().len() as u64
     }
@@ -59,12 +59,13 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// Without the first bytes of a character that is not complete yet.
+/// Returns `bytes` without the first bytes of an incomplete character at the end.
 fn without_beginning_of_character(bytes: &[u8]) -> &[u8] {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
         if !is_continuation(bytes[at]) {
-            // `None`: it goes on behind the end; an error of known length is no beginning of anything.
+            // `None` means that the character continues after the end; an error of known length is not the
+            // start of a character.
             let torn = str::from_utf8(&bytes[at..]).is_err_and(|e| e.error_len().is_none());
             return if torn { &bytes[..at] } else { bytes };
         }
@@ -92,15 +93,15 @@ mod tests {
             (10, &[b"0123456789", b"a"], "123456789a", true),
             (10, &[&[b'x'; 100], b"end"], "xxxxxxxend", true),
             (0, &[b"a"], "", true),
-            // é is two bytes: the cut falls into it.
+            // é is two bytes: the cut is inside it.
             (3, &["éé".as_bytes()], "é", true),
             (4, &["éé".as_bytes()], "éé", false),
             (3, &["🦀🦀".as_bytes()], "", true),
             (5, &["🦀🦀".as_bytes()], "🦀", true),
-            // A character in two pieces is whole.
+            // A character in two pieces stays whole.
             (10, &[b"\xc3", b"\xa9"], "é", false),
             (10, &[b"\xf0\x9f", b"\xa6", b"\x80"], "🦀", false),
-            // What is no UTF-8 is replaced, and not longer than the limit for that.
+            // Bytes that are not UTF-8 are replaced, within the limit.
             (10, &[b"a\xffb"], "a\u{fffd}b", false),
             (4, &[b"\xff\xff\xff"], "\u{fffd}", true),
             (10, &[b"\x80a"], "\u{fffd}a", false),
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(output.text(), "a");
         output.push(b"\x80");
         assert_eq!(output.text(), "a🦀");
-        // No beginning of any character: nothing to wait for.
+        // Not the start of a character: nothing to wait for.
         output.push(b"\xff");
         assert_eq!(output.text(), "a🦀\u{fffd}");
         output.push(b"\xf0\x9f");

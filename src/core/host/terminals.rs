@@ -1,4 +1,4 @@
-//! The terminals of sessions: what each said, how it ended, who waits for that.
+//! Terminals of sessions: output, exit, and requests that wait for the exit.
 
 use super::output::Output;
 use super::{
@@ -8,19 +8,19 @@ use super::{
 use crate::core::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 
-/// How much output of a terminal is kept where the agent does not say, in bytes.
+/// Bytes of output that a terminal keeps if the agent sets no limit.
 pub const USUAL_OUTPUT: usize = 1024 * 1024;
 
-/// How much is kept at most, whatever the agent says.
+/// Maximum bytes of output that a terminal keeps, whatever limit the agent sets.
 pub const MAX_OUTPUT: usize = 10 * 1024 * 1024;
 
-/// How many terminals a session may have at once: those that were released and are on their way to end count.
+/// Maximum number of terminals of a session; released terminals count until their processes have ended.
 pub const MAX_TERMINALS: usize = 32;
 
-/// How many requests may wait for the end of one terminal.
+/// Maximum number of requests that wait for the exit of one terminal.
 const MAX_WAITERS: usize = 64;
 
-/// Whose a terminal is, and which request made it.
+/// Owner of a new terminal: its session and the request that creates it.
 #[derive(Debug, Clone, Copy)]
 pub struct Owned<'a> {
     pub session: &'a str,
@@ -29,7 +29,7 @@ pub struct Owned<'a> {
 
 #[derive(Debug, Default)]
 pub struct Terminals {
-    /// The number that was given last.
+    /// Number of the newest terminal.
     pub last: u64,
     all: BTreeMap<TerminalId, Terminal>,
 }
@@ -37,31 +37,31 @@ pub struct Terminals {
 #[derive(Debug)]
 pub struct Terminal {
     session: String,
-    /// The request that made it, until it runs.
+    /// Request that created the terminal, until its command runs.
     asked: Option<Ticket>,
     output: Output,
     exit: Option<TerminalExit>,
     waiters: Vec<Ticket>,
     life: Life,
-    /// Whether the agent has no use for it any more.
+    /// `true` once the agent has released the terminal.
     released: bool,
-    /// Whether there is something that was not shown.
+    /// `true` if output or the exit has not been reported.
     news: bool,
 }
 
-/// How much of a terminal is left in the world.
+/// State of a terminal's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// Its command runs, or is being started, or what it left behind still ends.
+    /// The command runs or is being started, or processes that it left behind have not ended.
     Runs,
-    /// The same, but it was killed.
+    /// As [`Life::Runs`], but the terminal was killed.
     Killed,
-    /// Nothing.
+    /// No process is left.
     Gone,
 }
 
 impl Terminals {
-    /// A terminal that is to be started.
+    /// Adds a terminal whose command is about to be started.
     pub fn create(
         &mut self,
         owned: Owned<'_>,
@@ -94,7 +94,7 @@ impl Terminals {
         Ok(id)
     }
 
-    /// The terminal of a session by the name that the agent knows.
+    /// Returns the terminal of a session by the name that the agent uses.
     pub fn find(
         &mut self,
         session: &str,
@@ -111,31 +111,31 @@ impl Terminals {
         })
     }
 
-    /// Whether a session has a terminal of this name, released or not.
+    /// Returns `true` if the session has a terminal of this name, released or not.
     pub fn has(&self, session: &str, name: &str) -> bool {
         let terminal = TerminalId::of(name).and_then(|id| self.all.get(&id));
         terminal.is_some_and(|terminal| terminal.session == session)
     }
 
-    /// All of a session's.
+    /// Returns all terminals of a session.
     pub fn of(&self, session: &str) -> Vec<TerminalId> {
         let own = self.all.iter().filter(|(_, t)| t.session == session);
         own.map(|(id, _)| *id).collect()
     }
 
-    /// Its command runs.
+    /// Records that the command runs, and answers the request that created the terminal.
     pub fn started(&mut self, id: TerminalId) -> Option<Answered> {
         let ticket = self.all.get_mut(&id)?.asked.take()?;
         Some((ticket, Ok(HostAnswer::Created(id.to_string()))))
     }
 
-    /// Its command could not be started.
+    /// Removes a terminal whose command could not be started, and answers the request.
     pub fn failed(&mut self, id: TerminalId, error: Error) -> Option<Answered> {
         let ticket = self.all.remove(&id)?.asked?;
         Some((ticket, Err(error)))
     }
 
-    /// Takes what it said; true when somebody may want to see it.
+    /// Appends output; returns `true` if the terminal can still be shown.
     pub fn said(&mut self, id: TerminalId, bytes: &[u8]) -> bool {
         let Some(terminal) = self.all.get_mut(&id).filter(|t| !t.released) else {
             return false;
@@ -145,7 +145,7 @@ impl Terminals {
         true
     }
 
-    /// Its command ended: answers those who waited for that.
+    /// Records the exit, and answers the requests that wait for it.
     pub fn ended(&mut self, id: TerminalId, exit: &TerminalExit) -> Vec<Answered> {
         let Some(terminal) = self.all.get_mut(&id) else {
             return Vec::new();
@@ -158,7 +158,7 @@ impl Terminals {
         waiters.into_iter().map(answer).collect()
     }
 
-    /// Nothing of it is left in the world: forgotten, where it was released.
+    /// Records that no process is left; a released terminal is removed.
     pub fn gone(&mut self, id: TerminalId) {
         if self.all.get(&id).is_some_and(|t| t.released) {
             self.all.remove(&id);
@@ -167,11 +167,11 @@ impl Terminals {
         }
     }
 
-    /// The agent has no use for it any more: ends what is left of it.
+    /// Releases the terminal for the agent and ends its remaining processes.
     pub fn release(&mut self, id: TerminalId) -> Option<HostEffect> {
         let terminal = self.all.get_mut(&id)?;
         terminal.released = true;
-        // Only who waits for the end of its command wants something of it.
+        // The output has no reader any more; only requests that wait for the exit remain.
         terminal.output = Output::new(0);
         if terminal.life == Life::Gone {
             self.all.remove(&id);
@@ -184,19 +184,19 @@ impl Terminals {
         self.all.is_empty()
     }
 
-    /// Whose they are; those that were released have nobody any more.
+    /// Returns the sessions of all terminals that were not released.
     pub fn sessions(&self) -> impl Iterator<Item = &String> {
         let used = self.all.values().filter(|t| !t.released);
         used.map(|terminal| &terminal.session)
     }
 
-    /// Those that have something new to show.
+    /// Returns the terminals with unreported output or exit.
     pub fn news(&self) -> Vec<(String, TerminalId)> {
         let fresh = self.all.iter().filter(|(_, t)| t.news && !t.released);
         fresh.map(|(id, t)| (t.session.clone(), *id)).collect()
     }
 
-    /// What one shows: it has nothing new then.
+    /// Returns the output and exit of a terminal, and marks them as reported.
     pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
         let terminal = self.all.get_mut(&id)?;
         terminal.news = false;
@@ -217,7 +217,7 @@ impl Terminal {
         }
     }
 
-    /// How it ended; where it has not, that is told later.
+    /// Returns the exit; if the command still runs, the request is answered later.
     pub fn wait(&mut self, ticket: Ticket) -> Result<Option<TerminalExit>, Error> {
         if self.exit.is_none() {
             if self.waiters.len() >= MAX_WAITERS {
@@ -230,7 +230,7 @@ impl Terminal {
         Ok(self.exit.clone())
     }
 
-    /// Whether there is anything to be killed that was not killed before.
+    /// Marks the terminal as killed; returns `true` if it has processes and was not killed before.
     pub fn kill(&mut self) -> bool {
         let runs = self.life == Life::Runs;
         if runs {

@@ -1,4 +1,4 @@
-//! Requests to the host, and what comes of them.
+//! Tests of host requests and their results.
 
 use super::*;
 use HostRequest::{
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// Asks; gives back the answers that are there, and what is to be done, in short.
+    /// Sends a request; returns the available answers and effects in short form.
     fn ask(&mut self, session: &str, request: HostRequest) -> Vec<String> {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
@@ -61,7 +61,7 @@ impl World {
         effects.into_iter().chain(answers).collect()
     }
 
-    /// A terminal that runs; its name.
+    /// Creates a running terminal; returns its id and name.
     fn running(&mut self, session: &str) -> (TerminalId, String) {
         self.ask(session, run("cat"));
         let id = TerminalId(self.host.terminals.last);
@@ -104,7 +104,7 @@ fn a_terminal_lives_and_ends() {
     let mut w = World::new();
     assert_eq!(w.ask("s", run("cat")), ["start terminal-1 cat []"]);
     let id = TerminalId(1);
-    // Nobody knows its name yet.
+    // The agent does not know its name yet.
     assert_eq!(w.output("s", "terminal-1"), ["resourceNotFound"]);
     assert_eq!(
         w.hear(HostEvent::Started(id)),
@@ -122,7 +122,7 @@ fn a_terminal_lives_and_ends() {
     assert_eq!(w.output("s", "terminal-1"), ["aäb None"]);
     assert_eq!(w.hear(HostEvent::Ended(id, exit(3))), ["4: exit Some(3)"]);
     assert_eq!(w.ask("s", wait), ["7: exit Some(3)"]);
-    // Still readable, until it is released.
+    // Readable until it is released.
     assert_eq!(w.hear(HostEvent::Gone(id)), NONE);
     assert_eq!(w.output("s", "terminal-1"), ["aäb Some(3)"]);
     assert_eq!(
@@ -164,7 +164,7 @@ fn a_killed_terminal_stays_and_a_released_one_does_not() {
         ),
         ["kill terminal-1", "2: Done"]
     );
-    // Once is enough.
+    // A second kill has no effect.
     assert_eq!(
         w.ask(
             "s",
@@ -197,7 +197,7 @@ fn a_killed_terminal_stays_and_a_released_one_does_not() {
         let answer = w.ask("s", request);
         assert!(answer[0].ends_with("resourceNotFound"), "{answer:?}");
     }
-    // Who waited is told all the same.
+    // A request that was waiting is still answered.
     assert_eq!(w.hear(HostEvent::Ended(id, exit(0))), ["5: exit Some(0)"]);
     w.hear(HostEvent::Gone(id));
     assert!(w.host.terminals.of("s").is_empty());
@@ -221,7 +221,7 @@ fn a_session_has_its_own_terminals_and_ends_with_them() {
     ] {
         assert_eq!(w.output("s", odd), ["resourceNotFound"], "{odd:?}");
     }
-    // One that is being started ends, too.
+    // A terminal that is being started is ended, too.
     w.ask("s", run("cat"));
     w.running("other");
     w.host.release_session("s");
@@ -245,13 +245,13 @@ fn terminals_and_waiters_are_bounded() {
         }
     }
     assert!(w.ask("s", run("cat"))[0].ends_with("overloaded"));
-    // What is on its way to end still counts.
+    // A terminal that is ending still counts.
     w.ask("s", ReleaseTerminal { terminal: first });
     assert!(w.ask("s", run("cat"))[0].ends_with("overloaded"));
     w.hear(HostEvent::Ended(TerminalId(1), exit(0)));
     w.hear(HostEvent::Gone(TerminalId(1)));
     let (_, name) = w.running("s");
-    // A terminal that does not start is none.
+    // A terminal that fails to start does not count.
     w.hear(HostEvent::Gone(TerminalId(2)));
     w.ask(
         "s",
@@ -419,18 +419,18 @@ fn news_are_shown_now_and_then() {
     let news = w.host.news(due);
     assert_eq!(news, [("s".to_owned(), id)]);
     assert_eq!(w.host.deadline(), None);
-    // Nobody showed it: whoever does later gets it.
+    // Unreported output stays available for the next report.
     w.host.show_soon(due);
     assert_eq!(w.host.news(due), news);
     assert_eq!(w.host.news_of("other"), []);
     assert_eq!(w.host.show(id).unwrap().text, "xxxxxxxxxx");
     assert_eq!(w.host.news_of("s"), []);
-    // The end is shown at once.
+    // The exit is reported at once.
     w.hear(HostEvent::Ended(id, exit(0)));
     assert_eq!(w.host.deadline(), Some(w.now));
     assert_eq!(w.host.news(w.now), [("s".to_owned(), id)]);
     assert_eq!(w.host.show(id).unwrap().exit, Some(&exit(0)));
-    // Output that was not shown before its terminal was released does not make that of the next one due.
+    // Unreported output of a released terminal does not make output of the next terminal due.
     w.hear(HostEvent::Gone(id));
     w.host.show_soon(w.now);
     w.ask("s", ReleaseTerminal { terminal: name });

@@ -1,9 +1,9 @@
-//! What agents offer to choose from, and what is meant by a client's word.
+//! Choices that agents offer, and their lookup by a client's text.
 
 use crate::core::error::{Error, ErrorKind, clip};
 use serde_json::{Value, json};
 
-/// One of the things to choose from.
+/// A value that the agent offers.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
     pub id: &'a str,
@@ -12,7 +12,7 @@ pub struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// An entry of a list, whose id stands under this name.
+    /// Parses an entry of a list; `id` is the name of the member with its id.
     pub fn of(whole: &'a Value, id: &str) -> Option<Self> {
         Some(Self {
             id: whole[id].as_str()?,
@@ -22,7 +22,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// What a list offers, groups opened.
+/// Returns the choices of a list, including those in groups.
 pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
     let one = |entry: &'a Value| match &entry["options"] {
         Value::Array(inner) => inner.iter().filter_map(|e| Choice::of(e, id)).collect(),
@@ -35,12 +35,12 @@ pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
         .collect()
 }
 
-/// The choice that a word means, or the error that it is not offered.
+/// Like [`find`], but returns an error if the text matches no choice.
 pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choice<'a>, Error> {
     find(field, word, choices)?.ok_or_else(|| not_offered(field, word, choices))
 }
 
-/// The choice that a word means: looked up by id, then by name, then by name in any case.
+/// Returns the choice for a text: looked up by id, then by exact name, then by name ignoring case.
 pub fn find<'a>(
     field: &str,
     word: &str,
@@ -66,7 +66,7 @@ pub fn find<'a>(
     Ok(None)
 }
 
-/// The error where a word means nothing.
+/// Returns the error for a text that matches no choice.
 pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
     let why = if choices.is_empty() {
         format!("{field}: the agent offers none in this session")
@@ -79,7 +79,7 @@ pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
     wrong(field, why, data(choices))
 }
 
-/// The error that tells what there is to choose from.
+/// Returns the error for an invalid value, with the available choices as data.
 pub fn wrong(field: &str, message: String, choices: Value) -> Error {
     let error = Error::new(ErrorKind::InvalidParams, message);
     error.with("field", field).with("choices", choices)
@@ -93,7 +93,7 @@ fn list(choices: &[Choice<'_>]) -> String {
     clip(&choices.iter().map(word).collect::<Vec<_>>().join(", "))
 }
 
-/// The choices, for clients.
+/// Returns the choices as error data for clients.
 pub fn data(choices: &[Choice<'_>]) -> Value {
     choices
         .iter()

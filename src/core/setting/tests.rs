@@ -1,4 +1,4 @@
-//! Words, what is offered, and one view of mode and model.
+//! Tests of the lookup of settings, of offered choices, and of the consistency of lists and options.
 
 use super::*;
 use crate::core::error::ErrorKind;
@@ -15,7 +15,7 @@ fn option(id: &str, value: &str) -> Setting {
     }
 }
 
-/// As old agents tell it.
+/// State of an old agent, which has lists only.
 fn lists() -> State {
     state(&json!({
         "modes": {"currentModeId": "default", "availableModes": [
@@ -55,11 +55,11 @@ fn words_are_looked_up_by_id_then_by_name_then_in_any_case() {
     let model = |id: &str| Setting::Model(id.to_owned());
     for (state, word, want) in [
         (lists(), mode("plan"), mode("plan")),
-        // An id goes before a name.
+        // An id has precedence over a name.
         (lists(), mode("Plan"), mode("Plan")),
         (lists(), mode("PLAN"), mode("plan")),
         (lists(), mode("Manual"), mode("default")),
-        // Exactly one is called so exactly.
+        // Exactly one name matches with this case.
         (lists(), mode("twice"), mode("c")),
         (lists(), model("one"), model("m1")),
         (lists(), model("m2"), model("m2")),
@@ -131,7 +131,7 @@ fn what_is_not_there_is_told_with_what_is() {
         assert_eq!(error.kind, ErrorKind::InvalidParams);
         let choices = error.data["choices"].as_array().unwrap();
         assert_eq!(choices.is_empty(), error.message.contains("offers none"));
-        // The sentence and the data name the same choices.
+        // The message and the data name the same choices.
         for choice in choices {
             let id = choice.get("id").unwrap_or(choice).to_string();
             let id = id.trim_matches('"');
@@ -161,7 +161,7 @@ fn what_the_agent_took_is_shown() {
     let mut state = lists();
     Setting::Mode("plan".into()).take_over(&nothing, &mut state);
     assert_eq!(state["modes"]["currentModeId"], "plan");
-    // An agent that answers with its list knows best.
+    // The options in the agent's answer have precedence.
     let mut news = Members::default();
     news.set_owned(
         "configOptions",
@@ -211,7 +211,7 @@ fn what_was_set_is_kept_in_step_and_in_order() {
     assert_eq!(order[3], option("b", "2"));
 }
 
-/// As the Codex agent has it: a model of the list is composed of the values of two options.
+/// State of the Codex agent: a model of the list is composed of the values of two options.
 fn composed() -> State {
     state(&json!({
         "modes": {"currentModeId": "read-only", "availableModes": [
@@ -229,7 +229,8 @@ fn composed() -> State {
     }))
 }
 
-/// Mode and model wherever a state shows them: mode of the list and option, model of the list, option and effort.
+/// All places of a state that show the mode and model: mode of list and option, model of list and option,
+/// effort.
 fn shown(state: &State) -> [&Value; 5] {
     let options = &state["configOptions"];
     [
@@ -305,7 +306,7 @@ fn the_option_that_offers_a_value_is_set() {
         let values: Vec<Value> = values.iter().map(|v| json!({"value": v})).collect();
         json!({"id": id, "category": "model", "type": "select", "currentValue": values[0]["value"], "options": values})
     };
-    // As Cline has it: the provider is before the model.
+    // State of Cline: the provider is before the model.
     let named = json!([
         select("provider", &["p", "q"]),
         select("model", &["m", "n"])
@@ -347,7 +348,7 @@ fn a_setting_replaces_the_same_one_by_another_name() {
         option("effort", "high"),
         option("model", "g-5"),
     ] {
-        // What an option is for is not known before the session is open.
+        // The category of an option is unknown before the session is open.
         wanted.set(setting, &State::new());
     }
     let order: Vec<_> = wanted.in_order(&composed()).into();

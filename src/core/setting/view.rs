@@ -1,26 +1,27 @@
-//! The session's state as one view: agents list modes and models, or have options for them, or both.
+//! Modes and models in a session's state: agents have lists of them, options for them, or both.
 //!
-//! Where an agent has both, a change that is reported of one is a change of the other. Some agents report only one of them.
+//! If an agent has both, a reported change of one is applied to the other, because some agents report only
+//! one of them.
 
 use super::choice::{Choice, choices};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 
-/// A session's state.
+/// State of a session: members that the agent reported.
 pub type State = Map<String, Value>;
 
-/// How large a member of the state may be, in bytes of JSON, and how many members there may be: all of them are given
-/// with every change of one.
+/// Maximum size of a member of the state, in bytes of JSON, and maximum number of members. Every change of
+/// one member sends all of them.
 const LARGEST: usize = 1 << 20;
 const MOST_MEMBERS: usize = 256;
 
-/// The member that has the names and sizes of what is not in the state for that.
+/// Member with the names and sizes of members that exceed these limits.
 const OMITTED: &str = "omitted";
 
-/// Where an agent lists its modes or its models.
+/// Names of the members that list modes or models.
 pub struct Place {
-    /// The category of the options, and the parameter of the client's call.
+    /// Category of the options, and parameter of the client's request.
     pub category: &'static str,
     pub group: &'static str,
     pub current: &'static str,
@@ -44,16 +45,16 @@ pub const MODELS: Place = Place {
     id: "modelId",
 };
 
-/// Which of the two was reported last.
+/// Representation that was reported last.
 #[derive(Clone, Copy)]
 pub enum Source {
-    /// The current entry of the list.
+    /// Current entry of the list.
     List,
-    /// The values of the options.
+    /// Values of the options.
     Options,
 }
 
-/// The mode that a session is in, by the agent's id.
+/// Returns the current mode of a session, by the agent's id.
 #[must_use]
 pub fn mode(state: &State) -> Option<String> {
     let alone = || text(state.get(MODES.current));
@@ -62,16 +63,16 @@ pub fn mode(state: &State) -> Option<String> {
         .or_else(|| option_value(state, &MODES))
 }
 
-/// The model that a session uses, by the agent's id.
+/// Returns the current model of a session, by the agent's id.
 #[must_use]
 pub fn model(state: &State) -> Option<String> {
     current(state, &MODELS).or_else(|| option_value(state, &MODELS))
 }
 
-/// Merges a report of the agent into a session's state. Where it has options, their values go before its lists.
+/// Merges a report of the agent into a session's state. Values of options have precedence over lists.
 pub fn merge_state(state: &mut State, news: &Members<'_>) {
     if news.get(MODES.group).is_some() {
-        // What was told of the mode by itself is older than the list.
+        // A mode that was reported separately is older than the list.
         state.remove(MODES.current);
     }
     for (name, said) in news.iter() {
@@ -99,7 +100,7 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
             }
         }
     }
-    // Reported by itself, a mode is that of the list too.
+    // A mode that was reported separately is the current mode of the list, too.
     if let Some(current) = state.get(MODES.current).cloned() {
         put(state.get_mut(MODES.group), MODES.current, current);
     }
@@ -114,8 +115,8 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
     }
 }
 
-/// Makes the list and the options for a mode or a model show the same, which is what `source` shows. What the other one
-/// does not offer stays as it was.
+/// Makes the list and the options for a mode or model consistent with `source`. A representation that does
+/// not offer the value is left unchanged.
 pub fn agree(state: &mut State, place: &Place, source: Source) {
     match source {
         Source::Options => {
@@ -157,8 +158,9 @@ pub fn options(state: &State) -> impl Iterator<Item = &Value> {
     all.into_iter().flatten().filter(|o| o["id"].is_string())
 }
 
-/// The options of a category. The first stands for the session's mode or model: it has the category's name, or else it
-/// offers whatever the list has, as an agent may put the model's provider before the model.
+/// Returns the options of a category. The first one represents the session's mode or model: the option with
+/// the category's name, or else one that offers everything in the list, because an agent may have the
+/// provider of the model before the model.
 pub fn options_of<'a>(state: &'a State, place: &Place) -> Vec<&'a Value> {
     let is_of = |o: &&Value| o["category"] == place.category && o["type"] != "boolean";
     let mut found: Vec<&Value> = options(state).filter(is_of).collect();
@@ -178,7 +180,7 @@ pub fn options_of<'a>(state: &'a State, place: &Place) -> Vec<&'a Value> {
     found
 }
 
-/// All modes or models that can be chosen, those of options first.
+/// Returns all modes or models that can be chosen, those of options first.
 pub fn offered<'a>(state: &'a State, place: &Place) -> Vec<Choice<'a>> {
     let options = options_of(state, place).into_iter();
     let values = options.flat_map(|option| choices(&option["options"], "value"));
@@ -209,8 +211,8 @@ fn option_value(state: &State, place: &Place) -> Option<String> {
     text(first.get("currentValue"))
 }
 
-/// The entry of the list that an option's value means: of the same id, or composed of this value and that of another option,
-/// as in `gpt-5[high]`.
+/// Returns the entry of the list for an option's value: the entry with the same id, or one composed of this
+/// value and that of another option, as in `gpt-5[high]`.
 fn entry_for(state: &State, place: &Place, value: &str) -> Option<String> {
     let listed = listed(state, place);
     if listed.is_empty() || listed.iter().any(|entry| entry.id == value) {
@@ -221,7 +223,7 @@ fn entry_for(state: &State, place: &Place, value: &str) -> Option<String> {
     listed.iter().find(means).map(|entry| entry.id.to_owned())
 }
 
-/// The options, by their places, that an entry of the list sets, and their values.
+/// Returns the options (by index) that an entry of the list sets, with their values.
 fn values_for(state: &State, place: &Place, id: &str) -> Vec<(usize, String)> {
     let all = state.get("configOptions").and_then(Value::as_array);
     let all = all.map(Vec::as_slice).unwrap_or_default();
@@ -250,7 +252,7 @@ fn values_for(state: &State, place: &Place, id: &str) -> Vec<(usize, String)> {
     Vec::new()
 }
 
-/// The other part of an id that is composed of two.
+/// Returns the other part of an id that is composed of two parts.
 fn rest<'a>(id: &'a str, part: &str) -> Option<&'a str> {
     let rest = id.strip_prefix(part)?;
     let inner = rest.trim_matches(|c: char| !c.is_alphanumeric());

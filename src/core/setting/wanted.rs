@@ -1,4 +1,4 @@
-//! What the client set in a session, to be set again when it is brought back.
+//! Settings that the client made in a session, which are restored with it.
 
 use super::Setting;
 use super::view::State;
@@ -6,32 +6,32 @@ use crate::proto::wire::SettingValue;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What the client set in a session, as it stands: restored when the session is brought back.
+/// Settings made by the client, with their current values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wanted(Vec<Setting>);
 
 impl Wanted {
-    /// Notes what was set. It replaces what was set of the same topic, as the session's state has it.
+    /// Adds a setting. It replaces settings of the same topic according to the session's state.
     pub fn set(&mut self, setting: Setting, state: &State) {
         self.forget(&setting, state);
         self.0.push(setting);
     }
 
-    /// Removes what was set of the topic of this.
+    /// Removes the settings that have the topic of this one.
     pub fn forget(&mut self, setting: &Setting, state: &State) {
         self.0
             .retain(|old| old.topic(state) != setting.topic(state));
     }
 
-    /// Whether something of this topic was set.
+    /// Returns `true` if a setting of this topic was made.
     #[must_use]
     pub fn has(&self, setting: &Setting, state: &State) -> bool {
         let mut topics = self.0.iter().map(|old| old.topic(state));
         topics.any(|topic| topic == setting.topic(state))
     }
 
-    /// What was set last of the topic of this.
+    /// Returns the value of the last setting with the topic of this one.
     #[must_use]
     pub fn value_of(&self, setting: &Setting, state: &State) -> Option<SettingValue> {
         let topic = setting.topic(state);
@@ -39,7 +39,7 @@ impl Wanted {
         last.map(Setting::value)
     }
 
-    /// What the agent or its user changed meanwhile is not to be changed back.
+    /// Adopts values that the agent or its user changed since, so that a restore does not undo the change.
     pub fn follow(&mut self, state: &State) {
         for setting in &mut self.0 {
             match (setting.shown(state), setting) {
@@ -58,7 +58,8 @@ impl Wanted {
         }
     }
 
-    /// All of it in the order in which it is restored, the last of each topic as the state has it now.
+    /// Returns the settings in the order of their restoration, the last one of each topic according to the
+    /// session's current state.
     #[must_use]
     pub fn in_order(&self, state: &State) -> VecDeque<Setting> {
         let is_last = |n: usize| {
