@@ -1,7 +1,7 @@
-//! The Claude Code CLI's own protocol, stream-json both ways: one process for each session.
+//! Dialect of the Claude Code CLI: stream-json in both directions, one process for each session.
 //!
-//! The agent as a whole is no process: `claude --version` is its handshake. Each session that is opened has a
-//! process of its own, its history is read from the CLI's files.
+//! The agent as a whole has no process: `claude --version` is its handshake. Each open session has a process
+//! of its own; its history is read from the CLI's files.
 
 mod about;
 mod ask_user;
@@ -43,10 +43,10 @@ use std::collections::HashMap;
 use tracing::{debug, warn};
 use uuids::Uuids;
 
-/// The command by which the CLI is looked for in all the places where it may be.
+/// Command for which the CLI is searched in all its usual places.
 pub const CLAUDE: &str = "claude";
 
-/// What distinguishes the protocol of the CLI.
+/// Traits of the CLI's protocol.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: Some(CLAUDE),
     identity: Some(CLAUDE),
@@ -58,51 +58,51 @@ pub const TRAITS: DialectTraits = DialectTraits {
     may_lack_argument: false,
 };
 
-/// The CLI: the processes of its sessions, and those that read.
+/// Dialect of the CLI, with the processes of its sessions and the file transports that read its files.
 #[derive(Debug)]
 pub struct Claude {
     launch: ProcessSpec,
-    /// Where the CLI keeps its sessions, where that can be told.
+    /// Directory in which the CLI stores its sessions; `None` if it cannot be determined.
     root: Option<String>,
     env: Variables,
     uuids: Uuids,
-    /// Whether it tells of each tool before it runs.
+    /// `true` if the CLI is to report each tool call before it runs the tool.
     watch: bool,
     children: HashMap<Child, Role>,
-    /// The processes of sessions by the CLI's ids.
+    /// Processes of sessions, by the CLI's session ids.
     sessions: HashMap<String, Child>,
     last_child: u64,
     faults: LineFaults,
 }
 
-/// What a process, or a file in the place of one, is there for.
+/// Purpose of a process, or of a file transport.
 #[derive(Debug)]
 enum Role {
-    /// Says its version; whether it did.
+    /// Reports its version; `told` is `true` once it has.
     Version { told: bool },
-    /// Has a session.
+    /// Runs a session.
     Session(Box<Session>),
-    /// Tells which records of a file are the history of the session that this process has.
+    /// Determines which records of a file are the history of the session of process `of`.
     Chain {
         of: Child,
         path: String,
         chain: Box<Chain>,
     },
-    /// Tells them.
+    /// Reads the history of the session of process `of`.
     History { of: Child, history: Box<History> },
-    /// Tells of the CLI's sessions.
+    /// Lists the CLI's sessions.
     List {
         call: CallId,
         place: Path,
         found: Vec<ListedSession>,
     },
-    /// Tells the real path of a directory, by which the CLI names the place of its sessions.
+    /// Resolves the real path of a directory, from which the CLI derives the directory of its sessions.
     Path { path: Path, then: Then },
 }
 
 impl Claude {
-    /// The CLI that is to be started with this, in this environment; `seed` makes its ids unique, with `watch` it tells
-    /// of each tool before it runs.
+    /// Creates a dialect that starts the CLI with `launch` and `env`. `seed` makes its ids unique; with
+    /// `watch` the CLI reports each tool call before it runs the tool.
     #[must_use]
     pub fn new(launch: ProcessSpec, env: Variables, seed: &str, watch: bool) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl Claude {
         }
     }
 
-    /// The session whose process sent a request, and the CLI's id of the request.
+    /// Returns the session whose process sent a request, and the CLI's id of the request.
     fn asker<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
         match self.children.get_mut(&key.child)? {
             Role::Session(session) => Some((session, key.as_text()?)),
@@ -141,7 +141,7 @@ impl Claude {
         }
     }
 
-    /// The session that a call opened, by the CLI's id, and its process.
+    /// Returns the CLI's id and the process of the session that a call opened.
     fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
         let opened_by = |role: &Role| matches!(role, Role::Session(s) if s.opened_by == call);
         let mut sessions = self.sessions.iter();
@@ -149,12 +149,12 @@ impl Claude {
         opened.map(|(id, child)| (id, *child))
     }
 
-    /// Whether it is a file in its second pass: its faults were counted in the first.
+    /// Returns `true` for the second pass over a file: the first pass has counted its faults.
     fn reads_again(&self, child: Child) -> bool {
         matches!(self.children.get(&child), Some(Role::History { .. }))
     }
 
-    /// What is answered to a call for a session that has no process.
+    /// Returns the error of a call for a session that has no process.
     fn no_session(id: &str) -> Error {
         let message = format!("no process has the session {id:?}");
         Error::new(ErrorKind::Session, message)
@@ -180,7 +180,7 @@ impl Dialect for Claude {
             Opening::Resume(id) | Opening::Load(id) if !place.fork => id.to_owned(),
             _ => self.uuids.next(),
         };
-        // The CLI may have been used without acpipe since: its file has what was said then.
+        // The CLI may have been used without acpipe since: its file has those turns, too.
         let has_history = !matches!(way, Opening::New);
         if let Some(old) = self.sessions.get(&id) {
             self.stop(*old, out);
@@ -324,7 +324,8 @@ impl Dialect for Claude {
                 } else if let Some((from, to)) = renamed
                     && !self.rename(child, &from, to)
                 {
-                    // Its words could not be told from those of the other.
+                    // Its events could not be distinguished from those of the session that has the id
+                    // already.
                     events.truncate(before);
                     self.displaced(child, from, events, out);
                 }
@@ -370,7 +371,7 @@ impl Dialect for Claude {
                     path.real = real;
                 }
             }
-            // It is on its way out, and nobody waits for what it says.
+            // The process is being stopped, and its output has no reader.
             None => debug!(
                 line = super::error::clip(text),
                 "a line of a process that is stopped"
@@ -407,7 +408,7 @@ impl Dialect for Claude {
     ) -> bool {
         let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
         match self.children.remove(&child) {
-            // Without its word the CLI is not there.
+            // Without a version the CLI is not installed here.
             Some(Role::Version { told: false }) if how.is_ok_and(|exit| exit.code == Some(0)) => {
                 let message = "the agent answered --version with nothing that is a version: is it the Claude \
                                Code CLI? Check its path, CLAUDE_CLI_PATH and PATH";

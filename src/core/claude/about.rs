@@ -1,4 +1,4 @@
-//! What the CLI is, and which options it takes.
+//! Description of the CLI as an agent, and validation of session options.
 
 use super::{launch, state, tools};
 use crate::core::error::{Error, ErrorKind};
@@ -9,13 +9,14 @@ use crate::proto::wire::{
 };
 use serde_json::{Value, json};
 
-/// How hard a model can be told to think.
+/// Effort levels of models.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
-/// Whether the CLI can hold such options.
+/// Checks that the CLI supports these options.
 ///
 /// # Errors
-/// A rule for tools names one that does not exist, or something is too long for a command line.
+/// The mode or effort does not exist, a tool rule names a tool that does not exist, or an option is too long
+/// for a command line.
 pub fn check(options: &SessionOptions, servers: &[McpServer]) -> Result<(), Error> {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     one_of("mode", options.mode.as_deref(), &state::modes())?;
@@ -25,13 +26,13 @@ pub fn check(options: &SessionOptions, servers: &[McpServer]) -> Result<(), Erro
         .allowed_tools
         .iter()
         .chain(&options.disallowed_tools);
-    // Servers that the client does not name may stand in the user's or the project's settings.
+    // The user's or the project's settings may have servers that the client does not name.
     let no_settings = options.setting_sources.as_ref().is_some_and(Vec::is_empty);
     let others = names.is_empty() && !no_settings;
     tools::check_rules(rules.map(String::as_str), &names, others)
 }
 
-/// Whether the CLI knows this word: of one that it does not know it says nothing, or nothing that helps.
+/// Checks that a value is known: the CLI has no useful error for an unknown one.
 fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error> {
     match word.filter(|word| !known.contains(word)) {
         None => Ok(()),
@@ -50,7 +51,7 @@ fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error>
     }
 }
 
-/// How users of the CLI sign in, which was started by this command.
+/// Returns the sign-in methods of the CLI; `command` is the command that started it.
 #[must_use]
 pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
     let method = |id: &str, name: &str, description: &str, way: SignIn| AuthMethod {
@@ -85,7 +86,8 @@ pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
     ]
 }
 
-/// What is known of a CLI of this version that was started by this command; `stored` where it is known where it keeps its sessions.
+/// Returns the description of the CLI in this version. `stored` is `true` if the directory of its sessions is
+/// known; `command` is the command that started it.
 #[must_use]
 pub fn about(version: &str, stored: bool, command: &str) -> AgentInfo {
     AgentInfo {

@@ -1,4 +1,4 @@
-//! `AskUserQuestion`: its questions as a form, and what was filled in as the CLI wants it.
+//! `AskUserQuestion`: conversion of its questions to a form, and of the filled form to the CLI's input.
 
 use crate::core::inquiry::Inquiry;
 use crate::core::inquiry::choices::{self, Answer};
@@ -6,10 +6,10 @@ use crate::proto::json::{Members, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The tool that asks the user something: "allowed" is no answer to it.
+/// Name of the tool that asks the user questions; plain approval does not answer it.
 pub const NAME: &str = "AskUserQuestion";
 
-/// The questions of a call that can be asked.
+/// Returns the valid questions of a call.
 fn questions(input: &RawValue) -> Vec<Value> {
     let Value::Array(mut questions) = value(input)["questions"].take() else {
         return Vec::new();
@@ -18,12 +18,12 @@ fn questions(input: &RawValue) -> Vec<Value> {
     questions
 }
 
-/// The form that asks them; `None` where there is nothing to ask.
+/// Returns the form with the questions; `None` if there are none.
 pub fn form(input: &RawValue) -> Option<Inquiry> {
     choices::form(&questions(input))
 }
 
-/// The input with the answers; `None` where nothing was answered.
+/// Returns the tool's input with the answers; `None` if no question was answered.
 pub fn answered(input: &RawValue, content: &RawValue) -> Option<Box<RawValue>> {
     let questions = questions(input);
     let (mut answers, mut notes) = (Map::new(), Map::new());
@@ -56,7 +56,7 @@ pub fn answered(input: &RawValue, content: &RawValue) -> Option<Box<RawValue>> {
     Some(to_raw(&input))
 }
 
-/// One of several answers: the CLI takes them apart at commas that stand in no quotes.
+/// Quotes one of several answers if necessary: the CLI splits them at commas outside quotes.
 fn quoted(answer: String) -> String {
     if answer.contains(", ") || answer.contains('"') {
         return Value::String(answer).to_string();

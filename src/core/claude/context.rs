@@ -1,11 +1,11 @@
-//! How full the context is: the CLI tells it in pieces, over the frames of a turn.
+//! Usage of the context window, which the CLI reports in parts over the frames of a turn.
 
 use crate::proto::claude::{Frame, TurnResult, Usage};
 use crate::proto::json::{Members, raw_object, text};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// What the last message of the agent itself took of its context.
+/// Context usage of the last message of the agent itself, not of its subagents.
 #[derive(Debug, Default)]
 pub struct Context {
     model: Option<String>,
@@ -14,17 +14,18 @@ pub struct Context {
 }
 
 raw_object! {
-    /// What a message says of its model and its tokens.
+    /// Model and token fields of a message.
     struct Told { model = "model", usage = "usage" }
 }
 
 raw_object! {
-    /// What `modelUsage` of a result says of a model.
+    /// Fields of a model in `modelUsage` of a result.
     struct Model { window = "contextWindow" }
 }
 
 impl Context {
-    /// Takes note of a frame that tells tokens: the beginning of a message, its end, or all of it.
+    /// Updates the usage from a frame that reports tokens: the start of a message, its end, or the whole
+    /// message.
     pub fn read(&mut self, frame: &Frame<'_>) {
         let event = frame.event.as_ref();
         let begun = event.and_then(|event| event.message).or(frame.message);
@@ -53,7 +54,8 @@ impl Context {
         }
     }
 
-    /// The figures as ACP's agents tell theirs, once the result tells how much there is room for.
+    /// Returns the usage in the form that ACP agents use; `None` unless the result has the size of the
+    /// context window.
     #[must_use]
     pub fn figures(&self, result: &str) -> Option<Members<'static>> {
         let result: TurnResult<'_> = serde_json::from_str(result).ok()?;

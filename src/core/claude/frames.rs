@@ -1,4 +1,4 @@
-//! What the frames of a CLI process say, in neutral words.
+//! Conversion of the frames of a CLI process to neutral updates.
 
 mod blocks;
 mod say;
@@ -16,40 +16,41 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What is known of what was told so far.
+/// State across the frames of a process.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// Of the session: what the CLI said of itself.
+    /// Facts about the session that the CLI reported.
     pub facts: Facts,
-    /// Who speaks in this turn: the agent, and its subagents.
+    /// The agent and its subagents that have sent output in this turn.
     speakers: Vec<Speaker>,
-    /// The turn's tool calls, and the names of their tools.
+    /// Tool calls of the turn, with the names of their tools.
     tools: HashMap<String, String>,
-    /// The tool calls of tasks, and whether they are subagents.
+    /// Tool calls of background tasks.
     tasks: HashMap<String, Task>,
-    /// The compaction that goes on.
+    /// Id of the compaction in progress.
     compaction: Option<String>,
-    /// The error that the CLI said in the place of an answer.
+    /// Error that the CLI sent instead of an answer.
     failure: Option<Failure>,
 }
 
-/// Something that runs beside the turn.
+/// Background task that runs beside the turn.
 #[derive(Debug)]
 struct Task {
     call: String,
     is_subagent: bool,
 }
 
-/// An error that was said in the place of an answer.
+/// Error that the CLI sent instead of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The CLI's word for it, as `authentication_failed`.
+    /// Code of the CLI for the error, such as `authentication_failed`.
     pub code: Option<String>,
+    /// Message of the error.
     pub text: String,
 }
 
 impl Frames {
-    /// Reads a frame that is neither a control frame nor a result.
+    /// Converts a frame that is neither a control frame nor a result to events.
     pub fn read<'a>(
         &mut self,
         frame: &Frame<'a>,
@@ -79,7 +80,7 @@ impl Frames {
         }
     }
 
-    /// The turn is over: what was told in it is not told again.
+    /// Ends the turn: clears the state that belongs to it.
     pub fn turn_over(&mut self) {
         self.speakers.clear();
         self.tools.clear();
@@ -87,7 +88,7 @@ impl Frames {
         self.failure = None;
     }
 
-    /// The error that was said in the place of an answer in this turn.
+    /// Returns the error that the CLI sent instead of an answer in this turn.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
@@ -103,11 +104,11 @@ impl Frames {
     }
 }
 
-/// Where the updates of a line go.
+/// Output for the updates of a line.
 struct Out<'a, 'e> {
     line: &'a str,
     session: Cow<'a, str>,
-    /// The tool call whose subagent speaks.
+    /// Tool call whose subagent sent the line.
     parent: Option<Cow<'a, str>>,
     events: &'e mut Vec<AgentEvent<'a>>,
 }
@@ -129,7 +130,7 @@ impl<'a> Out<'a, '_> {
     }
 }
 
-/// By what a frame is one, of its kind and in its place: what it says is beside it.
+/// Members that belong to a frame's envelope rather than its content.
 const ENVELOPE: &[&str] = &[
     "type",
     "subtype",
@@ -139,7 +140,7 @@ const ENVELOPE: &[&str] = &[
     "timestamp",
 ];
 
-/// The frame of a line.
+/// Returns the line as the original of its updates.
 #[must_use]
 pub fn original(line: &str) -> Original<'_> {
     Original {

@@ -1,7 +1,7 @@
-//! The file of a session → the events of its replay.
+//! Conversion of a session's file to the events of its replay, in two passes.
 //!
-//! Two passes: [`Chain`] finds the records that count, [`History`] tells them as they come. Neither keeps any
-//! text. What the records of the model and of tools say is read as the same frames are of a CLI that runs.
+//! [`Chain`] finds the records that belong to the history, [`History`] converts them in order. Neither stores
+//! any text. Records of the model and of tools are converted like the same frames of a running CLI.
 
 mod chain;
 mod words;
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 pub use words::{Words, words};
 
-/// Names a record or a message: in short, since files have many.
+/// Hash of the id of a record or message, short because files have many.
 type Id = u64;
 
 fn id(of: &(impl Hash + ?Sized)) -> Id {
@@ -28,7 +28,7 @@ fn id(of: &(impl Hash + ?Sized)) -> Id {
 }
 
 raw_object! {
-    /// A record of a file.
+    /// Record of a session file.
     struct Record {
         kind = "type",
         subtype = "subtype",
@@ -47,7 +47,7 @@ raw_object! {
 }
 
 raw_object! {
-    /// A block of what the user said.
+    /// Content block of a user message.
     struct UserBlock { kind = "type", text = "text", source = "source", title = "title" }
 }
 
@@ -56,11 +56,11 @@ raw_object! {
 }
 
 raw_object! {
-    /// What was said while the agent worked.
+    /// Attachment, such as a prompt that was sent while the agent worked.
     struct Attachment { kind = "type", mode = "commandMode", prompt = "prompt", meta = "isMeta", origin = "origin" }
 }
 
-/// What every record has beside what it says.
+/// Members that every record has beside its content.
 const BOOKKEEPING: &[&str] = &[
     "type",
     "uuid",
@@ -77,19 +77,19 @@ const BOOKKEEPING: &[&str] = &[
     "isMeta",
 ];
 
-/// What the CLI says in the model's place when nothing is to be answered.
+/// Text that the CLI sends in the model's place when no answer is needed.
 const NO_ANSWER: &str = "No response requested.";
 
-/// The second pass over a file.
+/// Second pass over a file.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The records that are still to be told.
+    /// Records that have not been converted yet.
     live: HashSet<Id>,
     faults: LineFaults,
     frames: Frames,
-    /// The blocks that were told.
+    /// Blocks that have been converted.
     told: HashSet<Id>,
-    /// The compaction whose summary comes.
+    /// Compaction whose summary follows.
     compaction: Option<String>,
 }
 
@@ -102,22 +102,22 @@ impl History {
         }
     }
 
-    /// The lines of the file that could not be read.
+    /// Returns the faults of the lines that could not be read.
     #[must_use]
     pub fn faults(&self) -> LineFaults {
         self.faults
     }
 
-    /// Tells what the next line says, if it counts.
+    /// Converts the next line to events if it belongs to the history.
     pub fn line<'a>(&mut self, line: &'a str, session: &str, events: &mut Vec<AgentEvent<'a>>) {
-        // What cannot be read was counted in the first pass.
+        // The first pass has counted lines that cannot be read.
         let Ok(record) = serde_json::from_str::<Record<'a>>(line) else {
             return;
         };
         let Some(uuid) = text(record.uuid) else {
             return;
         };
-        // Each is told once.
+        // A record may occur twice in the file, and is converted once.
         if !self.live.remove(&id(&uuid)) {
             return;
         }
@@ -138,7 +138,7 @@ impl History {
 
     fn answer<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
         if is_true(record.api_error) {
-            // No words of the model's, but nothing to keep quiet about.
+            // Not output of the model, but not to be hidden either.
             return out.say(Update::Other);
         }
         let message: Message<'a> = object(record.message).unwrap_or_default();
@@ -155,7 +155,7 @@ impl History {
         self.frame(record, out);
     }
 
-    /// Whether all blocks of a record were told: old versions wrote some records again.
+    /// Returns `true` if all blocks of a record were converted before: old versions wrote some records twice.
     fn is_repeated(&mut self, record: &Record<'_>, message: &Message<'_>) -> bool {
         let blocks: Vec<&RawValue> = object(message.content).unwrap_or_default();
         let mut news = blocks.is_empty();
@@ -171,13 +171,13 @@ impl History {
         !news
     }
 
-    /// Reads a record as the frame that it was.
+    /// Converts a record like the frame from which it was written.
     fn frame<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
         let frame = Frame {
             kind: record.kind,
             message: record.message,
             tool_use_result: record.tool_use_result,
-            // What stands beside results is dealt with here.
+            // User content beside tool results is handled by the caller.
             is_synthetic: serde_json::from_str("true").ok(),
             ..Frame::default()
         };
@@ -220,17 +220,17 @@ impl History {
                 }
             }
             "informational" => out.say(Update::Notice),
-            // Of the moment: attempts, figures, hooks.
+            // Transient records: attempts, figures, hooks.
             _ => {}
         }
     }
 }
 
-/// Where the updates of a line go.
+/// Output for the updates of a line.
 struct Out<'a, 'e> {
     line: &'a str,
     session: &'e str,
-    /// The record's.
+    /// Id of the record.
     uuid: Cow<'a, str>,
     events: &'e mut Vec<AgentEvent<'a>>,
 }
@@ -270,7 +270,7 @@ impl<'a> Out<'a, '_> {
     }
 }
 
-/// A prompt that came while the agent worked.
+/// Converts a prompt that was sent while the agent worked.
 fn attached<'a>(record: &Record<'a>, out: &mut Out<'a, '_>) {
     let attachment: Attachment<'a> = object(record.attachment).unwrap_or_default();
     let is_prompt = word(attachment.kind) == "queued_command"
@@ -282,13 +282,13 @@ fn attached<'a>(record: &Record<'a>, out: &mut Out<'a, '_>) {
     }
 }
 
-/// Whether somebody said it, and no program.
+/// Returns `true` if a person, not a program, sent the message.
 fn is_human(origin: Option<&RawValue>) -> bool {
     let origin: Option<Origin<'_>> = object(non_null(origin));
     origin.is_none_or(|origin| word(origin.kind) == "human")
 }
 
-/// What was said in the user's name: a text, or blocks.
+/// Converts content that was sent in the user's name: a text, or blocks.
 fn said<'a>(content: &'a RawValue, out: &mut Out<'a, '_>) {
     if let Some(text) = JsonStr::new(content) {
         return out.text(text);
@@ -309,10 +309,10 @@ fn said<'a>(content: &'a RawValue, out: &mut Out<'a, '_>) {
     }
 }
 
-/// An image or a document.
+/// Returns an image or document.
 fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
     let source: Source<'a> = object(block.source)?;
-    // All that is known stands in the other fields.
+    // The other fields have everything that is known.
     let details = serde_json::from_str("{}").ok()?;
     match word(source.kind) {
         "base64" => Some(Content::Data {
@@ -330,7 +330,7 @@ fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
     }
 }
 
-/// A record and what it says.
+/// Returns the record as the original of its updates.
 fn original(line: &str) -> Original<'_> {
     Original {
         line,

@@ -1,10 +1,10 @@
-//! The command line of a session's process, and its environment.
+//! Command line of a session's process.
 
 use crate::core::dialect::{Opening, Place};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 
-/// What every session is started with: frames both ways, every delta, and questions on stdout.
+/// Arguments of every session: stream-json in both directions, all deltas, permission requests on stdout.
 const FIXED: [&str; 7] = [
     "--output-format",
     "stream-json",
@@ -15,15 +15,15 @@ const FIXED: [&str; 7] = [
     "--permission-prompt-tool=stdio",
 ];
 
-/// The mode in which nothing is asked; it must be allowed when the process starts.
+/// Mode without permission requests; the process must be started with permission to enter it.
 const BYPASS: &str = "bypassPermissions";
 
-/// What the model is told in plan mode, beside what the CLI tells it.
+/// Instruction for the model in plan mode, in addition to the CLI's own.
 const PLAN: &str = "You are planning. Read whatever you need, but change nothing: no file, no state of any system. \
     When you know enough, write down the plan and hand it over with ExitPlanMode; begin the work only after it \
     was approved.";
 
-/// The arguments for a session of this id.
+/// Returns the arguments for a session of this id.
 pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
     let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
     if let Opening::Resume(source) | Opening::Load(source) = way {
@@ -81,13 +81,13 @@ pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> V
     args
 }
 
-/// How long an argument may be that a system hands over: 128 KiB with its end on Linux.
+/// Longest argument that systems accept, in bytes: 128 KiB including the terminating NUL on Linux.
 const LONGEST: usize = 128 * 1024 - 1;
 
-/// Whether a process can be started with such options.
+/// Checks that a process can be started with these options.
 ///
 /// # Errors
-/// One of them is too long for a command line.
+/// An option is too long for a command line.
 pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     let place = Place {
         cwd: "",
@@ -108,7 +108,7 @@ pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
 }
 
-/// Whether the CLI may be told to ask nothing at all.
+/// Returns `true` if the session starts in the mode that bypasses all permissions.
 pub fn may_bypass(options: &SessionOptions) -> bool {
     options.mode.as_deref() == Some(BYPASS)
 }
@@ -123,7 +123,7 @@ mod tests {
     use crate::proto::wire::{Protocol, Variables};
     use serde_json::{Value, json};
 
-    /// The launch of the process that opens a session, as the dialect orders it.
+    /// Returns the launch of the process that opens a session, as the dialect requests it.
     fn launch(way: Opening<'_>, fork: bool, options: Value) -> ProcessSpec {
         let options: SessionOptions = serde_json::from_value(options).unwrap();
         let agent = ProcessSpec {
@@ -156,7 +156,7 @@ mod tests {
         launch
     }
 
-    /// Splits off the id that the dialect made for the session, which is the only argument that a test cannot know.
+    /// Removes and returns the id that the dialect generated for the session, which a test cannot predict.
     fn take_new_id(launch: &mut ProcessSpec) -> Option<String> {
         let flag = "--session-id=";
         let at = launch.args.iter().position(|arg| arg.starts_with(flag))?;
@@ -164,7 +164,7 @@ mod tests {
         Some(id)
     }
 
-    /// A whole launch: these flags stand between those that every session has and those of the client.
+    /// Returns a complete launch; `flags` are between the fixed arguments and those of the client.
     fn expected(flags: &[&str]) -> ProcessSpec {
         let all = [
             "--output-format",

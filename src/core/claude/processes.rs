@@ -1,4 +1,4 @@
-//! Which process has which session.
+//! Assignment of processes to sessions.
 
 use super::{Claude, Role};
 use crate::core::dialect::{Child, Order, Outgoing};
@@ -6,27 +6,27 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
 
 impl Claude {
-    /// Ends a session's process, which nobody needs any more.
+    /// Stops a session's process, which is not needed any more.
     pub(super) fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.sessions.retain(|_, of| *of != child);
         self.children.remove(&child);
         out.order(child, Order::Stop);
     }
 
-    /// Ends the process of a session, if it has one.
+    /// Stops the process of a session, if it has one.
     pub(super) fn end(&mut self, session: &str, out: &mut Outgoing) {
         if let Some(child) = self.sessions.get(session) {
             self.stop(*child, out);
         }
     }
 
-    /// A session is called otherwise from now on; false where another one is called so.
+    /// Changes the id of a session; returns `false` if another session has the new id.
     pub(super) fn rename(&mut self, child: Child, from: &str, to: String) -> bool {
         self.sessions.remove(from);
         *self.sessions.entry(to).or_insert(child) == child
     }
 
-    /// A session turned out to be one that another process has.
+    /// Ends a session that turned out to be the same as the session of another process.
     pub(super) fn displaced(
         &mut self,
         child: Child,

@@ -1,7 +1,7 @@
-//! Where the CLI keeps its sessions, and what their files say of them.
+//! Location of the CLI's session files, and the listing of sessions from them.
 //!
-//! As measured with 2.1.330: `<root>/projects/<encoded directory>/<session>.jsonl`, the directory with links
-//! resolved.
+//! The layout was determined with version 2.1.330: `<root>/projects/<encoded directory>/<session>.jsonl`, for
+//! the directory with links resolved.
 
 use super::history::{Words, words};
 use crate::core::event::ListedSession;
@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The longest name of a project's directory; a longer one is cut here, and its hash follows.
+/// Maximum length of a project directory's name; a longer name is cut, and its hash appended.
 const NAME_LIMIT: usize = 200;
 
-/// How much of a prompt makes a title, in characters.
+/// Maximum length of a title that is made of a prompt, in characters.
 const TITLE_LIMIT: usize = 120;
 
-/// Where the CLI keeps its files, given how to look up an environment variable; `None` where nobody says.
+/// Returns the directory in which the CLI stores its files, given a lookup of environment variables; `None`
+/// if none of the variables for it is set.
 #[must_use]
 pub fn root(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
@@ -26,7 +27,7 @@ pub fn root(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     })
 }
 
-/// The directory with the sessions of a working directory, whose links are resolved already.
+/// Returns the directory with the sessions of a working directory, whose links are already resolved.
 #[must_use]
 pub fn dir(root: &str, cwd: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
     let name = lookup("CLAUDE_CODE_PROJECT_DIR_NAME").filter(|name| is_name(name));
@@ -34,13 +35,14 @@ pub fn dir(root: &str, cwd: &str, lookup: impl Fn(&str) -> Option<String>) -> St
     join(&join(root, "projects"), &name)
 }
 
-/// The file of a session in its project's directory; `None` for an id that would lead elsewhere.
+/// Returns the file of a session in its project's directory; `None` for an id that would be a path outside of
+/// it.
 #[must_use]
 pub fn file(dir: &str, session: &str) -> Option<String> {
     is_name(session).then(|| join(dir, &format!("{session}.jsonl")))
 }
 
-/// What names a file in a directory, and no other place.
+/// Returns `true` for a valid file name that cannot be a path to another directory.
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (1..=64).contains(&name.len()) && name.bytes().all(plain)
@@ -50,7 +52,8 @@ fn join(dir: &str, name: &str) -> String {
     format!("{}/{name}", dir.trim_end_matches('/'))
 }
 
-/// The CLI's name for a working directory: all but ASCII letters and digits is `-`, by UTF-16 units.
+/// Encodes a working directory as the CLI does: every UTF-16 unit except ASCII letters and digits becomes
+/// `-`.
 fn encode(cwd: &str) -> String {
     let units = || cwd.encode_utf16();
     let plain = |unit| u8::try_from(unit).ok().filter(u8::is_ascii_alphanumeric);
@@ -60,7 +63,7 @@ fn encode(cwd: &str) -> String {
     if name.len() <= NAME_LIMIT {
         return name;
     }
-    // The string hash of JavaScript's hosts.
+    // The usual string hash of JavaScript programs (multiplier 31).
     let hash = units().fold(0_i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
@@ -78,24 +81,24 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// What is read of a session's file to list it: a line of what the shell tells of a directory.
+/// Excerpt of a session file for listing: a line of the shell's answer for a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listed {
-    /// Its name in the directory.
+    /// File name.
     pub file: String,
-    /// When it was written last, in milliseconds since 1970.
+    /// Time of the last modification, in milliseconds since 1970.
     pub modified_ms: i64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// Its first whole lines.
+    /// First complete lines.
     pub head: String,
-    /// Its last whole lines, as far as they are not among the first.
+    /// Last complete lines, without those in `head`.
     pub tail: String,
 }
 
 raw_object! {
-    /// What of a record tells of its session.
+    /// Fields of a record that describe its session.
     struct Record {
         kind = "type",
         cwd = "cwd",
@@ -121,13 +124,13 @@ raw_object! {
 }
 
 impl Listed {
-    /// The session, or `None` where the file is none of a session that somebody talked to.
+    /// Returns the session; `None` if the file is not of a session, or of one without any user message.
     #[must_use]
     pub fn session(&self) -> Option<ListedSession> {
         let id = self.file.strip_suffix(".jsonl").filter(|id| is_name(id))?;
         let mut about = About::default();
         for line in self.head.lines().chain(self.tail.lines()) {
-            // A line that cannot be read says nothing of the session; its history counts it.
+            // A line that cannot be read is counted when the history is loaded.
             if let Ok(record) = serde_json::from_str(line) {
                 about.add(&record);
             }
@@ -145,10 +148,10 @@ impl Listed {
     }
 }
 
-/// What the records of a file tell of their session.
+/// Description of a session collected from the records of its file.
 #[derive(Default)]
 struct About<'a> {
-    /// Whether its first record is of a subagent.
+    /// `true` if the first record is of a subagent.
     is_subagent: Option<bool>,
     cwd: Option<Cow<'a, str>>,
     relocated: Option<Cow<'a, str>>,
@@ -183,7 +186,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Whether nothing tells that anybody said anything.
+    /// Returns `true` if the file has neither a prompt nor a title.
     fn is_empty(&self) -> bool {
         let titles = [
             &self.custom,
@@ -194,7 +197,7 @@ impl<'a> About<'a> {
         self.first_prompt.is_none() && titles.iter().all(|title| title.is_none())
     }
 
-    /// The title that the user gave, else the one that a model made, else what was asked first.
+    /// Returns the title given by the user, else one generated by a model, else the first prompt.
     fn title(&self) -> Option<String> {
         let named = [&self.custom, &self.by_model, &self.summary];
         let named = named.into_iter().find_map(|title| title.as_deref());
@@ -209,7 +212,7 @@ fn said(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     text(raw).filter(|said| !said.trim().is_empty())
 }
 
-/// What the user asked, where the record is that.
+/// Returns the prompt, if the record is one.
 fn prompt(record: &Record<'_>) -> Option<String> {
     let is = |flag: Option<&RawValue>| flag.is_some_and(|flag| flag.get() == "true");
     let by_user = text(record.kind)? == "user" && non_null(record.origin).is_none();
@@ -232,7 +235,7 @@ fn prompt(record: &Record<'_>) -> Option<String> {
         .find_map(|block| users(text(block.text)?))
 }
 
-/// A title in one line, not too long.
+/// Converts a title to a single line of limited length.
 fn clip(title: &str) -> String {
     let words: Vec<_> = title.split_whitespace().collect();
     let line = words.join(" ");
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What the CLI (2.1.330) made of directories, by the names it gave theirs.
+    /// Names that the CLI (2.1.330) gave to these directories.
     #[test]
     fn directories_are_named_as_the_cli_names_them() {
         let a = "a".repeat(70);

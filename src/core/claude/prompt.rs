@@ -1,17 +1,18 @@
-//! A prompt's parts as content blocks of the Messages API: each in the best form that the CLI takes.
+//! Conversion of a prompt's parts to content blocks of the Messages API, each in the best form that the CLI
+//! accepts.
 
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
 use serde_json::{Value, json};
 
-/// The images that the Messages API takes.
+/// Image types that the Messages API accepts.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The content blocks of a prompt.
+/// Returns the content blocks of a prompt.
 ///
 /// # Errors
-/// A file that the CLI cannot take, unless `degrade` allows to send its name alone.
+/// The CLI does not accept a file, unless `degrade` allows sending only its name.
 pub fn blocks(parts: &[PromptPart<'_>], degrade: bool) -> Result<Vec<Value>, Error> {
     parts.iter().map(|part| block(part, degrade)).collect()
 }
@@ -59,7 +60,7 @@ fn words(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// A place as the CLI understands it: a file by `@` and its path, everything else as a link.
+/// Formats a reference: a file as `@` and its path, anything else as a link.
 fn link(url: &str, name: Option<&str>) -> String {
     match (url.strip_prefix("file://"), name) {
         (Some(path), _) => format!("@{path}"),

@@ -1,4 +1,4 @@
-//! Questions of the CLI: whether a tool may run (`can_use_tool`), and the answers.
+//! Permission requests of the CLI (`can_use_tool`) and the responses to them.
 
 use super::{ask_user, tools};
 use crate::core::dialect::Child;
@@ -12,28 +12,28 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What an answer has to repeat.
+/// Data of a request that its response must repeat.
 #[derive(Debug)]
 pub struct Asked {
     about: About,
     input: Option<Box<RawValue>>,
-    /// What follows from "always".
+    /// Permission rules that the CLI suggests for "always".
     suggestions: Option<Box<RawValue>>,
 }
 
-/// What a question is about.
+/// Subject of a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
-    /// A tool, whether it may run.
+    /// Permission to run a tool.
     Tool,
-    /// What the user wants: "allowed" is no answer.
+    /// Questions to the user, which need an answer rather than a permission.
     User,
-    /// A plan, whether it is good.
+    /// Approval of a plan.
     Plan,
 }
 
 raw_object! {
-    /// `can_use_tool`.
+    /// Request `can_use_tool`.
     struct CanUseTool {
         subtype = "subtype",
         tool_name = "tool_name",
@@ -44,12 +44,12 @@ raw_object! {
     }
 }
 
-/// The options as a client sees them: the CLI has none of its own. `ALWAYS` where it suggests rules.
+/// Options for the client: the CLI itself has none. `ALWAYS` is used if the CLI suggests rules.
 const ONCE: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
 const ALWAYS: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"allow_always","name":"Always allow","kind":"allow_always"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
 const ANSWER: &str = r#"[{"optionId":"answer","name":"Answer","kind":"allow_once"},{"optionId":"reject","name":"Leave it unanswered","kind":"reject_once"}]"#;
 
-/// Reads a question; `None` where it names no tool call.
+/// Parses a permission request; `None` if it does not name a tool call.
 pub fn read<'a>(
     session: &str,
     child: Child,
@@ -71,14 +71,14 @@ pub fn read<'a>(
     };
     let raw_options: &'static RawValue = serde_json::from_str(options).ok()?;
     let other = q.without(&["subtype", "tool_name", "input", "tool_use_id"]);
-    // Of a command the question alone tells where it is about to do something.
+    // For a command only the request has the path on which it would act.
     let blocked = text(other.get("blocked_path")).filter(|_| {
         q.input
             .is_none_or(|input| tools::locations(&name, input).is_none())
     });
     let form = (about == About::User).then(|| {
         let form = q.input.and_then(ask_user::form);
-        // A call that asks nothing.
+        // The call has no valid questions.
         form.unwrap_or_else(|| Inquiry::form(tools::title(&name, q.input), json!({})))
     });
     let tool = ToolUpdate {
@@ -100,7 +100,7 @@ pub fn read<'a>(
     Some((permission, asked))
 }
 
-/// A call, as a question about it tells it.
+/// Describes the tool call of a permission request.
 pub fn tool<'a>(
     name: Cow<'a, str>,
     id: Cow<'a, str>,
@@ -116,7 +116,7 @@ pub fn tool<'a>(
     }
 }
 
-/// A question of which only the tool is known.
+/// Returns a permission request of which only the tool is known.
 pub fn plain<'a>(
     session: &str,
     child: Child,
@@ -156,13 +156,13 @@ fn offered(options: &RawValue) -> Vec<PermissionOption> {
     options.into_iter().map(option).collect()
 }
 
-/// The answer to a question, by what was decided; without a choice the turn is to end.
+/// Returns the response for a decision; without a choice, the response ends the turn.
 pub fn answer(asked: &Asked, decision: &Decision) -> Box<RawValue> {
     let mut answer = Members::default();
     let kind = decision.choice.as_ref().map(|option| option.kind);
     let allows =
         |kind: &OptionKind| matches!(kind, OptionKind::AllowOnce | OptionKind::AllowAlways);
-    // The user's question is allowed with its answers alone.
+    // Questions to the user can be approved only with answers.
     let input = match (asked.about, asked.input.as_deref()) {
         (About::User, input) => input
             .zip(decision.content.as_deref())
@@ -190,7 +190,7 @@ pub fn answer(asked: &Asked, decision: &Decision) -> Box<RawValue> {
     to_raw(&answer)
 }
 
-/// What the model is told of a refusal.
+/// Returns the text about a refusal for the model.
 fn refusal(about: About, decision: &Decision) -> String {
     if decision.choice.is_none() {
         return "The user cancelled the turn.".to_owned();

@@ -1,4 +1,4 @@
-//! What is read of the CLI's own files: where they are, and what of them is wanted.
+//! Access to the CLI's own files: resolving their directory, and starting to read them.
 
 use super::{Claude, Role, projects};
 use crate::core::dialect::{Child, Outgoing};
@@ -6,24 +6,24 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
 use crate::core::transport::Transport;
 
-/// A directory, in the client's words and in the CLI's.
+/// Directory as the client named it, and as the CLI names it.
 #[derive(Debug, Default, Clone)]
 pub struct Path {
     pub given: String,
     pub real: String,
 }
 
-/// What is read once the place is known.
+/// Read operation that follows once the path is resolved.
 #[derive(Debug, Clone, Copy)]
 pub enum Then {
-    /// The history of the session that this process has.
+    /// Read the history of the session of this process.
     Load(Child),
-    /// The list of sessions, for this call.
+    /// List the sessions, for this call.
     List(CallId),
 }
 
 impl Claude {
-    /// Looks for the place of a working directory's sessions.
+    /// Starts resolving the real path of a working directory.
     pub(super) fn find(&mut self, cwd: &str, then: Then, out: &mut Outgoing) {
         let path = Path {
             given: cwd.to_owned(),
@@ -33,7 +33,7 @@ impl Claude {
         out.open(child, Transport::RealPath(cwd.to_owned()));
     }
 
-    /// The real path of a working directory is known: reads what was wanted of it.
+    /// Continues with the resolved path of a working directory.
     pub(super) fn found(
         &mut self,
         place: Path,
@@ -71,7 +71,7 @@ impl Claude {
         }
     }
 
-    /// The history of a session was read, or cannot be.
+    /// Handles the end of reading a session's history, or its failure.
     pub(super) fn history_read(
         &mut self,
         of: Child,

@@ -1,4 +1,4 @@
-//! How a turn ended, from its `result` frame.
+//! End of a turn, from its `result` frame.
 
 use super::CLAUDE;
 use super::about::auth_methods;
@@ -11,10 +11,10 @@ use crate::proto::wire::TokenUsage;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What every frame has beside what it says.
+/// Members that every frame has beside its content.
 const ENVELOPE: &[&str] = &["type", "session_id", "uuid"];
 
-/// Reads a `result` line. `failure` is the error that the CLI said in the place of an answer.
+/// Parses a `result` line. `failure` is the error that the CLI sent instead of an answer.
 #[must_use]
 pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     let r: TurnResult<'_> = serde_json::from_str(line).unwrap_or_default();
@@ -42,8 +42,8 @@ pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     }
 }
 
-/// The stop reason in the words that ACP's agents have for it: no client should have to know both. The CLI's own
-/// stand in `details`.
+/// Returns the stop reason in ACP's terms, so that clients need not know both. The CLI's own terms are in
+/// `details`.
 fn reported<'a>(r: &TurnResult<'a>, stop_reason: StopReason) -> Cow<'a, str> {
     Cow::Borrowed(match stop_reason {
         StopReason::EndTurn => "end_turn",
@@ -71,13 +71,13 @@ fn stop_reason(r: &TurnResult<'_>) -> StopReason {
         "end_turn" | "stop_sequence" | "tool_use" => StopReason::EndTurn,
         "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
         "refusal" => StopReason::Refusal,
-        // A command of the CLI's own asks no model.
+        // Slash commands of the CLI do not use the model.
         "" if word(r.subtype) == "success" => StopReason::EndTurn,
         _ => StopReason::Unknown,
     }
 }
 
-/// The error of a frame that does not say how the turn ended.
+/// Returns the error for a frame that does not say how the turn ended.
 fn malformed(r: &TurnResult<'_>, stop_reason: StopReason, line: &str) -> Option<Error> {
     let says = [r.stop_reason, r.terminal_reason, r.subtype];
     let says = says.into_iter().any(|raw| text(non_null(raw)).is_some());
@@ -87,7 +87,7 @@ fn malformed(r: &TurnResult<'_>, stop_reason: StopReason, line: &str) -> Option<
     })
 }
 
-/// Why the turn failed; an end that has a stop reason of its own is none.
+/// Returns why the turn failed; `None` if the stop reason explains the end by itself.
 fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>) -> Option<Error> {
     if matches!(
         stop_reason,
@@ -134,7 +134,7 @@ fn error(r: &TurnResult<'_>, stop_reason: StopReason, failure: Option<&Failure>)
     Some(error)
 }
 
-/// The API's name for a status, where the frame has only the status.
+/// Returns the API's name of an error status, for frames that have only the status.
 fn class(status: Option<u64>) -> Option<String> {
     let name = match status? {
         429 => "rate_limit_error",
@@ -145,7 +145,8 @@ fn class(status: Option<u64>) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// What is said of the failure: the answer's place, the list of errors, or what stood in the answer's place.
+/// Returns the message of a failure: the result, else the list of errors, else the text sent instead of an
+/// answer.
 fn said(r: &TurnResult<'_>, failure: Option<&Failure>) -> String {
     let errors: Vec<Cow<'_, str>> = r
         .errors
@@ -181,7 +182,7 @@ fn usage(raw: Option<&RawValue>) -> Option<TokenUsage> {
     (usage != TokenUsage::default()).then_some(usage)
 }
 
-/// All that the frame says beside what has a place of its own. The text of an answer was shown.
+/// Returns the members of the frame that have no field of their own. The text of an answer was shown already.
 fn details<'a>(r: &TurnResult<'a>) -> Members<'a> {
     let mut own = ENVELOPE.to_vec();
     own.extend(["num_turns", "total_cost_usd", "structured_output"]);
@@ -198,7 +199,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn end(more: &Value, failure: Option<&Failure>) -> TurnEnd {
-        // As in the recording hello: the type is not first.
+        // As in the recording "hello": the type is not the first member.
         let mut frame = json!({
             "duration_api_ms": 238, "stop_reason": "end_turn", "session_id": "s", "total_cost_usd": 0.5,
             "usage": {"input_tokens": 3, "cache_creation_input_tokens": 1, "cache_read_input_tokens": 2,
@@ -354,7 +355,7 @@ mod tests {
             assert_eq!(transient(&error), class, "{more} {error:?}");
             assert!(!error.message.is_empty());
         }
-        // No objects in words.
+        // Errors that are objects are shown as JSON.
         let odd = json!({"is_error": true, "result": null, "errors": [{"odd": 1}, "two"]});
         assert_eq!(end(&odd, None).error.unwrap().message, r#"{"odd":1}; two"#);
     }
@@ -376,7 +377,7 @@ mod tests {
         // The service was reached.
         let said = "API Error: 502 ECONNREFUSED";
         assert_eq!(failed(said, json!(502)), ErrorKind::Session);
-        // Some versions do not flag it.
+        // Some versions do not set `is_error`.
         let odd = json!({"subtype": "error_during_execution", "result": null, "terminal_reason": null, "errors": ["x"]});
         assert_eq!(end(&odd, None).error.unwrap().kind, ErrorKind::Session);
     }

@@ -1,12 +1,12 @@
-//! MCP servers of a session: handed over by a control request, since a command line shows its secrets to whoever may
-//! list processes.
+//! MCP servers of a session. They are sent in a control request, because the command line would show their
+//! secrets to everyone who can list processes.
 
 use crate::proto::json::{non_null, raw_object};
 use crate::proto::wire::{McpPair, McpServer, McpTransport};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// MCP servers in the form of the CLI's configuration: by their names.
+/// Converts MCP servers to the form of the CLI's configuration: an object by name.
 #[must_use]
 pub fn by_name(servers: &[McpServer]) -> Value {
     let pairs = |pairs: &[McpPair]| {
@@ -31,7 +31,7 @@ pub fn by_name(servers: &[McpServer]) -> Value {
     Value::Object(servers.iter().map(server).collect())
 }
 
-/// The servers that the CLI could not reach, by their names, and why; nothing where it reached all.
+/// Returns the servers that the CLI could not reach, by name, with the reasons; `None` if it reached all.
 #[must_use]
 pub fn failures(answer: &RawValue) -> Option<Box<RawValue>> {
     raw_object! {

@@ -1,4 +1,4 @@
-//! One session of the CLI: what its process is asked and owes an answer.
+//! One session of the CLI: requests to its process, and requests of the process that need a response.
 
 mod begin;
 mod cancel;
@@ -28,66 +28,66 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use tracing::{debug, warn};
 
-/// One session.
+/// A session and its process.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub struct Session {
-    /// The CLI's id of it.
+    /// Session id of the CLI.
     pub id: String,
-    /// Its id of the session that it goes on with.
+    /// Id of the session that this one continues.
     pub source: String,
-    /// The call that it was opened for.
+    /// Call that opened the session.
     pub opened_by: CallId,
     frames: Frames,
     context: Context,
     launched: Launched,
-    /// The call that it is being opened for.
+    /// Open call in progress.
     opening: Option<Open>,
-    /// Whether it goes on with what was said in another process.
+    /// `true` if the session continues one of another process.
     resumed: bool,
-    /// Whether the model, or the CLI in its place, said anything in this turn.
+    /// `true` if the model, or the CLI in its place, sent output in this turn.
     spoke: bool,
-    /// Control requests that wait for their answer, by our ids.
+    /// Control requests without a response, by our ids.
     pending: HashMap<u64, Pending>,
     last_request: u64,
     prompt: Option<Prompt>,
-    /// Whether a turn that nobody prompted runs.
+    /// `true` while a background turn runs, which no prompt started.
     unasked: bool,
-    /// Whether the CLI says with which prompt it begins: older ones do not.
+    /// `true` if the CLI reports which prompt it starts with; older versions do not.
     names_prompts: bool,
-    /// Questions of the CLI that wait for an answer, by its ids.
+    /// Permission requests of the CLI without a response, by its ids.
     questions: HashMap<String, Asked>,
-    /// Calls of which it told, and that wait for leave, by its ids.
+    /// Tool calls that the CLI reported and that wait for a decision, by its ids.
     calls: HashSet<String>,
-    /// Why the CLI said that it ends.
+    /// Error that the CLI reported before it ends.
     last_words: Option<Error>,
-    /// Whether it was refused: its process is of no use.
+    /// `true` if opening was refused: the process is of no use.
     pub refused: bool,
 }
 
-/// What it was started with, as far as that matters later.
+/// Options with which the process was started and that are needed later.
 #[derive(Debug)]
 struct Launched {
     model: Option<String>,
     mode: Option<String>,
     may_bypass: bool,
-    /// The schema that the answer has to match.
+    /// Schema that the answer must match.
     schema: Option<Value>,
 }
 
-/// What is missing until a session is open.
+/// Conditions that are missing until a session is open.
 #[derive(Debug)]
 struct Open {
     call: CallId,
-    /// Whether its history is still to be read.
+    /// `true` if the history has not been read.
     history: bool,
-    /// Whether the history is what the session is opened for: else it opens without where there is none.
+    /// `true` if loading the history was requested; else a session without readable history still opens.
     loads: bool,
-    /// The MCP servers that it does not have yet.
+    /// MCP servers that the process has not accepted yet.
     servers: Option<Value>,
-    /// Those of them that could not be reached, and why.
+    /// MCP servers that could not be reached, with the reasons.
     failures: Option<Box<RawValue>>,
-    /// What it said of itself, once it did.
+    /// State of the session, once the process has reported it.
     state: Option<Members<'static>>,
 }
 
@@ -96,25 +96,25 @@ enum Pending {
     Initialize,
     Servers,
     Interrupt,
-    /// A prompt is taken back.
+    /// Withdrawal of a prompt.
     Withdraw,
     Set(CallId),
 }
 
-/// The prompt that is under way: one at a time, since the CLI merges what waits.
+/// Prompt in progress. There is one at a time, because the CLI merges queued prompts.
 #[derive(Debug)]
 struct Prompt {
     call: CallId,
     uuid: String,
-    /// Whether a turn that nobody prompted has to end before.
+    /// `true` if a background turn has to end first.
     waits: bool,
-    /// Whether the CLI said that it begins with it.
+    /// `true` once the CLI has reported that it started with this prompt.
     begun: bool,
     cancelled: bool,
 }
 
 impl Session {
-    /// A session whose process is about to be started.
+    /// Creates a session whose process is about to be started.
     #[must_use]
     pub fn opening(id: String, call: CallId, way: Opening<'_>, place: &Place<'_>) -> Self {
         let options = place.options;
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Sends the handshake, with the MCP servers behind it; what subagents say is not told unless it is asked for.
+    /// Sends the handshake, followed by the MCP servers. Text of subagents is only reported on request.
     pub fn initialize(&mut self, watch: bool, out: &mut Vec<u8>) {
         let hooks = watch::hooks(watch);
         let request =
@@ -181,7 +181,7 @@ impl Session {
         write(&frame, out);
     }
 
-    /// Whether a turn that nobody prompted runs.
+    /// Returns `true` while a background turn runs.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.unasked
@@ -196,7 +196,7 @@ impl Session {
             "session_id": self.id,
             "uuid": uuid,
         });
-        // Moved: it can be large.
+        // Moved, because it can be large.
         frame["message"]["content"] = content.into();
         write(&frame, out);
         self.prompt = Some(Prompt {
@@ -208,37 +208,37 @@ impl Session {
         });
     }
 
-    /// The prompt of this call was not sent after all.
+    /// Forgets the prompt of this call, which was not sent after all.
     pub fn unsend(&mut self, call: CallId) {
         self.prompt.take_if(|prompt| prompt.call == call);
     }
 
-    /// Asks the CLI to set something.
+    /// Requests a change of a setting.
     pub fn set(&mut self, call: CallId, setting: &Setting, out: &mut Vec<u8>) {
         let request = match setting {
             Setting::Mode(mode) => json!({ "subtype": "set_permission_mode", "mode": mode }),
             Setting::Model(model) => json!({ "subtype": "set_model", "model": model }),
-            // It tells of no options; should one be asked for, it is the CLI that refuses it.
+            // The CLI reports no options; a request for one is rejected by the CLI itself.
             Setting::Option { id, .. } => json!({ "subtype": format!("set_{id}") }),
         };
         self.request(Pending::Set(call), &request, out);
     }
 
-    /// Answers a question; one that was withdrawn needs no answer.
+    /// Responds to a permission request, unless it was withdrawn.
     pub fn answer(&mut self, id: &str, decision: &Decision, out: &mut Vec<u8>) {
         if let Some(asked) = self.questions.remove(id) {
             respond(id, &questions::answer(&asked, decision), out);
         }
     }
 
-    /// Answers whether a tool of which the CLI told may run.
+    /// Responds whether a reported tool call may run.
     pub fn watched(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
         if self.calls.remove(id) {
             respond(id, &watch::answer(effect), out);
         }
     }
 
-    /// Its history was read, or cannot be.
+    /// Handles the end of reading the history, or its failure.
     pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
         let opening = self.opening.as_mut()?;
         match how {
@@ -252,7 +252,7 @@ impl Session {
                 self.opened()
             }
             Err(mut error) => {
-                // Another way to the session may be left.
+                // Another restore strategy may be left.
                 error.kind = ErrorKind::Session;
                 let call = self.opening.take()?.call;
                 Some(AgentEvent::Failed { call, error })
@@ -275,7 +275,7 @@ impl Session {
         })
     }
 
-    /// Reads a line.
+    /// Reads a line of the process.
     pub fn read<'a>(
         &mut self,
         child: Child,
@@ -314,7 +314,7 @@ impl Session {
             kind => {
                 if kind == "system" && frame.subtype() == "init" {
                     self.turn_begins(events, out.lines(child));
-                    // Resumed by a title, forked or cleared, it tells its id only here.
+                    // If it was resumed by title, forked or cleared, the CLI reports the id only here.
                     if let Some(id) = text(frame.session_id) {
                         self.rename(&id, events);
                     }
@@ -323,7 +323,8 @@ impl Session {
                 if says {
                     self.context.read(&frame);
                 }
-                // Why it does not ask the model, as that a hook blocked the prompt, it says there too.
+                // This frame has the reason, too, if the CLI does not call the model, such as a hook that
+                // blocked the prompt.
                 self.spoke |= says || frame.subtype() == "informational";
                 self.frames.read(&frame, line, &self.id, events);
             }
@@ -338,7 +339,7 @@ impl Session {
         }
     }
 
-    /// The CLI asks something.
+    /// Handles a request of the CLI.
     fn asked<'a>(
         &mut self,
         child: Child,
@@ -381,7 +382,7 @@ impl Session {
         );
     }
 
-    /// The CLI answered.
+    /// Handles a response of the CLI.
     fn responded<'a>(
         &mut self,
         frame: &Frame<'a>,
@@ -434,7 +435,7 @@ impl Session {
         }
     }
 
-    /// The CLI does not do what it was asked for.
+    /// Handles an error response of the CLI.
     fn is_refused(&mut self, pending: &Pending, why: &str) -> Option<AgentEvent<'static>> {
         let (call, what) = match pending {
             Pending::Initialize => {
@@ -455,7 +456,7 @@ impl Session {
 }
 
 raw_object! {
-    /// What `control_response` holds.
+    /// Content of a `control_response`.
     struct Answer {
         subtype = "subtype",
         request_id = "request_id",
@@ -480,7 +481,7 @@ fn respond(id: &str, answer: &RawValue, out: &mut Vec<u8>) {
     write(&frame, out);
 }
 
-/// Writes a line: the CLI ends over one that is no JSON.
+/// Writes a line; it must be JSON, because the CLI exits on anything else.
 fn write(frame: &impl serde::Serialize, out: &mut Vec<u8>) {
     out.extend_from_slice(to_raw(frame).get().as_bytes());
     out.push(b'\n');

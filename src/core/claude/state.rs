@@ -1,16 +1,16 @@
-//! The session's state, in the shape in which ACP's agents tell theirs.
+//! State of a CLI session, in the form that ACP agents report.
 
 use crate::proto::json::{Members, text, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// What the CLI said of itself, in its own words.
+/// Facts that the CLI reported, under its own names.
 #[derive(Debug, Default)]
 pub struct Facts {
     told: Map<String, Value>,
 }
 
-/// The permission modes: id, name, what it means.
+/// Permission modes: id, name, description.
 const MODES: &[(&str, &str, &str)] = &[
     ("default", "Manual", "Always ask before making changes"),
     (
@@ -28,13 +28,13 @@ const MODES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The ids of the permission modes.
+/// Returns the ids of the permission modes.
 #[must_use]
 pub fn modes() -> Vec<&'static str> {
     MODES.iter().map(|(id, ..)| *id).collect()
 }
 
-/// What is told in its own place, or of no session.
+/// Members that are reported elsewhere, or do not belong to a session.
 const ELSEWHERE: &[&str] = &[
     "commands",
     "models",
@@ -46,8 +46,9 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 impl Facts {
-    /// From the answer to `initialize`. Only a CLI that was started for it goes into the mode that bypasses
-    /// permissions; `model` and `started_in` (a mode) are what it was started with.
+    /// Converts the response to `initialize`. `model` and `started_in` (a mode) are those with which the CLI
+    /// was started. The mode that bypasses permissions is only available if the CLI was started with
+    /// permission for it (`may_bypass`).
     pub fn initialized(
         &mut self,
         answer: &RawValue,
@@ -85,7 +86,7 @@ impl Facts {
         news
     }
 
-    /// From `system/init`, which comes with every turn.
+    /// Converts `system/init`, which the CLI sends with every turn.
     pub fn init(&mut self, said: &Members<'_>) -> Members<'static> {
         let mut news = Members::default();
         if let Some(mode) = text(said.get("permissionMode")) {
@@ -95,7 +96,7 @@ impl Facts {
         news
     }
 
-    /// What is known by itself, under the CLI's name: readers replace it whole.
+    /// Adds all collected facts under the CLI's name: readers replace that member as a whole.
     fn tell(&mut self, said: &Members<'_>, news: &mut Members<'static>) {
         for (name, said) in said.iter().filter(|(name, _)| !ELSEWHERE.contains(name)) {
             self.told.insert(name.to_owned(), value(said));
@@ -108,7 +109,7 @@ fn array(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// A model in ACP's words, with all else that is said of it.
+/// Converts a model to ACP's form, with its other members.
 fn model_of(model: &Value) -> Value {
     Value::Object(renamed(
         model,
@@ -116,7 +117,7 @@ fn model_of(model: &Value) -> Value {
     ))
 }
 
-/// A command in ACP's words, with all else that is said of it.
+/// Converts a command to ACP's form, with its other members.
 fn command_of(command: &Value) -> Value {
     let mut to = renamed(command, &[("name", "name"), ("argumentHint", "input")]);
     if let Some(hint) = to.remove("input").filter(|hint| hint != "") {
@@ -125,7 +126,7 @@ fn command_of(command: &Value) -> Value {
     Value::Object(to)
 }
 
-/// Members by other names, `description` as it is, and the others within `_meta`.
+/// Renames members; keeps `description`, and moves all others into `_meta`.
 fn renamed(from: &Value, names: &[(&str, &str)]) -> Map<String, Value> {
     let mut to = Map::new();
     let mut rest = Map::new();
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_state_is_in_the_shape_of_acps() {
-        // As in the recording hello, with fewer members.
+        // As in the recording "hello", with fewer members.
         let answer = r#"{"commands":[{"name":"dataviz","description":"Use it","argumentHint":"[what]","builtin":true},{"name":"b","description":"","argumentHint":""}],
             "models":[{"value":"default","resolvedModel":"claude-opus-5-5","displayName":"Default (recommended)","description":"x"},{"value":"haiku","displayName":"Haiku"}],
             "account":{"apiProvider":"firstParty"},"pid":132,"claude_code_version":"2.1.330","current_permission_mode":"default"}"#;

@@ -1,4 +1,4 @@
-//! The CLI's tools: what kind each is of, what a call is titled, which files it is about, and which names there are.
+//! Tools of the CLI: their names and kinds, and the titles and files of their calls.
 
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::claude::{FileResult, Hunk};
@@ -6,7 +6,7 @@ use crate::proto::json::{Members, non_null, raw_object, text, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The builtin tools, and the kind of each in ACP's words.
+/// Built-in tools with their kinds in ACP's terms.
 pub const BUILTIN: &[(&str, &str)] = &[
     ("Agent", "think"),
     ("AskUserQuestion", "other"),
@@ -54,7 +54,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("Write", "edit"),
 ];
 
-/// Tools that the model's provider runs itself.
+/// Tools that the model's provider runs.
 const SERVER: &[(&str, &str)] = &[
     ("bash_code_execution", "execute"),
     ("code_execution", "execute"),
@@ -65,7 +65,7 @@ const SERVER: &[(&str, &str)] = &[
     ("web_search", "fetch"),
 ];
 
-/// The kind of a tool, in ACP's words.
+/// Returns the kind of a tool in ACP's terms.
 #[must_use]
 pub fn kind(name: &str) -> &'static str {
     let known = BUILTIN.iter().chain(SERVER).find(|(n, _)| *n == name);
@@ -73,7 +73,7 @@ pub fn kind(name: &str) -> &'static str {
 }
 
 raw_object! {
-    /// What the builtin tools are called with, as far as a title tells it.
+    /// Input fields of the built-in tools that are used for titles and files.
     struct Input {
         file_path = "file_path",
         notebook_path = "notebook_path",
@@ -106,7 +106,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The title of a call: of its name alone while its input is not known.
+/// Returns the title of a call; the name alone if its input is unknown.
 #[must_use]
 pub fn title(name: &str, input: Option<&RawValue>) -> String {
     let shown = match mcp(name) {
@@ -145,7 +145,7 @@ pub fn title(name: &str, input: Option<&RawValue>) -> String {
     told.unwrap_or(shown)
 }
 
-/// The places that a call is about, as ACP has them.
+/// Returns the locations of a call in ACP's form.
 #[must_use]
 pub fn locations(name: &str, input: &RawValue) -> Option<Box<RawValue>> {
     let input = Input::of(input);
@@ -163,7 +163,7 @@ pub fn locations(name: &str, input: &RawValue) -> Option<Box<RawValue>> {
     }))
 }
 
-/// The plan that a call of `TodoWrite` makes, as ACP has it.
+/// Returns the plan of a `TodoWrite` call in ACP's form.
 #[must_use]
 pub fn plan(name: &str, input: &RawValue) -> Option<Members<'static>> {
     let Value::Array(todos) = value(Input::of(input).todos.filter(|_| name == "TodoWrite")?) else {
@@ -187,7 +187,7 @@ fn file_result(result: Option<&RawValue>) -> Option<(FileResult<'_>, String)> {
     Some((result, path))
 }
 
-/// What a call is about to change in a file, as ACP shows it.
+/// Returns the changes that a call is about to make in a file, in ACP's form.
 #[must_use]
 pub fn wished(name: &str, input: &RawValue) -> Vec<Value> {
     let input = Input::of(input);
@@ -216,7 +216,8 @@ fn array(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// What a tool changed in a file, as ACP shows it: each piece of the patch, or the whole file where it is new.
+/// Returns the changes that a tool made in a file, in ACP's form: each hunk of the patch, or the whole file
+/// if it is new.
 #[must_use]
 pub fn diffs(result: Option<&RawValue>) -> Vec<Value> {
     let Some((result, path)) = file_result(result) else {
@@ -251,7 +252,7 @@ pub fn diffs(result: Option<&RawValue>) -> Vec<Value> {
     }
 }
 
-/// The places that a tool changed, as ACP has them; nothing where it did not tell.
+/// Returns the locations that a tool changed, in ACP's form; `None` if the result does not have them.
 #[must_use]
 pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
     let (result, path) = file_result(result)?;
@@ -260,16 +261,19 @@ pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
     (!hunks.is_empty()).then(|| to_raw(&hunks.iter().map(place).collect::<Vec<_>>()))
 }
 
-/// The server and the tool of an MCP tool's name; of a server's own name no tool.
+/// Splits the name of an MCP tool into server and tool; the tool is empty if the name is that of a server.
 #[must_use]
 pub fn mcp(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_prefix("mcp__")?;
     Some(name.split_once("__").unwrap_or((name, "")))
 }
 
-/// Checks the rules that allow or disallow tools: a builtin tool, with or without a rule for its input as
-/// `Bash(git:*)`, a configured MCP server as `mcp__server`, or a tool of it as `mcp__server__tool`;
-/// with `others` there are servers that nobody can know here.
+/// Checks the rules that allow or disallow tools. A rule is a built-in tool, optionally with a rule for its
+/// input such as `Bash(git:*)`; a configured MCP server as `mcp__server`; or one of its tools as
+/// `mcp__server__tool`. `others` is `true` if there may be servers that acpipe does not know.
+///
+/// # Errors
+/// A rule names a tool or server that does not exist.
 pub fn check_rules<'a>(
     rules: impl IntoIterator<Item = &'a str>,
     servers: &[&str],

@@ -1,8 +1,8 @@
-//! Ids of sessions and prompts: the CLI takes nothing but UUIDs.
+//! Ids of sessions and prompts: the CLI only accepts UUIDs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Makes UUIDs that are unique as far as their seed is.
+/// Generator of UUIDs that are as unique as its seed.
 #[derive(Debug)]
 pub struct Uuids {
     seed: String,
@@ -10,7 +10,7 @@ pub struct Uuids {
 }
 
 impl Uuids {
-    /// Those of this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: &str) -> Self {
         Self {
@@ -19,7 +19,7 @@ impl Uuids {
         }
     }
 
-    /// The next one. It has the form of version 4, though nothing here is drawn by lot.
+    /// Returns the next UUID. It has the form of version 4, but is not random.
     pub fn next(&mut self) -> String {
         self.last += 1;
         let half = |which: u8| {

@@ -1,5 +1,5 @@
-//! A look at every tool before it runs. The CLI asks nothing about what its own rules allow, as reading in its directory:
-//! where there are rules of ours it tells of each call by a hook.
+//! Hook before every tool call. The CLI sends no permission request for calls that its own rules allow, such
+//! as reading in its directory; if acpipe has rules, the CLI reports each call by a hook.
 
 use super::questions;
 use crate::core::dialect::Child;
@@ -9,10 +9,10 @@ use crate::proto::json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The name under which the CLI calls back.
+/// Callback id of the hook.
 const CALLBACK: &str = "acpipe";
 
-/// The hooks that the CLI is asked for.
+/// Returns the hooks to register with the CLI.
 pub fn hooks(watch: bool) -> Value {
     if !watch {
         return Value::Null;
@@ -21,16 +21,16 @@ pub fn hooks(watch: bool) -> Value {
 }
 
 raw_object! {
-    /// `hook_callback`.
+    /// Request `hook_callback`.
     struct Callback { id = "callback_id", input = "input" }
 }
 
 raw_object! {
-    /// What a hook before a tool is told.
+    /// Input of a `PreToolUse` hook.
     struct Told { name = "tool_name", input = "tool_input", call = "tool_use_id" }
 }
 
-/// Reads a call back; `None` where it is none of ours.
+/// Parses a hook callback; `None` if it is not for acpipe's hook.
 pub fn read<'a>(
     session: &str,
     child: Child,
@@ -44,7 +44,7 @@ pub fn read<'a>(
     Some(questions::plain(session, child, request, tool))
 }
 
-/// The answer: a refusal, that the CLI is to ask, or no opinion.
+/// Returns the response: deny, ask, or no decision.
 pub fn answer(effect: Effect) -> Box<RawValue> {
     let (decision, reason) = match effect {
         Effect::Allow => return to_raw(&json!({})),

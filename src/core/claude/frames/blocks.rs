@@ -1,29 +1,29 @@
-//! The blocks of a message, told twice: bit by bit as the model writes them, and whole. Every text is shown once,
-//! whichever of both comes.
+//! Blocks of a message. The CLI sends each block twice, in pieces while the model writes it and whole, and
+//! either may be missing; every text is shown once.
 //!
-//! Where a stream breaks, the CLI asks again, and the text comes under another message's id from its beginning:
-//! what was shown of it is passed over.
+//! If a stream breaks, the CLI retries the request, and the text is sent again from its start in a message
+//! with another id: the part that was shown is skipped.
 
 use crate::proto::json::{JsonStr, to_raw};
 use serde_json::value::RawValue;
 
-/// What a block holds.
+/// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Answer,
     Thought,
-    /// A thought whose words are withheld.
+    /// A thought with redacted text.
     Redacted,
     Tool,
     Other,
 }
 
-/// What is to be shown of a piece of text.
+/// Part of a piece of text that is to be shown.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Show {
     All,
     Nothing,
-    /// This in its place.
+    /// This text instead of the piece.
     Rest(String),
 }
 
@@ -31,29 +31,29 @@ pub enum Show {
 #[derive(Debug)]
 pub struct Block {
     pub kind: Kind,
-    /// Its place in the stream, if it came there.
+    /// Index in the stream; `None` if the block did not come from the stream.
     pub index: Option<u64>,
-    /// The tool call's id and the tool's name.
+    /// Id of the tool call and name of the tool.
     pub tool: Option<(String, String)>,
-    /// What is said of the words as a whole: a thought's signature or what was redacted of it.
+    /// Metadata of the whole text: the signature or the redacted data of a thought.
     pub provider: Option<(&'static str, Box<RawValue>)>,
     pub citations: Vec<Box<RawValue>>,
-    /// The text told so far, as it stood between the quotes; of a tool call the text of its input.
+    /// Text received so far, JSON-escaped; for a tool call, the text of its input.
     told: String,
     before: Before,
-    /// Whether anything of it was shown.
+    /// `true` if a part of the block was shown.
     pub shown: bool,
-    /// Whether it was told whole.
+    /// `true` if the whole block was received.
     pub whole: bool,
     pub open: bool,
 }
 
-/// What a broken stream had shown of the block.
+/// Text of the block that was shown before its stream broke.
 #[derive(Debug)]
 enum Before {
-    /// Not known until its text begins.
+    /// Unknown until the text of the block starts.
     Perhaps,
-    /// This, of which so many bytes came again.
+    /// This text was shown; the number is how many of its bytes were received again.
     Shown(String, usize),
     Nothing,
 }
@@ -78,14 +78,14 @@ impl Block {
         matches!(self.kind, Kind::Answer | Kind::Thought | Kind::Redacted)
     }
 
-    /// The text told so far.
+    /// Returns the text received so far.
     pub fn told(&self) -> String {
         let json = format!("\"{}\"", self.told);
         let raw = RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned());
         JsonStr::new(&raw).map_or_else(String::new, |text| text.decode().into_owned())
     }
 
-    /// The text that the client sees.
+    /// Returns the text that the client has received.
     fn seen(&self) -> String {
         match &self.before {
             Before::Shown(text, _) => text.clone(),
@@ -93,7 +93,7 @@ impl Block {
         }
     }
 
-    /// Takes the next piece of the text, and tells what is to be shown of it.
+    /// Adds the next piece of the text, and returns the part of it to show.
     pub fn piece(&mut self, text: JsonStr<'_>, broken: &mut Vec<(Kind, String)>) -> Show {
         let json = text.raw().get();
         self.told.push_str(&json[1..json.len() - 1]);
@@ -110,7 +110,7 @@ impl Block {
         show
     }
 
-    /// What a piece says beyond what a broken stream had shown.
+    /// Returns the part of a piece that goes beyond the text shown before its stream broke.
     fn beyond(&mut self, said: &str, broken: &mut Vec<(Kind, String)>) -> Show {
         if let Before::Perhaps = self.before {
             let again = |(kind, text): &(Kind, String)| {
@@ -131,7 +131,7 @@ impl Block {
         }
         let show = match said.strip_prefix(left) {
             Some(rest) => Show::Rest(rest.to_owned()),
-            // It goes another way: whole, then.
+            // The text differs from the one shown before: it is shown whole.
             None => Show::Rest(format!("{}{said}", &text[..*at])),
         };
         self.before = Before::Nothing;
@@ -139,17 +139,17 @@ impl Block {
     }
 }
 
-/// A message while it is told.
+/// A message that is being received.
 #[derive(Debug)]
 pub struct Message {
     pub id: String,
     pub blocks: Vec<Block>,
-    /// Whether the model ended it: its stream did not break.
+    /// `true` if the model ended the message, so that its stream did not break.
     pub ended: bool,
 }
 
 impl Message {
-    /// The block at a place in the stream, made where it was not begun.
+    /// Returns the open block at an index of the stream; creates it if its start was not received.
     pub fn block(&mut self, index: Option<u64>, kind: Kind) -> &mut Block {
         let known = |b: &Block| b.index == index && b.open;
         let at = self.blocks.iter().rposition(known).unwrap_or_else(|| {
@@ -159,7 +159,7 @@ impl Message {
         &mut self.blocks[at]
     }
 
-    /// Adds a block that came whole.
+    /// Adds a block that was received whole.
     pub fn add(&mut self, kind: Kind) -> usize {
         let mut block = Block::new(kind, None);
         block.open = false;
@@ -167,7 +167,7 @@ impl Message {
         self.blocks.len() - 1
     }
 
-    /// Closes what is open of its words; true where some was shown.
+    /// Closes the open text blocks; returns `true` if a part of them was shown.
     pub fn close_words(&mut self) -> bool {
         let mut shown = false;
         for block in self.blocks.iter_mut().filter(|b| b.open && b.is_words()) {
@@ -177,7 +177,8 @@ impl Message {
         shown
     }
 
-    /// Where the words stand that are now told whole, and what of them was not told yet.
+    /// Returns the position of the text block that is now received whole, and the part of its text that was
+    /// not received before.
     pub fn told_again(&self, kind: Kind, whole: &str) -> Option<(usize, String)> {
         let mut waiting: Vec<(usize, String)> = Vec::new();
         for (at, block) in self.blocks.iter().enumerate() {
@@ -196,7 +197,7 @@ impl Message {
         })
     }
 
-    /// What the client saw of its words.
+    /// Returns the text blocks that the client has received.
     fn seen(&self) -> impl Iterator<Item = (Kind, String)> {
         let words = self.blocks.iter().filter(|block| block.is_words());
         let seen = words.map(|block| (block.kind, block.seen()));
@@ -204,16 +205,16 @@ impl Message {
     }
 }
 
-/// Of how many messages of a speaker is known what was told of them.
+/// Number of messages of a speaker whose blocks are remembered.
 const KEPT: usize = 4;
 
 /// The agent itself or one of its subagents.
 #[derive(Debug, Default)]
 pub struct Speaker {
-    /// The tool call that made the subagent.
+    /// Tool call that created the subagent; `None` for the agent itself.
     pub parent: Option<String>,
     messages: Vec<Message>,
-    /// The words of a message whose stream broke, until they came again.
+    /// Text of a message whose stream broke, until it is received again.
     broken: Vec<(Kind, String)>,
 }
 
@@ -225,7 +226,7 @@ impl Speaker {
         }
     }
 
-    /// A message begins, streamed or whole; true when it is a new one, and none that is told again.
+    /// Starts a message, streamed or whole. Returns `true` for a new message, `false` for a repetition.
     pub fn begin(&mut self, id: &str, streamed: bool) -> bool {
         if self.messages.iter().any(|m| m.id == id) {
             return false;
@@ -250,7 +251,8 @@ impl Speaker {
         !again
     }
 
-    /// A message by its id, the newest where it has none, and what broke before it.
+    /// Returns the message of this id, or the newest if `id` is `None`, and the text of broken streams before
+    /// it.
     pub fn message(
         &mut self,
         id: Option<&str>,
@@ -261,7 +263,7 @@ impl Speaker {
     }
 }
 
-/// Text as a JSON string.
+/// Encodes a text as a JSON string.
 pub fn json(text: &str) -> Box<RawValue> {
     to_raw(&text)
 }

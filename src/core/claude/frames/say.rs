@@ -1,4 +1,4 @@
-//! The updates in which blocks are told.
+//! Updates for the blocks of a message.
 
 use super::blocks::{Block, Kind, json};
 use super::{Frames, Out};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 impl Frames {
-    /// The whole input of a tool call.
+    /// Reports the complete input of a tool call.
     pub(super) fn tool_whole<'a>(
         &mut self,
         id: Cow<'a, str>,
@@ -44,8 +44,8 @@ impl Frames {
         }
     }
 
-    /// A block that is neither words nor a call: what came of a call that the model's provider made itself,
-    /// or something new.
+    /// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
+    /// ran itself, or an unknown block.
     pub(super) fn other_block<'a>(&mut self, block: &claude::Block<'a>, out: &mut Out<'a, '_>) {
         if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
             let result = self.tool_result(block, None);
@@ -55,7 +55,7 @@ impl Frames {
     }
 }
 
-/// An object of any type; `None` where it is none.
+/// Parses an object; `None` if it does not match the type.
 pub fn object<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
@@ -70,7 +70,7 @@ pub fn kind(block: &claude::Block<'_>) -> Kind {
     }
 }
 
-/// The words of a block.
+/// Returns the text of a block.
 pub fn said<'a>(block: &claude::Block<'a>) -> Option<JsonStr<'a>> {
     block.text.or(block.thinking).and_then(JsonStr::new)
 }
@@ -82,7 +82,7 @@ pub fn voice(kind: Kind) -> Voice {
     }
 }
 
-/// What is said of a thought as a whole.
+/// Returns the signature or the redacted data of a thought.
 pub fn provider(block: &claude::Block<'_>) -> Option<(&'static str, Box<RawValue>)> {
     let redacted = block.data.map(|data| ("redactedData", data.to_owned()));
     let signature = non_null(block.signature).filter(|signature| signature.get() != "\"\"");
@@ -95,7 +95,7 @@ pub fn redacted() -> Members<'static> {
     about
 }
 
-/// The end of a block of words, unless nothing was shown of it.
+/// Returns the end of a text block; `None` if nothing of it was shown.
 pub fn words_end<'a>(block: &Block) -> Option<Update<'a>> {
     let provider = block.provider.as_ref().map(|(name, said)| {
         let mut members = Members::default();
@@ -120,7 +120,7 @@ pub fn piece<'a>(
     })
 }
 
-/// No more words, but something said of them.
+/// Returns an empty piece of text that only carries metadata.
 pub fn empty<'a>(voice: Voice, message_id: Option<Cow<'a, str>>, about: Members<'a>) -> Update<'a> {
     piece(voice, message_id, Content::Rest(json("")), about)
 }
@@ -129,7 +129,7 @@ pub fn tool(update: ToolUpdate<'_>) -> Update<'_> {
     Update::Tool(Box::new(update))
 }
 
-/// What is said of a call beside what every call has.
+/// Returns the members of a call that have no field of their own.
 pub fn beside<'a>(block: &claude::Block<'a>) -> Members<'a> {
     let mut other = block.rest.clone();
     if word(block.kind) != "tool_use" {

@@ -1,4 +1,4 @@
-//! What the model says bit by bit: `stream_event` frames.
+//! `stream_event` frames: the output of the model in pieces.
 
 use super::blocks::{Block, Kind, Message, Show, json};
 use super::say::{beside, empty, kind, object, piece, provider, redacted, tool, voice, words_end};
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 impl Frames {
-    /// An event of the model's stream.
+    /// Handles an event of the model's stream.
     pub(super) fn stream<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
         let Some(event) = &frame.event else {
             return out.say(Update::Other);
@@ -41,7 +41,7 @@ impl Frames {
         }
     }
 
-    /// The message that a frame of the stream is about.
+    /// Returns the message of a stream frame.
     fn message(
         &mut self,
         frame: &Frame<'_>,
@@ -50,13 +50,13 @@ impl Frames {
         let id = text(frame.api_message_id);
         let speaker = self.speaker(out.parent.as_deref());
         if let Some(id) = &id {
-            // Its beginning did not come.
+            // The start of the message was not received.
             speaker.begin(id, true);
         }
         speaker.message(id.as_deref())
     }
 
-    /// A message begins; what was open of the one before it, is not any more.
+    /// Starts a message; open blocks of the previous message are closed.
     pub(super) fn begin(&mut self, id: &str, streamed: bool, out: &mut Out<'_, '_>) {
         let speaker = self.speaker(out.parent.as_deref());
         let last = speaker.message(None).filter(|(last, _)| last.id != id);
@@ -214,7 +214,7 @@ impl Frames {
                 block.citations.push(citation.to_owned());
                 block.shown = true;
                 let mut about = Members::default();
-                // Readers replace a list: it is said whole.
+                // Readers replace a list as a whole, so it is always complete.
                 about.set_owned("citations", &block.citations);
                 out.say(empty(Voice::Answer, text(frame.api_message_id), about));
                 beside_it(frame, out);
@@ -223,7 +223,7 @@ impl Frames {
         }
     }
 
-    /// A piece of an answer or a thought: the hot path.
+    /// Reports a piece of an answer or a thought. This is the hot path.
     fn words<'a>(
         &mut self,
         frame: &Frame<'a>,
@@ -279,7 +279,7 @@ impl Frames {
         } else {
             input
         };
-        // Where the input breaks off, the stream did: its text was shown.
+        // If the input is incomplete, the stream broke; its text was shown already.
         if let Ok(input) = RawValue::from_string(input) {
             self.tool_whole(
                 id.into(),
@@ -292,7 +292,7 @@ impl Frames {
     }
 }
 
-/// What is said beside an event that has no place for it: nothing, so far.
+/// Reports members of a frame whose event has no field for them; none are known so far.
 fn beside_it(frame: &Frame<'_>, out: &mut Out<'_, '_>) {
     if !frame.rest.is_empty() {
         out.say(Update::Passing);

@@ -1,4 +1,4 @@
-//! `system` frames: what the CLI says of itself.
+//! `system` frames: reports of the CLI about itself.
 
 use super::{Frames, Out, Task};
 use crate::core::event::Update;
@@ -26,7 +26,7 @@ impl Frames {
                         tool: tool.into(),
                         reason: text(frame.message).unwrap_or_default(),
                     });
-                    // Why in the CLI's own words.
+                    // The reason in the CLI's own words.
                     out.say(Update::Passing);
                 }
                 None => out.say(Update::Other),
@@ -44,7 +44,7 @@ impl Frames {
         }
     }
 
-    /// What the CLI does, or in which mode it is from now on.
+    /// Handles a change of the CLI's status or permission mode.
     fn status<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
         let status = text(frame.rest.get("status"));
         let ends = non_null(frame.rest.get("compact_result")).is_some();
@@ -63,14 +63,14 @@ impl Frames {
         }
     }
 
-    /// The id of the compaction that a frame tells of: that of the frame which told of it first.
+    /// Returns the id of the compaction to which a frame belongs: the id of the first frame about it.
     fn compaction(&mut self, frame: &Frame<'_>, begins: bool) -> String {
         let known = self.compaction.take().filter(|_| !begins);
         let own = || text(frame.uuid).unwrap_or_default().into_owned();
         self.compaction.insert(known.unwrap_or_else(own)).clone()
     }
 
-    /// News of something that runs beside the turn: a subagent, or a command in the background.
+    /// Handles a report about a background task: a subagent, or a background command.
     fn task<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
         let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
         let id = said("task_id").unwrap_or_default();

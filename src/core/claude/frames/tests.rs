@@ -1,4 +1,4 @@
-//! Frames as recordings have them, and what they mean.
+//! Tests of frames as they are in recordings.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -13,7 +13,7 @@ use super::*;
 use crate::core::event::{Content, Voice};
 use serde_json::{Value, json};
 
-/// What lines say, a word or two for each update.
+/// Returns the updates of these lines in short form.
 fn told(frames: &mut Frames, lines: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     for line in lines {
@@ -29,7 +29,7 @@ fn told(frames: &mut Frames, lines: &[String]) -> Vec<String> {
                 panic!("{event:?}");
             };
             assert_eq!(session, "s");
-            // That a message begins goes on as it came.
+            // The start of a message is passed through unchanged.
             if matches!(update, Update::Passing) && line.contains("message_start") {
                 continue;
             }
@@ -108,7 +108,7 @@ fn words(update: &Update<'_>) -> String {
     }
 }
 
-/// An event of the stream of a message.
+/// Returns a frame with an event of a message's stream.
 fn stream(id: &str, parent: Value, event: Value) -> String {
     let mut frame = json!({
         "type": "stream_event", "event": event, "session_id": "s", "parent_tool_use_id": parent,
@@ -292,7 +292,7 @@ fn streamed_blocks_are_told_once() {
         "passing",
     ];
     assert_eq!(all(&lines), want);
-    // The same, where only whole blocks come: what was told of them bit by bit is told at once.
+    // If only whole blocks are received, text that was sent in pieces above is reported at once.
     let is_whole = |line: &&String| line.contains(r#""type":"assistant""#);
     let blocks: Vec<String> = lines.iter().filter(is_whole).cloned().collect();
     let want = [
@@ -306,7 +306,7 @@ fn streamed_blocks_are_told_once() {
         r#"tool t begins Read read Read /a pending input {"file_path":"/a"} at [{"path":"/a"}]"#,
     ];
     assert_eq!(all(&blocks), want);
-    // And where no whole block comes.
+    // If no whole block is received.
     let bits: Vec<String> = lines.iter().filter(|l| !is_whole(l)).cloned().collect();
     assert!(all(&bits).contains(
         &r#"tool t Read read Read /a input {"file_path": "/a"} at [{"path":"/a"}]"#.to_owned()
@@ -315,7 +315,7 @@ fn streamed_blocks_are_told_once() {
 
 #[test]
 fn a_broken_stream_that_comes_again_is_told_once() {
-    // As in the recordings error-midstream and error-hangup.
+    // As in the recordings "error-midstream" and "error-hangup".
     let begun = [
         start("a"),
         block("a", 0, json!({"type": "text", "text": ""})),
@@ -341,7 +341,7 @@ fn a_broken_stream_that_comes_again_is_told_once() {
         ),
         (vec![again("another")], vec!["text b another", "end"]),
         (
-            // Streamed again, and further.
+            // Streamed again, and continued.
             vec![
                 start("b"),
                 block("b", 0, json!({"type": "text", "text": ""})),
@@ -354,7 +354,7 @@ fn a_broken_stream_that_comes_again_is_told_once() {
             vec!["text b +\"it\"", "text b  all", "end"],
         ),
         (
-            // Streamed again, and otherwise.
+            // Streamed again with different text.
             vec![
                 start("b"),
                 text_delta("b", 0, "about"),
@@ -364,7 +364,7 @@ fn a_broken_stream_that_comes_again_is_told_once() {
             vec!["text b +\"about us\"", "end"],
         ),
         (
-            // Broken once more, before the end of what was shown.
+            // Broken again before the end of the shown text.
             vec![
                 start("b"),
                 text_delta("b", 0, "about"),
@@ -378,7 +378,7 @@ fn a_broken_stream_that_comes_again_is_told_once() {
         let want = [shown.to_vec(), want].concat();
         assert_eq!(all(&lines), want);
     }
-    // What two messages say alike is said twice where no stream broke.
+    // Equal text in two messages is shown twice if no stream broke.
     let mut lines = begun[..5].to_vec();
     lines.extend([message_delta("a"), again("about to break ")]);
     assert_eq!(
@@ -403,7 +403,7 @@ fn what_came_in_part_is_made_whole() {
         ]);
         assert_eq!(all(&lines)[2..], want, "{said}");
     }
-    // A call whose input broke off was not made.
+    // A call with incomplete input was not made.
     let lines = [
         start("m"),
         block(
@@ -424,7 +424,7 @@ fn what_came_in_part_is_made_whole() {
         said[3].starts_with("tool t Bash failed content"),
         "{said:?}"
     );
-    // Some versions tell all blocks anew with each.
+    // Some versions repeat all blocks with each new one.
     let lines = [
         whole("m", json!([{"type": "text", "text": "a"}])),
         whole(

@@ -1,4 +1,4 @@
-//! `user` frames: what tools answered, and what the CLI said to the model in the user's name.
+//! `user` frames: tool results, and messages that the CLI sends to the model in the user's name.
 
 use super::say::object;
 use super::{Frames, Out};
@@ -34,7 +34,7 @@ impl Frames {
         }
     }
 
-    /// What a tool answered, with what the CLI knows of it beside the text for the model.
+    /// Converts a tool result, with the data that the CLI has about it in addition to the text for the model.
     pub(super) fn tool_result<'a>(
         &mut self,
         block: &claude::Block<'a>,
@@ -54,7 +54,7 @@ impl Frames {
         };
         content.extend(contents(block.content));
         let output = non_null(result).or(match word(block.kind) {
-            // What the model's provider answered is not in the form for the model alone.
+            // Results from the model's provider are not formatted for the model only.
             "tool_result" => None,
             _ => block.content,
         });
@@ -79,7 +79,7 @@ impl Frames {
     }
 }
 
-/// What stands in a `user` frame beside results of tools.
+/// Converts the content of a `user` frame that is not a tool result.
 fn in_the_users_name<'a>(
     frame: &Frame<'a>,
     message: &claude::Message<'a>,
@@ -87,7 +87,7 @@ fn in_the_users_name<'a>(
 ) -> Option<Update<'a>> {
     let said = words(message.content);
     let said = said.map(JsonStr::decode).unwrap_or_default();
-    // Our own prompt, or what a control request printed beside its answer.
+    // acpipe's own prompt, or output of a control request in addition to its response.
     if is_true(frame.is_replay) {
         return None;
     }
@@ -111,7 +111,7 @@ fn in_the_users_name<'a>(
     Some(Update::Other)
 }
 
-/// The words of a message that is nothing but a text.
+/// Returns the text of a message that consists of a single text.
 fn words(content: Option<&RawValue>) -> Option<JsonStr<'_>> {
     if let Some(text) = content.and_then(JsonStr::new) {
         return Some(text);
@@ -123,7 +123,7 @@ fn words(content: Option<&RawValue>) -> Option<JsonStr<'_>> {
     }
 }
 
-/// What is said of the result of this call.
+/// Returns the metadata of this call's result.
 fn meta_of<'a>(all: Option<&'a RawValue>, call: &str) -> Option<&'a RawValue> {
     let all: Vec<&'a RawValue> = object(all)?;
     all.into_iter().find(|raw| {
@@ -132,13 +132,13 @@ fn meta_of<'a>(all: Option<&'a RawValue>, call: &str) -> Option<&'a RawValue> {
     })
 }
 
-/// Tools of the model's provider say their errors as a kind of content.
+/// Returns `true` for an error of a tool that the model's provider ran, which is a kind of content.
 fn is_error_block(content: Option<&RawValue>) -> bool {
     let block: Option<claude::Block<'_>> = object(content);
     block.is_some_and(|block| word(block.kind).ends_with("_error"))
 }
 
-/// The content of a result in the shape that ACP has for it, so that clients see one shape for both.
+/// Converts the content of a result to ACP's form, so that clients have one form for both dialects.
 fn contents(content: Option<&RawValue>) -> Vec<Value> {
     let wrapped = |content: Value| json!({"type": "content", "content": content});
     let as_text = |text: &str| wrapped(json!({"type": "text", "text": text}));

@@ -1,4 +1,4 @@
-//! What the model said block by block: `assistant` frames.
+//! `assistant` frames: the output of the model in whole blocks.
 
 use super::blocks::{Block, Kind, Show, json};
 use super::say::{beside, empty, kind, object, piece, provider, redacted, said, voice, words_end};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 impl Frames {
-    /// Blocks of a message, whole.
+    /// Handles whole blocks of a message.
     pub(super) fn assistant<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
         let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
         let blocks: Option<Vec<&'a RawValue>> = object(message.content);
@@ -38,8 +38,8 @@ impl Frames {
         }
     }
 
-    /// The blocks of a frame but those at its head that an earlier frame of the message had there: some
-    /// versions tell all blocks anew with each.
+    /// Returns the blocks of a frame without those at its start that earlier frames of the message had: some
+    /// versions repeat all blocks with each new one.
     fn not_repeated<'b, 'a>(
         &mut self,
         id: &str,
@@ -62,7 +62,7 @@ impl Frames {
         &blocks[same..]
     }
 
-    /// The CLI said an error in the place of an answer: the result tells it.
+    /// Records an error that the CLI sent instead of an answer; the result of the turn reports it.
     fn failed(&mut self, frame: &Frame<'_>, blocks: &[&RawValue]) {
         let texts = blocks.iter().filter_map(|raw| {
             let block: claude::Block<'_> = object(Some(raw))?;
@@ -100,7 +100,8 @@ impl Frames {
         }
     }
 
-    /// An answer or a thought: what was not told of it in the stream, and what a broken one did not show.
+    /// Reports the parts of an answer or thought that were neither streamed nor shown before its stream
+    /// broke.
     fn whole_words<'a>(
         &mut self,
         id: &str,
@@ -141,7 +142,7 @@ impl Frames {
         if kind == Kind::Redacted && again.is_none() {
             about.extend(redacted());
         }
-        // Nothing is said of words that a broken stream had shown, or that are closed.
+        // Nothing is reported for text that was shown before its stream broke, or that is closed.
         let goes_on = again.is_none() || (was_shown && known.open);
         let says = content.is_some() || (goes_on && !about.is_empty());
         known.shown |= says;

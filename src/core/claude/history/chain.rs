@@ -1,7 +1,7 @@
-//! Which records of a file count: those that lead to the last one.
+//! Selection of the records of a file that belong to the history: those that lead to the last one.
 //!
-//! Every record names the one before it. A rewind goes on from an earlier one and leaves a branch behind; tools
-//! that ran side by side leave one too, and that belongs to the history all the same.
+//! Every record names its predecessor. A rewind continues from an earlier record and abandons a branch. Tools
+//! that ran in parallel create a branch, too, but that one belongs to the history.
 
 use super::{History, Id, id};
 use crate::proto::claude::{Block, Message, is_true, word};
@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use tracing::warn;
 
 raw_object! {
-    /// What links a record to others.
+    /// Fields that link a record to others.
     struct Link {
         uuid = "uuid",
         parent = "parentUuid",
@@ -24,16 +24,16 @@ raw_object! {
     }
 }
 
-/// The first pass over a file; of each record it keeps a few numbers.
+/// First pass over a file, which stores a few numbers of each record.
 #[derive(Debug, Default)]
 pub struct Chain {
     links: Vec<Node>,
-    /// Where a record stands among them.
+    /// Positions of records in `links`, by id.
     places: HashMap<Id, usize>,
     faults: LineFaults,
 }
 
-/// A record of the main thread.
+/// Record of the main thread.
 #[derive(Debug)]
 struct Node {
     id: Id,
@@ -43,17 +43,17 @@ struct Node {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// A piece of the model's message of this id.
+    /// Part of the model's message with this id.
     Answer(Id),
-    /// What a tool answered.
+    /// Result of a tool.
     Result,
-    /// What nothing but others hangs on.
+    /// Progress report, which other records may follow but which is no end of the history.
     Progress,
     Other,
 }
 
 impl Chain {
-    /// Takes the next line.
+    /// Reads the next line.
     pub fn line(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             self.faults.blank += 1;
@@ -68,7 +68,7 @@ impl Chain {
             return;
         };
         let Some(uuid) = text(links.uuid) else { return };
-        // Subagents and teammates have threads of their own.
+        // Subagents and teammates have their own threads.
         if is_true(links.sidechain) || non_null(links.team).is_some() {
             return;
         }
@@ -82,7 +82,7 @@ impl Chain {
         self.links.push(node);
     }
 
-    /// The records that count, to be read in a second pass.
+    /// Returns the records that belong to the history, for the second pass.
     #[must_use]
     pub fn finish(self) -> History {
         if self.faults != LineFaults::default() {
@@ -97,7 +97,8 @@ impl Chain {
             });
             messages.collect()
         };
-        // A message's calls hang on each other, and each result on its call: only one of them is in the branch.
+        // The calls of a message follow each other, and each result follows its call: only one of them is in
+        // the branch.
         let messages = answers(&live);
         for node in &self.links {
             let of_message = matches!(node.what, What::Answer(id) if messages.contains(&id));
@@ -113,7 +114,7 @@ impl Chain {
         History::of(live, self.faults)
     }
 
-    /// The last record and all that lead to it.
+    /// Returns the last record and all that lead to it.
     fn branch(&self) -> HashSet<Id> {
         let mut live = HashSet::new();
         let counts = |node: &Node| node.what != What::Progress;
@@ -123,7 +124,7 @@ impl Chain {
                 break;
             }
             at = node.parent.and_then(|parent| {
-                // Where the one before is missing, the file's order is the best guess.
+                // If the predecessor is missing, the order in the file is the best guess.
                 let missing = || self.places.get(&node.id)?.checked_sub(1);
                 self.places.get(&parent).copied().or_else(missing)
             });
@@ -148,7 +149,7 @@ fn what(link: &Link<'_>) -> What {
     }
 }
 
-/// Whether tools' results stand in the content of a message.
+/// Returns `true` if the content of a message has tool results.
 pub fn has_results(content: &RawValue) -> bool {
     let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
     blocks.iter().any(|block| word(block.kind) == "tool_result")

@@ -1,10 +1,10 @@
-//! Files written by hand, in the shapes that the CLI gives them, and the messages that they become.
+//! Tests with handwritten files in the CLI's format, and the messages that result from them.
 
 use super::*;
 use crate::core::replay::Replay;
 use serde_json::{Value, json};
 
-/// A file in the making: each record follows the one before, unless it says otherwise.
+/// A file under construction: each record follows the one before unless it names another.
 #[derive(Default)]
 struct File {
     lines: Vec<String>,
@@ -47,7 +47,7 @@ impl File {
         )
     }
 
-    /// The messages, each as its role and its parts in short.
+    /// Returns the messages in short form: role and parts.
     fn messages(&self) -> Vec<String> {
         self.replay().iter().map(brief).collect()
     }
@@ -58,7 +58,7 @@ impl File {
         replay.finish()
     }
 
-    /// All updates, in order.
+    /// Passes all updates to `take`, in order.
     fn each(&self, mut take: impl FnMut(&Update<'_>, Original<'_>)) {
         let mut chain = Chain::default();
         for line in &self.lines {
@@ -96,7 +96,7 @@ fn brief(message: &Value) -> String {
         }
     };
     let parts = message["parts"].as_array().unwrap().iter();
-    // How steps show is tested with the view.
+    // The view's tests cover how steps are shown.
     let parts: Vec<_> = parts
         .filter(|p| p["type"] != "step-start")
         .map(part)
@@ -188,7 +188,8 @@ fn a_turn_is_one_message_with_steps() {
     assert_eq!(messages[0]["metadata"]["claude"]["messageId"], "u1");
 }
 
-/// As recorded: each call follows the call before, each result its call, and the answer one of the results.
+/// As recorded: each call follows the previous call, each result follows its call, and the answer follows one
+/// of the results.
 #[test]
 fn tools_that_ran_side_by_side_are_all_there() {
     let mut file = File::default();
@@ -237,7 +238,7 @@ fn what_is_written_twice_is_told_once() {
         .answer("a5", "m2", &text("Part. "));
     let again = file.lines[0].clone();
     file.lines.push(again);
-    // The last record is the first again, and all of the branch ends there.
+    // The last record repeats the first, and the branch ends there.
     assert_eq!(file.messages(), ["user: x"]);
     file.lines.pop();
     let want = ["user: x", "assistant: Part.  t1:output-available Part. "];
@@ -309,7 +310,7 @@ fn images_and_documents_are_files_of_the_users() {
     );
     let parts = &messages[0]["parts"];
     assert_eq!(parts[2]["providerMetadata"]["claude"]["title"], "a.pdf");
-    // The data stands in one place.
+    // The data is in one place only.
     assert_eq!(
         parts[1].to_string().matches("aWNvbg==").count(),
         1,
@@ -395,7 +396,7 @@ fn lines_that_cannot_be_read_cost_only_themselves() {
     let mut file = File::default();
     file.user("u1", "x").answer("a1", "m1", &text("One."));
     file.user("u2", "lost").answer("a2", "m2", &text("Two."));
-    // The prompt between both was torn.
+    // The prompt between them was truncated.
     file.lines[2].truncate(20);
     let odd = r#"{"type":"user","uuid":"o","parentUuid":"a2","message":7}"#;
     file.lines

@@ -1,33 +1,33 @@
-//! Whose words a text in the user's name is: the CLI says much of its own there.
+//! Classification of text in the user's name, much of which comes from the CLI itself.
 
 use std::borrow::Cow;
 
-/// A text in the user's name.
+/// Text in the user's name, by origin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Words<'a> {
-    /// What the user said.
+    /// Text that the user wrote.
     Users(Cow<'a, str>),
-    /// What a command printed that the user gave.
+    /// Output of a command that the user ran.
     Printed(&'a str),
-    /// What the CLI told the model.
+    /// Text of the CLI for the model.
     None,
 }
 
-/// How what the CLI tells the model begins.
+/// Beginnings of the CLI's texts for the model.
 const NOT_SHOWN: &[&str] = &[
     "<local-command-caveat>",
     "<task-notification>",
     "[Request interrupted by user",
 ];
 
-/// What the commands of the user print.
+/// Tags around the output of the user's commands.
 const PRINTED: &[&str] = &[
     "local-command-stdout",
     "local-command-stderr",
     "bash-stdout",
 ];
 
-/// Tells whose words they are.
+/// Classifies a text.
 #[must_use]
 pub fn words(text: &str) -> Words<'_> {
     let said = without_reminders(text);
@@ -54,7 +54,7 @@ pub fn words(text: &str) -> Words<'_> {
     }
 }
 
-/// The text behind the reminders at its head; all of it where there are none.
+/// Returns the text after any reminders at its start.
 fn without_reminders(mut text: &str) -> &str {
     const END: &str = "</system-reminder>";
     while text.trim_start().starts_with("<system-reminder>") {
@@ -64,13 +64,13 @@ fn without_reminders(mut text: &str) -> &str {
     text
 }
 
-/// What stands between the tags of this name with which a text begins.
+/// Returns the content of the tag with which a text starts; `None` if it is another tag.
 fn begins<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
     rest.starts_with('>').then(|| within(text, tag))?
 }
 
-/// What stands between the first tags of this name; a text that was cut has no second one.
+/// Returns the content of the first tag of this name; a truncated text has no end tag.
 fn within<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     let open = format!("<{tag}>");
     let rest = &text[text.find(&open)? + open.len()..];

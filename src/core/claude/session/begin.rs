@@ -1,15 +1,15 @@
-//! Whose turn begins: that of the prompt, or one that nobody asked for.
+//! Start of a turn: of the prompt in progress, or of a background turn.
 
 use super::{Pending, Session};
 use crate::core::event::AgentEvent;
 use serde_json::json;
 
 impl Session {
-    /// A turn begins. Where the CLI says with which prompt it begins, it has said so before.
+    /// Handles the start of a turn. If the CLI reports with which prompt it starts, it has done so before.
     pub(super) fn turn_begins(&mut self, events: &mut Vec<AgentEvent<'_>>, out: &mut Vec<u8>) {
         match &mut self.prompt {
             Some(prompt) if prompt.begun => return,
-            // It was sent while this turn was on its way.
+            // The prompt was sent while this turn was starting.
             Some(prompt) if self.names_prompts => prompt.waits = true,
             Some(prompt) => {
                 if prompt.waits && !self.unasked {
@@ -25,7 +25,7 @@ impl Session {
         }
     }
 
-    /// The CLI begins with the prompt.
+    /// Handles the start of the prompt's turn.
     pub(super) fn prompt_begins(&mut self, events: &mut Vec<AgentEvent<'_>>, out: &mut Vec<u8>) {
         let Some(prompt) = &mut self.prompt else {
             return;
@@ -36,7 +36,7 @@ impl Session {
             events.push(AgentEvent::PromptBegun { call });
         }
         if cancelled {
-            // It was to be taken back, but the CLI was faster.
+            // The prompt was to be withdrawn, but its turn has started already.
             self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
         }
     }

@@ -1,4 +1,4 @@
-//! Cancels: turns that are interrupted, prompts that are taken back.
+//! Cancellation: interrupts of turns, and withdrawal of prompts.
 
 use super::{Pending, Prompt, Session};
 use crate::core::event::{AgentEvent, StopReason, TurnEnd};
@@ -16,8 +16,7 @@ impl Session {
         self.request(Pending::Interrupt, &json!({ "subtype": "interrupt" }), out);
     }
 
-    /// An interrupt ended the turn that ran. A prompt that still waits for its own would begin now: it is taken
-    /// back.
+    /// Handles the end of an interrupt. A prompt that is still queued would start now, and is withdrawn.
     pub(super) fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
         let queued = response.map(RawValue::get).unwrap_or_default();
         let Some(prompt) = &self.prompt else { return };
@@ -27,7 +26,7 @@ impl Session {
         }
     }
 
-    /// A prompt that waited begins, or was taken back and has no result.
+    /// Handles the start of a queued prompt, or its withdrawal, which has no result.
     pub(super) fn lifecycle(
         &mut self,
         frame: &Frame<'_>,

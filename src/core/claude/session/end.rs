@@ -1,4 +1,4 @@
-//! What becomes of those who wait when a line is too long, or the process ends.
+//! Failure of waiting calls when a line is too long or the process ends.
 
 use super::{Pending, Session, write};
 use crate::core::error::{Error, ErrorKind};
@@ -7,8 +7,8 @@ use crate::proto::frame::Overlong;
 use serde_json::json;
 
 impl Session {
-    /// Takes what is left of a line over the cap: where the result of a turn was lost with it, the turn must
-    /// not wait for ever.
+    /// Handles the remains of a line above the size limit: if the result of a turn was lost with it, the turn
+    /// must not wait forever.
     pub fn read_overlong(
         &mut self,
         line: &Overlong,
@@ -50,7 +50,7 @@ impl Session {
         }
     }
 
-    /// Its process ended, or is of no use any more: nobody waits for it any longer.
+    /// Fails everything that waits for the process, which ended or is of no use any more.
     pub fn ended(
         mut self: Box<Self>,
         how: Result<&Exit, &Error>,
@@ -62,7 +62,7 @@ impl Session {
             Err(error) => error.clone(),
         };
         if let Some(opening) = self.opening.take() {
-            // What the CLI says of it is better than that it ended.
+            // The CLI's own message is more useful than the fact that it ended.
             let mut error = said.unwrap_or_else(|| {
                 error(
                     ErrorKind::Session,

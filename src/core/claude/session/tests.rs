@@ -1,4 +1,4 @@
-//! Sessions of the Claude Code CLI: a dialect with a scripted process, and its events in words.
+//! Tests of CLI sessions: a dialect with a scripted process, and its events in short form.
 
 mod lines;
 mod opening;
@@ -14,15 +14,15 @@ use crate::proto::frame::Overlong;
 use crate::proto::wire::{SessionOptions, Variables};
 use serde_json::{Value, json};
 
-/// The process that says the version.
+/// Process that reports the version.
 const VERSION: Child = Child(1);
 
-/// A CLI, what it is told, and what comes of that, in words.
+/// A CLI with the lines sent to it and the resulting events in short form.
 struct Test {
     claude: Claude,
     out: Outgoing,
     calls: u64,
-    /// Tells the place of the history of the session that is opened.
+    /// Transport that resolves the directory of the history.
     path: Option<Child>,
 }
 
@@ -40,7 +40,7 @@ impl Test {
         }
     }
 
-    /// Begins to open a session: its process.
+    /// Starts opening a session; returns its process.
     fn opens(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
         self.calls += 1;
         let place = Place {
@@ -60,19 +60,19 @@ impl Test {
         of(|order| matches!(order, Order::Open(Transport::Process(_)))).unwrap()
     }
 
-    /// A session that is open.
+    /// Opens a session; returns its process.
     fn open(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
         let child = self.opens(way, options);
         let mut said = self.says(child, &success("1"));
         if let Some(path) = self.path.take() {
-            // There is no history: a session is resumed all the same.
+            // A session is resumed even if it has no history.
             said.extend(self.ends(path, 0).1);
         }
         assert!(said[0].starts_with("opened "), "{said:?}");
         child
     }
 
-    /// Sends a prompt: its id.
+    /// Sends a prompt; returns its id.
     fn prompts(&mut self, session: &str) -> String {
         self.calls += 1;
         let parts = [PromptPart::Text("go".into())];
@@ -83,7 +83,7 @@ impl Test {
         self.sent()[0]["uuid"].as_str().unwrap().to_owned()
     }
 
-    /// The frames written since.
+    /// Returns the frames written since the last call.
     fn sent(&mut self) -> Vec<Value> {
         let mut frames = Vec::new();
         for (_, order) in self.out.take() {
@@ -99,7 +99,7 @@ impl Test {
         frames
     }
 
-    /// The processes that were to be ended since.
+    /// Returns the processes whose stop was requested since the last call.
     fn stopped(&mut self) -> Vec<Child> {
         let orders = self.out.take().into_iter();
         let stops = orders.filter(|(_, order)| *order == Order::Stop);

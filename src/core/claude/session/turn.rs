@@ -1,4 +1,4 @@
-//! The end of a turn: whose it was, and what it came to.
+//! End of a turn: its assignment to the prompt or a background turn, and its result.
 
 use super::{Prompt, Session};
 use crate::core::claude::frames;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 impl Session {
-    /// A turn ended: the prompt's, one that nobody asked for, or that of a process that cannot begin.
+    /// Handles the end of a turn: of the prompt, of a background turn, or of a process that cannot start.
     pub(super) fn ended_turn<'a>(
         &mut self,
         frame: &Frame<'a>,
@@ -45,7 +45,7 @@ impl Session {
             return;
         };
         let call = prompt.call;
-        // A command of the CLI's own is no answer to anything.
+        // A slash command of the CLI does not answer the prompt.
         let answers =
             end.stop_reason == StopReason::EndTurn && end.error.is_none() && !end.of_command;
         if let Some(schema) = &self.launched.schema
@@ -54,7 +54,7 @@ impl Session {
         {
             end.error = unfit(schema, end.structured_output.as_deref());
         }
-        // An answer that no frame told.
+        // Text of the answer that no frame has reported.
         let said = frame.rest.get("result").and_then(JsonStr::new);
         let said = said.filter(|said| silent && end.error.is_none() && !said.is_empty());
         if let Some(said) = said {
@@ -70,7 +70,7 @@ impl Session {
                 original: frames::original(line),
             });
         }
-        // A session that is not there any more: the CLI has nothing to go on with, and says nothing.
+        // The session does not exist any more: the CLI has nothing to continue, and sends no output.
         let stale = std::mem::take(&mut self.resumed)
             && silent
             && end.error.is_none()
@@ -89,7 +89,7 @@ impl Session {
     }
 }
 
-/// The error of an answer that does not match the schema.
+/// Returns the error of an answer that does not match the schema.
 fn unfit(schema: &Value, answer: Option<&RawValue>) -> Option<Error> {
     let failed = "Structured output schema validation failed";
     let Some(answer) = answer else {
@@ -105,7 +105,8 @@ fn unfit(schema: &Value, answer: Option<&RawValue>) -> Option<Error> {
     Some(Error::new(ErrorKind::Malformed, message).with("raw", answer.get()))
 }
 
-/// Whether a result is that of this prompt: it names it, or no prompt at all and is not of another origin.
+/// Returns `true` if a result belongs to this prompt: it names the prompt, or it names none and has no other
+/// origin.
 fn names(result: &Frame<'_>, uuid: &str) -> bool {
     let named = [result.user_message_uuids, result.user_message_uuid];
     let mut named = named

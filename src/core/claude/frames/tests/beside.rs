@@ -1,4 +1,4 @@
-//! What is told beside the model's words: answers of tools, and what the CLI says of itself.
+//! Tests of frames other than the model's output: tool results, and reports of the CLI about itself.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn answers_of_tools() {
         let line = answer(block, known);
         assert_eq!(all(&[line]), [format!("tool t begins {want}{other}")]);
     }
-    // The model's provider answers its own tools within the message.
+    // The model's provider sends the results of its own tools within the message.
     let lines = [whole(
         "m",
         json!([

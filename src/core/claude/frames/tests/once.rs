@@ -1,9 +1,10 @@
-//! Whatever part of the stream comes, and in whatever order two subagents speak: every text is told once.
+//! Property tests: every text is shown once, whatever part of the stream is received and however the output
+//! of two subagents is interleaved.
 
 use super::*;
 use std::collections::BTreeMap;
 
-/// Numbers that look random, and are the same every time.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -15,7 +16,7 @@ impl Dice {
         usize::try_from(self.0 >> 33).unwrap() % sides
     }
 
-    /// A text in pieces.
+    /// Returns a text in pieces.
     fn pieces(&mut self) -> Vec<String> {
         const PIECES: &[&str] = &["a", "b ", "\n", "é\"", "😀", "word "];
         let count = 1 + self.below(5);
@@ -25,7 +26,7 @@ impl Dice {
     }
 }
 
-/// The lines of a message of one to three blocks, of which parts are missing, and its whole text.
+/// Returns the lines of a message of one to three blocks, some of them missing, and its complete text.
 fn message(id: &str, parent: &Value, dice: &mut Dice) -> (Vec<String>, String) {
     let event = |event: Value| stream(id, parent.clone(), event);
     let (mut lines, mut text) = (Vec::new(), String::new());
@@ -44,7 +45,7 @@ fn message(id: &str, parent: &Value, dice: &mut Dice) -> (Vec<String>, String) {
                 "type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""},
             })));
         }
-        // What is told of it whole may come alone, or after some of the bits; bits alone come all.
+        // A whole block may come alone or after some of its pieces; without whole blocks, all pieces come.
         let bits = match (streamed, with_whole) {
             (false, _) => 0,
             (true, true) => dice.below(pieces.len() + 1),
@@ -77,7 +78,7 @@ fn message(id: &str, parent: &Value, dice: &mut Dice) -> (Vec<String>, String) {
     (lines, text)
 }
 
-/// The text that was told of each speaker.
+/// Returns the text that was reported for each speaker.
 fn texts(lines: &[String]) -> BTreeMap<String, String> {
     let mut frames = Frames::default();
     let mut texts: BTreeMap<String, String> = BTreeMap::new();

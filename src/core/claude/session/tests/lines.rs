@@ -1,4 +1,4 @@
-//! Lines that are not served or not frames.
+//! Tests of lines that are not served or are not frames.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
         head: b"{".as_slice().into(),
         tail: b"}".as_slice().into(),
     };
-    // Its place, the first pass, the second.
+    // The transport for the path, the first pass, the second pass.
     for reader in 1..=3 {
         let reader = Child(child.0 + reader);
         let mut events = Vec::new();

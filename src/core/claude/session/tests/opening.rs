@@ -1,4 +1,4 @@
-//! Handshakes, options, and the session that a process opens.
+//! Tests of handshakes, options, and the session that a process opens.
 
 use super::*;
 use crate::core::error::{Error, ErrorKind};
@@ -9,7 +9,7 @@ fn only_a_version_makes_it_ready() {
     let mut t = Test::new();
     assert_eq!(t.reads(VERSION, "Welcome to my shim"), Vec::<String>::new());
     assert_eq!(t.reads(VERSION, "2.1.330 (Claude Code)"), ["ready 2.1.330"]);
-    // What becomes of the process that said it does not matter.
+    // The exit of the process after its report does not matter.
     assert_eq!(t.ends(VERSION, 1), (true, Vec::new()));
     let mut t = Test::new();
     let (_, said) = t.ends(VERSION, 0);
@@ -26,7 +26,7 @@ fn an_opening_that_nobody_waits_for_ends_its_process() {
     t.claude.forget(CallId(1), &mut t.out);
     assert_eq!(t.stopped(), [child]);
     assert_eq!(t.says(child, &success("1")), Vec::<String>::new());
-    // It may be open, and not have become what was wanted.
+    // A session may be open and still not be the one that was required.
     let child = t.open(Opening::New, &none());
     t.claude.forget(CallId(2), &mut t.out);
     assert_eq!(t.stopped(), [child]);
@@ -45,7 +45,7 @@ fn a_process_that_refuses_the_handshake_is_ended() {
     );
     assert_eq!(t.stopped(), [child]);
 
-    // The same where its answer is too long.
+    // The same for a response that is too long.
     let child = t.opens(Opening::New, &none());
     let line = Overlong {
         len: 99,
@@ -68,13 +68,13 @@ fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
     let (goes_on, said) = t.ends(child, 1);
     assert!(goes_on);
     assert!(said[0].starts_with("1 failed: session: "), "{said:?}");
-    // The reader of its path comes to an end, and nothing follows.
+    // The transport for its path ends, and nothing follows.
     assert_eq!(t.ends(Child(child.0 + 1), 0), (true, Vec::new()));
 }
 
 #[test]
 fn a_process_that_cannot_start_is_no_refusal_of_its_session() {
-    // Whether the session is tried in another way: no other way starts a program that is not there.
+    // Whether another restore strategy is tried: none can start a program that does not exist.
     for (kind, leads) in [
         (ErrorKind::AgentNotFound, false),
         (ErrorKind::AgentStart, false),
@@ -116,7 +116,7 @@ fn a_session_that_turns_out_to_be_that_of_another_process_is_given_up() {
     assert!(said[0].starts_with("3 failed: sessionExists: "), "{said:?}");
     assert_eq!(said[1], "title lost");
     assert_eq!(t.stopped(), [second]);
-    // The other one has not noticed.
+    // The other session is not affected.
     let uuid = t.prompts("b");
     let said = t.says(first, &result(&uuid, &json!({})));
     assert_eq!(said, ["4 ended: end_turn"]);

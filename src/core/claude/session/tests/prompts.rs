@@ -1,4 +1,4 @@
-//! Prompts that wait, are cancelled, or meet a background turn or the end of the process.
+//! Tests of prompts that are queued, are cancelled, or meet a background turn or the end of the process.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_prompt_that_still_waits_is_taken_back_once() {
     queued["response"]["response"] = json!({"still_queued": [uuid]});
     t.says(child, &queued);
     assert_eq!(t.sent()[0]["request"]["message_uuid"], uuid.as_str());
-    // Whatever its answer holds, it is not asked for again.
+    // Whatever the second response contains, the withdrawal is not requested again.
     queued["response"]["request_id"] = json!("3");
     t.says(child, &queued);
     assert_eq!(t.sent(), Vec::<Value>::new());
@@ -34,7 +34,7 @@ fn a_prompt_that_still_waits_is_taken_back_once() {
     assert_eq!(t.says(child, &cancelled), ["2 ended: cancelled"]);
 }
 
-/// A turn that nobody asked for runs.
+/// Opens a session with a running background turn.
 fn unasked(t: &mut Test) -> Child {
     let child = t.open(Opening::New, &none());
     let id = t.claude.sessions.keys().next().unwrap().clone();
@@ -48,7 +48,7 @@ fn a_prompt_that_waits_begins_though_the_cli_does_not_say_with_which() {
     let child = unasked(&mut t);
     let id = t.claude.sessions.keys().next().unwrap().clone();
     let uuid = t.prompts(&id);
-    // Of the turn that runs.
+    // Belongs to the running turn.
     assert_eq!(t.says(child, &init(&id)), ["Update"]);
     let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
     assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);

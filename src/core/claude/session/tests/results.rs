@@ -1,4 +1,4 @@
-//! Result frames: stale sessions, and answers that must match a schema.
+//! Tests of result frames: lost sessions, and answers that must match a schema.
 
 use super::*;
 
@@ -13,10 +13,10 @@ fn a_resumed_session_that_says_nothing_is_stale() {
         said[0].starts_with("2 failed: sessionNotFound: "),
         "{said:?}"
     );
-    // Once: a second time it is an answer.
+    // Only the first time: afterwards it is an answer.
     let uuid = t.prompts("a");
     assert_eq!(t.says(child, &result(&uuid, &stale)), ["3 ended: end_turn"]);
-    // The CLI's own commands ask no model.
+    // Slash commands of the CLI do not use the model.
     let child = t.open(Opening::Resume("b"), &none());
     let uuid = t.prompts("b");
     let command = json!({"num_turns": 0, "local_command": "cost"});
@@ -36,7 +36,7 @@ fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
         let child = t.open(Opening::Resume("a"), &none());
         let uuid = t.prompts("a");
         if blocked {
-            // As the CLI says it of a prompt that a hook of the user's refuses.
+            // As the CLI reports a prompt that a user's hook blocked.
             let why = json!({"type": "system", "subtype": "informational", "level": "warning",
                 "content": "UserPromptSubmit operation blocked by hook"});
             assert_eq!(t.says(child, &why), ["Update"]);
@@ -44,7 +44,7 @@ fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
         let said = t.says(child, &result(&uuid, &more));
         let last = said.last().unwrap();
         assert!(last.starts_with("2 ended: "), "{said:?}");
-        // What stands in the result alone is told.
+        // Text that is only in the result is reported.
         assert_eq!(said.len() > 1, more["result"].is_string(), "{said:?}");
     }
 }
@@ -73,7 +73,7 @@ fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
     let other = json!({"structured_output": ["wrong"]});
     let said = t.says(child, &result(&uuid, &other));
     assert!(said[0].contains("the answer: type \"object\""), "{said:?}");
-    // What ended otherwise, or was no answer, is not judged by it.
+    // A turn that ended otherwise, or was not an answer, is not checked against the schema.
     for (n, (more, ends)) in [
         (json!({"local_command": "cost"}), "end_turn"),
         (
