@@ -1,7 +1,8 @@
-//! What an agent may do: a pure judgement of what it asks for.
+//! Policies: pure functions from a request of an agent to a decision.
 //!
-//! A [`Policy`] looks at a [`Subject`] and gives a [`Verdict`]: allow, ask or deny, and which rule said so. Among the
-//! rules that fit, deny goes before ask, and ask before allow; where none fits the mode or preset holds.
+//! A [`Policy`] judges a [`Subject`] and returns a [`Verdict`]: allow, ask or deny, with the rule that
+//! decided. Among matching rules deny has precedence over ask, and ask over allow; if no rule matches, the
+//! mode or preset decides.
 
 mod command;
 mod derived;
@@ -32,22 +33,22 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 use line::Line;
 
-/// What is done with what an agent asks for; what is later in this list goes before what is earlier.
+/// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
-    /// It may.
+    /// The request is allowed.
     Allow,
     /// The client is asked.
     Ask,
-    /// It may not.
+    /// The request is denied.
     Deny,
 }
 
 impl Effect {
-    /// Every effect.
+    /// All effects.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
-    /// Its name, as it is written.
+    /// Returns the name, as used in configuration and output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,25 +59,25 @@ impl Effect {
     }
 }
 
-/// What holds where no rule says anything.
+/// Default of a policy if no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Everything is allowed.
     #[default]
     Approve,
-    /// What only reads is allowed; of the rest is asked.
+    /// Requests that only read are allowed; the client is asked about all others.
     Reads,
     /// The client is asked.
     Ask,
-    /// Nothing is allowed.
+    /// Everything is denied.
     Deny,
 }
 
 impl Mode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Approve, Self::Reads, Self::Ask, Self::Deny];
 
-    /// Its name, as it is written.
+    /// Returns the name, as used in configuration and output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,24 +98,26 @@ impl Mode {
     }
 }
 
-/// What a policy says of a subject, and why.
+/// Decision of a policy on a subject, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
+    /// The decision.
     pub effect: Effect,
-    /// The rule that decided, for people: `rule "no-secrets"`, `permissions "reads"`.
+    /// Rule that decided, for messages: `rule "no-secrets"`, `permissions "reads"`.
     pub by: String,
-    /// Whether it was a rule of the user's, and not what holds where none fits.
+    /// `true` if a rule of the user decided, `false` if a default did because no rule matches.
     pub is_explicit: bool,
-    /// Whether what was read of the subject is enough for it. Else it follows from what may be meant.
+    /// `true` if the readable part of the subject is sufficient for the decision; otherwise the decision
+    /// considers what the subject may contain.
     pub is_certain: bool,
 }
 
-/// Rules, and what holds beyond them.
+/// Rules with a default.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
     mode: Mode,
-    /// Goes before the mode.
+    /// Has precedence over the mode.
     preset: Option<&'static Preset>,
     always: bool,
     unanswered_allows: bool,
@@ -122,7 +125,7 @@ pub struct Policy {
     home: Option<String>,
 }
 
-/// A policy without rules.
+/// Creates a policy without rules.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self {
@@ -132,7 +135,7 @@ impl From<Mode> for Policy {
     }
 }
 
-/// Why a rule holds that may be meant.
+/// Reasons for applying a rule to a subject that it may match.
 const UNREADABLE: &str = "the call cannot be read";
 const PARTLY_READ: &str = ", since not all of the call can be read";
 
@@ -140,7 +143,7 @@ const PARTLY_READ: &str = ", since not all of the call can be read";
 type List<'a> = (&'a str, &'a [String], Effect);
 
 impl Policy {
-    /// A policy without rules, of which nothing is known yet but the home directory, for `~` in patterns of paths.
+    /// Creates a policy without rules; `home` is the home directory for `~` in path patterns.
     #[must_use]
     pub fn at_home(home: Option<String>) -> Self {
         Self {
@@ -149,22 +152,22 @@ impl Policy {
         }
     }
 
-    /// Sets what holds where no rule fits.
+    /// Sets the mode that decides if no rule matches.
     pub fn set_mode(&mut self, mode: Mode) {
         (self.mode, self.preset) = (mode, None);
     }
 
-    /// Sets what holds where no rule fits.
+    /// Sets the preset that decides if no rule matches.
     pub fn set_preset(&mut self, preset: &'static Preset) {
         self.preset = Some(preset);
     }
 
-    /// Sets whether "always" goes before "once".
+    /// Sets whether "always" has precedence over "once".
     pub fn set_always(&mut self, always: bool) {
         self.always = always;
     }
 
-    /// Sets whether a question is allowed that nobody answers.
+    /// Sets whether an unanswered request is allowed.
     pub fn set_unanswered_allows(&mut self, allows: bool) {
         self.unanswered_allows = allows;
     }
@@ -174,13 +177,13 @@ impl Policy {
         self.names.declared.push(name.to_owned());
     }
 
-    /// The names of tools that rules may have.
+    /// Returns the names of tools that rules may use.
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// What `~` stands for in rules.
+    /// Returns the directory for `~` in rules.
     #[must_use]
     pub fn home(&self) -> Option<&str> {
         self.home.as_deref()
@@ -191,10 +194,10 @@ impl Policy {
         self.rules.push(rule);
     }
 
-    /// Adds an entry of a list of tools, as Claude Code writes them.
+    /// Adds an entry of a tool list in Claude Code's syntax.
     ///
     /// # Errors
-    /// There is no such tool, or it cannot be looked at in such a way.
+    /// The tool does not exist, or has no condition of this form.
     pub fn add_listed(&mut self, entry: &str, list: &str, effect: Effect) -> Result<(), String> {
         let label = format!("{list} {entry:?}");
         let rule = listed::rule(entry, label, effect, &self.names, self.home())?;
@@ -202,10 +205,11 @@ impl Policy {
         Ok(())
     }
 
-    /// Whether the lists of a session can be held; `servers` are its MCP servers, if all of them are known.
+    /// Checks the tool lists of a session; `servers` are its MCP servers, or `None` if they are not all
+    /// known.
     ///
     /// # Errors
-    /// An entry names no tool, or wants of it what cannot be looked at.
+    /// An entry names a tool that does not exist, or a condition that its tool does not have.
     pub fn check_lists(
         &self,
         options: &SessionOptions,
@@ -229,14 +233,14 @@ impl Policy {
         Ok(())
     }
 
-    /// What it says of a subject.
+    /// Returns the verdict on a subject.
     #[must_use]
     pub fn judge(&self, subject: &Subject) -> Verdict {
         self.judge_in(subject, &SessionOptions::default())
     }
 
-    /// What it says of a subject in a session with such options: their lists of tools are rules, too. Of a subject that
-    /// stands for several calls the strongest verdict holds.
+    /// Returns the verdict on a subject in a session with these options, whose tool lists are rules, too. For
+    /// a subject that stands for several calls, the strongest verdict applies.
     #[must_use]
     pub fn judge_in(&self, subject: &Subject, options: &SessionOptions) -> Verdict {
         let own = self.rules_of(options);
@@ -259,7 +263,7 @@ impl Policy {
         if !subject.opaque {
             return verdict;
         }
-        // Nothing is known of it: whatever a rule refuses or asks about may be what it does.
+        // Nothing is known of the call: it may do anything that a rule denies or asks about.
         match self.strongest(own, |_| true) {
             Some(rule) if rule.effect > verdict.effect => Verdict {
                 effect: rule.effect,
@@ -271,7 +275,7 @@ impl Policy {
         }
     }
 
-    /// The first of the strongest rules that fit.
+    /// Returns the first of the strongest matching rules.
     fn strongest<'a>(&'a self, own: &'a [Rule], fits: impl Fn(&Rule) -> bool) -> Option<&'a Rule> {
         let mut strongest: Option<&Rule> = None;
         for rule in self.rules.iter().chain(own) {
@@ -282,7 +286,7 @@ impl Policy {
         strongest
     }
 
-    /// What follows from what could be read.
+    /// Returns the verdict that follows from the readable part of the subject.
     fn judge_read(&self, subject: &Subject, own: &[Rule]) -> Verdict {
         let line = subject.line();
         if let Some(rule) = self.strongest(own, |rule| rule.fits(subject, line.as_ref())) {
@@ -328,7 +332,7 @@ impl Policy {
         }
     }
 
-    /// Whether there is anything that is not simply allowed.
+    /// Returns `true` if there is anything that is not simply allowed.
     #[must_use]
     pub fn may_object(&self, options: &SessionOptions) -> bool {
         !options.disallowed_tools.is_empty()
@@ -339,7 +343,7 @@ impl Policy {
             }
     }
 
-    /// Whether there is anything that the client would be asked about.
+    /// Returns `true` if there is anything about which the client would be asked.
     #[must_use]
     pub fn may_ask(&self, options: &SessionOptions) -> bool {
         let own = self.rules_of(options);
@@ -355,7 +359,7 @@ impl Policy {
             }
     }
 
-    /// The rules that the lists of a session are.
+    /// Converts the tool lists of a session to rules.
     fn rules_of(&self, options: &SessionOptions) -> Vec<Rule> {
         let mut rules = Vec::new();
         for (list, entries, effect) in lists(options) {
@@ -363,8 +367,8 @@ impl Policy {
                 let label = format!("{list} {entry:?}");
                 let rule =
                     |entry| listed::rule(entry, label.clone(), effect, &self.names, self.home());
-                // Claude Code's entries have forms of its own, and an earlier acpipe may have checked an entry in another
-                // way: what cannot be read is denied for all of its tool.
+                // Claude Code's entries have forms that acpipe does not parse, and an earlier version may
+                // have stored other entries. An entry that cannot be parsed denies its whole tool.
                 let tool = entry.split('(').next().unwrap_or_default();
                 match rule(entry) {
                     Ok(rule) => rules.push(rule),
@@ -380,19 +384,19 @@ impl Policy {
         rules
     }
 
-    /// Whether there are rules beyond what holds in general.
+    /// Returns `true` if the policy has rules in addition to its default.
     #[must_use]
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
     }
 
-    /// Whether "always" goes before "once" among the options that an agent offers.
+    /// Returns `true` if "always" has precedence over "once" among the options that an agent offers.
     #[must_use]
     pub fn prefers_always(&self) -> bool {
         self.always
     }
 
-    /// What becomes of a question that nobody can answer, or nobody answers in time: allow or deny.
+    /// Returns the effect on a request that cannot be answered or is not answered in time: allow or deny.
     #[must_use]
     pub fn unanswered(&self) -> Effect {
         if self.unanswered_allows {

@@ -1,4 +1,4 @@
-//! Patterns of commands, and what they see of a line.
+//! Command patterns, and their matching against command lines.
 
 mod form;
 
@@ -6,23 +6,24 @@ use super::line::{Candidate, Line, pattern};
 use super::wild::wild;
 use form::{check_allowed, check_text, check_words};
 
-/// A pattern of commands: `git status`, `git *`, `npm run test:*`.
+/// Command pattern: `git status`, `git *`, `npm run test:*`.
 #[derive(Debug, Clone)]
 pub struct CommandPattern {
-    /// To allow: the words joined by [`BETWEEN`]. One of the forms has to fit.
+    /// For rules that allow: the words joined by [`BETWEEN`]. One of the forms must match.
     forms: Vec<String>,
-    /// To deny or to ask: the words joined by blanks.
+    /// For rules that deny or ask: the words joined by spaces.
     loose_forms: Vec<String>,
 }
 
-/// What stands between two words: no word has it, so that a word with a blank is never two words of a pattern.
+/// Separator between two words. It occurs in no word, so that a word with a space never matches two words of
+/// a pattern.
 const BETWEEN: &str = "\0";
 
 impl CommandPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// It is not one command: it could never fit.
+    /// It is not a single command, and could never match.
     pub fn new(text: &str) -> Result<Self, String> {
         check_text(text)?;
         let line = pattern(text);
@@ -47,10 +48,10 @@ impl CommandPattern {
         })
     }
 
-    /// Refuses a pattern that only lines outside of the grammar fit which rules can allow.
+    /// Rejects a pattern that matches only lines outside the grammar of allowed lines.
     ///
     /// # Errors
-    /// There is no such line.
+    /// No line that matches the pattern can be allowed.
     pub fn check_allowed(&self, text: &str) -> Result<(), String> {
         let first = self
             .forms
@@ -59,12 +60,12 @@ impl CommandPattern {
         check_allowed(text, first.unwrap_or_default())
     }
 
-    /// Whether the pattern names a command, given as its words joined by [`BETWEEN`].
+    /// Returns `true` if the pattern matches a command, given as its words joined by [`BETWEEN`].
     fn fits(&self, command: &str) -> bool {
         self.forms.iter().any(|form| wild(form, command))
     }
 
-    /// Whether a command that may begin in the text is one of these.
+    /// Returns `true` if a command that may begin in the text matches the pattern.
     fn is_in(&self, candidate: &Candidate) -> bool {
         let Candidate { text, starts } = candidate;
         let is_form_in = |form: &String| {
@@ -73,7 +74,8 @@ impl CommandPattern {
                 let may_start = |at: usize| starts.binary_search(&at).is_ok();
                 return text.ends_with(form.as_str()) && start.is_some_and(may_start);
             };
-            // What fits from a later place fits from the first with this beginning, too: the star takes the rest.
+            // A match from a later start is a match from the first start with this beginning, too: the star
+            // takes the rest.
             let mut commands = starts.iter().map(|start| &text[*start..]);
             let first = commands.find(|command| command.starts_with(beginning));
             first.is_some_and(|command| wild(form, command))
@@ -82,7 +84,7 @@ impl CommandPattern {
     }
 }
 
-/// The texts that a pattern of these words stands for, with `*` for any text.
+/// Returns the texts that a pattern of these words stands for, with `*` for any text.
 fn forms(words: &[String], between: &str) -> Vec<String> {
     let text = words.join(between);
     let behind = format!("{between}*");
@@ -97,14 +99,15 @@ fn forms(words: &[String], between: &str) -> Vec<String> {
     }
 }
 
-/// Whether one of these patterns names a command, as it stands there.
+/// Returns `true` if one of these patterns matches a command as written.
 #[must_use]
 pub fn names(patterns: &[CommandPattern], words: &[String]) -> bool {
     let command = words.join(BETWEEN);
     !runs_file_of_git(words) && patterns.iter().any(|pattern| pattern.fits(&command))
 }
 
-/// Whether git would run a file that no pattern means: of `git log:/../x` it runs `git-log:/../x`.
+/// Returns `true` if git would run a file that no pattern covers: for `git log:/../x` it runs
+/// `git-log:/../x`.
 fn runs_file_of_git(words: &[String]) -> bool {
     let [program, command, ..] = words else {
         return false;
@@ -113,7 +116,7 @@ fn runs_file_of_git(words: &[String]) -> bool {
     program == "git" && is_path && !command.starts_with('-')
 }
 
-/// Whether a command that the line may run, in any reading, is one that these patterns name.
+/// Returns `true` if the line may run a command, in any reading, that one of these patterns matches.
 #[must_use]
 pub fn touches(patterns: &[CommandPattern], line: &Line) -> bool {
     let mut candidates = line.candidates.iter();
@@ -208,7 +211,7 @@ mod tests {
             ("git ../x", false),
             ("git -C ../x log", true),
             ("git\rx/../y", false),
-            // Shells differ in these.
+            // Shells differ in these lines.
             ("git status &>/dev/null touch x", false),
             ("git log a}\necho x", false),
             ("git log $HOME", false),
@@ -256,7 +259,7 @@ mod tests {
             assert_eq!(covers(&patterns, &Line::of(line)), want, "{pattern} {line}");
             assert!(!want || touches(&patterns, &Line::of(line)), "{line}");
         }
-        // To deny, the blank may stand anywhere.
+        // A rule that denies ignores whether the space is inside a word.
         let patterns = patterns(&["git push:*"]);
         assert!(touches(&patterns, &Line::of("git 'push x' y")));
     }
@@ -316,7 +319,7 @@ mod tests {
             "git log --grep 'rm x'",
             "git pull",
             "rmdir x",
-            // What no pattern sees: names that only the shell makes.
+            // Not visible to patterns: names that only the shell computes.
             "X=rm; $X y",
             "/bin/r? x",
             "./cleanup.sh",

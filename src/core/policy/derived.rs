@@ -1,9 +1,10 @@
-//! Facts about a tool call that are read from prose: the title, and the text that is shown with it.
+//! Facts about a tool call that are derived from prose: its title, and the text displayed with it.
 //!
-//! Some agents name neither a kind nor an input in a permission question. Their titles have known forms
-//! (`Shell: echo hi`, `Bash(echo hi)`), and their texts quote what is about to happen (``Run command `echo hi` ``) or are
-//! the tool's arguments as JSON. Prose can be cut, and a model may have written it: it is a reason to refuse or to ask.
-//! It is a reason to allow only where two sources agree, or where the arguments are there as JSON.
+//! Some agents send neither a kind nor an input in a permission request. Their titles have known forms
+//! (`Shell: echo hi`, `Bash(echo hi)`), and their texts quote the pending action (``Run command `echo hi` ``)
+//! or are the tool's arguments as JSON. Prose may be truncated or written by a model, so it is only a reason
+//! to deny or to ask. It is a reason to allow only if two sources agree, or if the arguments are available as
+//! JSON.
 
 use super::input::{Found, LARGEST, Part};
 use super::members::Group;
@@ -12,13 +13,13 @@ use crate::proto::json::{Members, prefix, raw_object, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The most of a text that is searched for quotes, in bytes.
+/// Maximum bytes of a text that are searched for quotes.
 const SEARCHED: usize = 16 << 10;
 
-/// The most quotes that are read.
+/// Maximum number of quotes that are read.
 const QUOTES: usize = 64;
 
-/// The words of titles before a command that are no names of tools.
+/// Words before a command in titles that are not names of tools.
 const RUNS: &[&str] = &[
     "command",
     "execute",
@@ -28,7 +29,7 @@ const RUNS: &[&str] = &[
     "terminal",
 ];
 
-/// The words before a quote in a text, and the kind of tool that they stand for.
+/// Verbs before a quote in a text, with the kind of tool that they indicate.
 const VERBS: &[(&str, &str)] = &[
     ("command", "execute"),
     ("execute", "execute"),
@@ -53,7 +54,7 @@ const VERBS: &[(&str, &str)] = &[
     ("fetch", "fetch"),
 ];
 
-/// The facts that were read.
+/// Facts derived from prose.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -61,25 +62,26 @@ const VERBS: &[(&str, &str)] = &[
 )]
 pub struct Derived {
     pub kind: Option<&'static str>,
-    /// The tool's name in the title.
+    /// Name of the tool in the title.
     pub name: Option<String>,
-    /// The facts of arguments that are shown as JSON.
+    /// Facts from arguments that are displayed as JSON.
     pub arguments: Option<Found>,
     pub commands: Vec<String>,
     pub paths: Vec<String>,
-    /// Whether the title has a known form, with an argument.
+    /// `true` if the title has a known form with an argument.
     pub is_titled: bool,
-    /// Whether a text names a change of a file.
+    /// `true` if a text names a change of a file.
     pub edits: bool,
-    /// Whether anything says what the call does: an argument in the title, a quote behind a verb, arguments as JSON.
+    /// `true` if anything describes the action: an argument in the title, a quote after a verb, or arguments
+    /// as JSON.
     pub says: bool,
-    /// Whether the facts are complete: the arguments were readable, or title and text agree.
+    /// `true` if the facts are complete: the arguments could be read, or title and text agree.
     pub whole: bool,
-    /// Whether a part was cut off, so that there may be anything.
+    /// `true` if a part was truncated, so that the call may contain anything.
     pub cut: bool,
 }
 
-/// Text in backticks, and the kind of tool that the words before it stand for.
+/// Text in backticks, with the kind of tool that the words before it indicate.
 #[derive(Debug)]
 struct Quote {
     text: String,
@@ -87,7 +89,8 @@ struct Quote {
 }
 
 impl Derived {
-    /// Reads titles and texts of a call; `declared` is the kind that the agent declared, if it did.
+    /// Derives facts from the titles and texts of a call; `declared` is the kind that the agent declared, if
+    /// any.
     #[must_use]
     pub fn of(
         titles: &[&str],
@@ -119,7 +122,7 @@ impl Derived {
         let argument = argument.map_or("", |form| form.argument);
         derived.is_titled = !argument.is_empty();
         let is_cut = is_cut(argument);
-        // The title of a command is the command where it has no other form.
+        // If the title of a command has no other form, it is the command itself.
         let bare = declared == Some("execute") && argument.is_empty();
         let bare = titles.first().filter(|_| bare).map(|title| title.trim());
         let covers = |quote: &Quote| {
@@ -159,13 +162,13 @@ impl Derived {
         match kind {
             Some("execute") => self.commands.push(text),
             Some("read" | "edit" | "delete" | "move") => self.paths.push(text),
-            // Of another kind, or of none, nothing follows from it.
+            // For other kinds, or none, the text is not used.
             _ => {}
         }
     }
 }
 
-/// A title that names a tool, and what that is about.
+/// Title that names a tool and its argument.
 struct Form<'a> {
     kind: Option<&'static str>,
     name: Option<&'a str>,
@@ -204,7 +207,7 @@ fn quoted_whole(text: &str) -> Option<&str> {
     (!inner.is_empty() && !inner.contains('`')).then_some(inner)
 }
 
-/// The kind of a tool that a title names.
+/// Returns the kind of the tool that a title names.
 fn known(name: &str) -> Option<&'static str> {
     let runs = RUNS.iter().any(|word| word.eq_ignore_ascii_case(name));
     let kind = names::kind(name).or_else(|| names::stands_for(name));
@@ -212,7 +215,7 @@ fn known(name: &str) -> Option<&'static str> {
         .or_else(|| runs.then_some("execute"))
 }
 
-/// Whether a title is nothing but the name of a tool that runs commands.
+/// Returns `true` if a title is only the name of a tool that runs commands.
 pub fn is_runner(title: &str) -> bool {
     known(title.trim()) == Some("execute")
 }
@@ -222,12 +225,12 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && (word.chars().all(is_letter) || known(word).is_some())
 }
 
-/// Whether a text was shortened.
+/// Returns `true` if a text was truncated.
 pub fn is_cut(text: &str) -> bool {
     text.contains('…') || text.contains("...")
 }
 
-/// Whether a shortened text is one of this one.
+/// Returns `true` if `short` may be a truncated form of `whole`.
 fn is_cut_of(short: &str, whole: &str) -> bool {
     let split = short.split_once("...").or_else(|| short.split_once('…'));
     split.is_some_and(|(head, tail)| {
@@ -237,7 +240,7 @@ fn is_cut_of(short: &str, whole: &str) -> bool {
     })
 }
 
-/// The texts in an array of content.
+/// Returns the texts in a content array.
 fn texts(content: &RawValue) -> Vec<String> {
     raw_object! {
         struct Item { content = "content", text = "text" }
@@ -251,14 +254,14 @@ fn texts(content: &RawValue) -> Vec<String> {
     items.iter().filter_map(read).collect()
 }
 
-/// Whether a text is a tool's arguments as JSON, and not empty.
+/// Returns `true` if a text is a tool's arguments as JSON, and not empty.
 fn is_object(text: &str) -> bool {
     let text = text.trim();
     text.starts_with('{')
         && serde_json::from_str(text).is_ok_and(|raw: &RawValue| Members::of(raw).count() > 0)
 }
 
-/// The facts of texts that are a tool's arguments as JSON.
+/// Returns the facts of texts that are a tool's arguments as JSON.
 fn arguments(texts: &[String], group: Group) -> Option<Found> {
     let objects = texts.iter().map(|text| text.trim());
     let objects = objects.filter(|text| text.starts_with('{'));
@@ -270,7 +273,7 @@ fn arguments(texts: &[String], group: Group) -> Option<Found> {
     is_any.then_some(found)
 }
 
-/// The commands and paths that the texts of a named tool quote, where its input says nothing.
+/// Returns the commands and paths that the texts of a named tool quote, for calls whose input has none.
 #[must_use]
 pub fn quoted(content: &[&RawValue], declared: Option<&str>, has_input: bool) -> Vec<String> {
     let texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
@@ -278,19 +281,19 @@ pub fn quoted(content: &[&RawValue], declared: Option<&str>, has_input: bool) ->
     quotes.into_iter().map(|quote| quote.text).collect()
 }
 
-/// The quotes in the texts of a call: of a kind that is declared only those behind a verb.
+/// Returns the quotes in the texts of a call; for a declared kind only those after a verb.
 fn quotes(texts: &[String], declared: Option<&str>, has_input: bool) -> Vec<Quote> {
     let quotes = texts.iter().flat_map(|text| quotes_in(text));
     match declared {
         None => quotes.collect(),
-        // A plan names what it does not run, and an input says what a text explains.
+        // A plan names actions that it does not run, and the text beside an input only explains the input.
         Some("think" | "switch_mode") => Vec::new(),
         Some(_) if has_input => Vec::new(),
         Some(_) => quotes.filter(|quote| quote.kind.is_some()).collect(),
     }
 }
 
-/// What stands in backticks in a text.
+/// Returns the texts in backticks.
 fn quotes_in(text: &str) -> Vec<Quote> {
     let text = &text[..prefix(text, SEARCHED)];
     let fence = if text.contains("```") { "```" } else { "`" };
@@ -300,7 +303,7 @@ fn quotes_in(text: &str) -> Vec<Quote> {
         .take(parts.len().saturating_sub(1) / 2);
     let quote = |pair: &[&str]| {
         let (before, text) = (pair[0], pair[1]);
-        // A fence names a language behind it.
+        // The fence may be followed by the name of a language.
         let text = match text.split_once('\n') {
             Some((_, lines)) if fence.len() > 1 => lines,
             _ => text,

@@ -1,17 +1,18 @@
-//! Paths that a shell makes of a word: behind a variable, in the home of a user, by braces.
+//! Paths that a shell may derive from a word: after a variable, in a user's home directory, or by braces.
 //!
-//! What a word stands for is known to the shell alone. These readings are reasons to refuse only.
+//! Only the shell knows the actual expansion of a word, so these paths are only used by rules that deny or
+//! ask.
 
-/// The most choices of braces that are read.
+/// Maximum number of brace alternatives that are read.
 const CHOICES: usize = 256;
 
-/// The longest word that is read with all that stands around its braces, in bytes.
+/// Maximum length in bytes of a word whose alternatives are read together with the text around the braces.
 const LONGEST: usize = 4096;
 
-/// How many of the last names of a path are looked at as a path of their own.
+/// Maximum number of trailing components of a path that are considered as paths of their own.
 const NAMES: usize = 16;
 
-/// The paths that a word of a line may stand for, beside itself.
+/// Returns the paths that a word of a line may expand to, without the word itself.
 #[must_use]
 pub fn of_word(word: &str) -> Vec<String> {
     let choices = choices(word);
@@ -23,7 +24,8 @@ pub fn of_word(word: &str) -> Vec<String> {
     choices.into_iter().chain(tails).collect()
 }
 
-/// The paths that a path of an input may stand for, beside itself: some tools give it to a shell.
+/// Returns the paths that a path of an input may expand to, without the path itself: some tools pass it to a
+/// shell.
 #[must_use]
 pub fn of_path(path: &str) -> Vec<String> {
     if path.starts_with(['~', '$']) {
@@ -33,7 +35,7 @@ pub fn of_path(path: &str) -> Vec<String> {
     }
 }
 
-/// The words that braces stand for in zsh: `a/{b,c}` is `a/b` and `a/c`.
+/// Returns the words that braces expand to in zsh: `a/{b,c}` is `a/b` and `a/c`.
 fn choices(word: &str) -> Vec<String> {
     let (Some(open), Some(close)) = (word.find('{'), word.rfind('}')) else {
         return Vec::new();
@@ -54,7 +56,7 @@ fn choices(word: &str) -> Vec<String> {
         .collect()
 }
 
-/// The paths that a word with a variable, a pattern of names or a user may stand for.
+/// Returns the paths that a word with a variable, a pattern or a user name may expand to.
 fn of_variables(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for own in ["~+", "$PWD", "${PWD}"] {
@@ -75,7 +77,7 @@ fn of_variables(word: &str) -> Vec<String> {
         .strip_prefix('~')
         .filter(|rest| !rest.is_empty() && !rest.starts_with('/'));
     if let Some(rest) = user {
-        // Where the homes of users are is known to the system: these are the usual places.
+        // Only the system knows users' home directories: these are the usual ones.
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let homes = [
             format!("/{name}"),
@@ -92,7 +94,7 @@ fn of_variables(word: &str) -> Vec<String> {
     found
 }
 
-/// Where the last variable or pattern of a word ends; 0 where it has none.
+/// Returns the end of the last variable or pattern in a word; 0 if it has none.
 fn behind_variables(word: &str) -> usize {
     let mut end = 0;
     for (at, c) in word.char_indices() {
@@ -114,7 +116,7 @@ fn behind_variables(word: &str) -> usize {
     end
 }
 
-/// A text as it stands, and its last name, its last two names, and so on.
+/// Returns the text as it is, its last component, its last two components, and so on.
 fn last_names(tail: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     if tail.len() <= LONGEST && tail.starts_with('/') {

@@ -1,7 +1,7 @@
-//! What a tool call's input tells: the paths in it, and the command line.
+//! Paths and commands in a tool call's input.
 //!
-//! Agents name the same thing in many ways. The input is walked through once, and only strings of it are kept, by the
-//! roles of their members. What is too large or too deep is not walked at all: it is unread.
+//! Agents use many names for the same thing. The input is walked once, and only strings are kept, by the
+//! roles of their members. An input that is too large or too deep is not walked at all and marked as unread.
 
 mod walk;
 
@@ -14,28 +14,28 @@ use serde_json::value::RawValue;
 use walk::Place;
 use walk::Place::Member;
 
-/// The largest input that is read, in bytes.
+/// Maximum size of an input, in bytes.
 pub const LARGEST: usize = 1 << 20;
 
-/// The largest content that is read, in bytes: it has the whole text of files.
+/// Maximum size of content, in bytes, which may have the whole text of files.
 const LARGEST_CONTENT: usize = 16 << 20;
 
-/// How deep an input may be nested.
+/// Maximum nesting depth of an input.
 const DEEPEST: usize = 64;
 
-/// The most strings that are kept of a call.
+/// Maximum number of strings that are kept of a call.
 const MOST: usize = 4096;
 
-/// How many strings of a list are looked at as one command, too.
+/// Maximum number of strings in a list that are also considered as one command.
 const MOST_WORDS: usize = 256;
 
-/// How many commands of an object may have the words beside them.
+/// Maximum number of commands in an object that are combined with the arguments beside them.
 const MOST_PROGRAMS: usize = 16;
 
-/// Shells with the grammar that lines are read by.
+/// Shells with the grammar by which lines are parsed.
 const SHELLS: &[&str] = &["bash", "dash", "sh"];
 
-/// What was found.
+/// Facts found in a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -43,47 +43,47 @@ const SHELLS: &[&str] = &["bash", "dash", "sh"];
 )]
 pub struct Found {
     pub paths: Vec<String>,
-    /// Where it says that it works: paths, too, and what others may be relative to.
+    /// Working directories that the call names: they are paths, too, and other paths may be relative to them.
     pub directories: Vec<String>,
-    /// Paths that others may be below.
+    /// Paths that may be parents of other paths.
     pub bases: Vec<String>,
-    /// The command, as one line or as a program and its arguments.
+    /// Commands, each as a line or as a program with arguments.
     pub commands: Vec<Words>,
-    /// Strings that may name a path or a command: reasons to refuse only.
+    /// Strings that may name a path or a command; only used by rules that deny or ask.
     pub strings: Vec<String>,
-    /// Whether all of it was understood.
+    /// `true` if the whole input was understood.
     pub whole: bool,
-    /// Whether it was not even read to its end: there may be anything.
+    /// `true` if the input was not read to its end, so that it may contain anything.
     pub unread: bool,
-    /// Whether it has what only a change of a file has.
+    /// `true` if it has members that only a change of a file has.
     pub edits: bool,
-    /// Whether it has a program or a script beside its command.
+    /// `true` if it has a program or a script beside its command.
     pub runs: bool,
-    /// Words behind a command, until the end of the object that they stand in.
+    /// Arguments beside a command, until the end of the object in which they are.
     pub arguments: Vec<String>,
-    /// Programs and scripts of the object that is read.
+    /// Programs and scripts of the current object.
     pub programs: Vec<String>,
-    /// Whether it has a path that is not a part of a command.
+    /// `true` if it has a path that is not part of a command.
     pub has_path: bool,
-    /// Whether the string that is read stands below a member that is not understood.
+    /// `true` if the current string is below a member that is not understood.
     pub is_below_unknown: bool,
 }
 
-/// A command, as it is written.
+/// Command, as it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Words {
     Line(String),
     Arguments(Vec<String>),
 }
 
-/// Which part of a call a value is.
+/// Part of a call to which a value belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The arguments of the tool.
+    /// Arguments of the tool.
     Input,
-    /// The places in files that the call is about.
+    /// File locations of the call.
     Locations,
-    /// What the call shows: diffs name files.
+    /// Displayed content of the call: diffs name files.
     Content,
 }
 
@@ -97,7 +97,7 @@ impl Part {
 }
 
 impl Found {
-    /// Walks through what is known of a call of this group of tools.
+    /// Walks the known parts of a call to a tool of this group.
     #[must_use]
     pub fn of<'a>(group: Group, raws: impl IntoIterator<Item = (Part, &'a RawValue)>) -> Self {
         let mut found = Self {
@@ -109,7 +109,7 @@ impl Found {
                 found.give_up();
                 continue;
             }
-            // No reader agrees with another on what half a character is.
+            // Parsers do not agree about unpaired surrogates.
             let said = without_halves(raw.get());
             found.whole &= said == raw.get();
             let place = match part {
@@ -120,13 +120,13 @@ impl Found {
                 found.give_up();
             }
         }
-        // What a command does with a path beside it is not known.
+        // The effect of a command on a path beside it is unknown.
         found.whole &= found.commands.is_empty() || !found.has_path;
         found.keep_unquoted();
         found
     }
 
-    /// Walks through a JSON text; false where it is none, or too deep.
+    /// Walks a JSON text; returns `false` if it is not valid or too deep.
     fn walk(&mut self, json: &str, place: Place, group: Group, deep: usize) -> bool {
         walk::read(self, json, place, group, deep)
     }
@@ -135,7 +135,7 @@ impl Found {
         (self.unread, self.whole) = (true, false);
     }
 
-    /// Keeps one string more, as long as there are not too many.
+    /// Keeps one more string, up to the limit.
     fn keep(&mut self, text: &str, list: fn(&mut Self) -> &mut Vec<String>) {
         let count = self.paths.len() + self.directories.len() + self.strings.len();
         if count + self.arguments.len() >= MOST {
@@ -149,7 +149,7 @@ impl Found {
         self.keep(text, |found| &mut found.paths);
     }
 
-    /// Keeps one word behind a command, a blank one too.
+    /// Keeps one argument of a command, even if it is blank.
     fn keep_argument(&mut self, text: &str) {
         if self.arguments.len() >= MOST {
             self.give_up();
@@ -158,7 +158,7 @@ impl Found {
         }
     }
 
-    /// Takes a string that may name anything.
+    /// Keeps a string that may name anything.
     fn keep_string(&mut self, text: &str) {
         self.keep(text, |found| &mut found.strings);
     }
@@ -247,7 +247,7 @@ impl Found {
         }
     }
 
-    /// Takes the path of a member.
+    /// Keeps the path of a member.
     fn path(&mut self, group: Group, text: &str) {
         self.has_path |= !text.is_empty();
         self.keep_path(text);
@@ -256,7 +256,7 @@ impl Found {
         }
     }
 
-    /// Reads a string that is JSON text; false where it is none.
+    /// Walks a string that is JSON text; returns `false` if it is not.
     fn nested(&mut self, role: Role, group: Group, text: &str, deep: usize) -> bool {
         if !text.trim_start().starts_with(['{', '[']) || deep >= DEEPEST {
             return false;
@@ -269,7 +269,7 @@ impl Found {
         is_json
     }
 
-    /// Takes a string where an object or a list is usual, or under a name that is not known.
+    /// Handles a string where an object or a list is usual, or under an unknown name.
     fn odd(&mut self, role: Role, group: Group, text: &str, deep: usize) {
         let is_known = matches!(role, Role::Arguments | Role::Wrapper);
         if is_known && self.nested(role, group, text, deep) {
@@ -285,7 +285,7 @@ impl Found {
             Role::Wrapper if is_patch && group == Group::Edit => {}
             Role::Arguments => {
                 self.keep_argument(text);
-                // Nobody knows where it is split.
+                // How the tool splits it is unknown.
                 self.whole &= text.is_empty() || is_plain(text);
             }
             _ => self.not_understood(text),
@@ -306,8 +306,8 @@ impl Found {
         }
     }
 
-    /// Puts the words beside a command behind it, at the end of the object in which both stand; `at` is where its
-    /// commands begin.
+    /// Appends the arguments beside a command to it, at the end of the object in which both are; `at` is the
+    /// index of the object's first command.
     fn join_arguments(&mut self, at: usize) {
         let arguments = std::mem::take(&mut self.arguments);
         let programs = std::mem::take(&mut self.programs);
@@ -349,8 +349,8 @@ impl Found {
         }
     }
 
-    /// Takes the words of a command as they would be without quotes, where they look like a line: some tools give them
-    /// to a shell so.
+    /// Keeps the words of a command joined without quotes if they look like a line: some tools pass them to a
+    /// shell that way.
     fn keep_unquoted(&mut self) {
         let is_sign = |word: &String| matches!(word.as_str(), "&&" | "||" | ";" | "|" | "&");
         let lines = self.commands.iter().filter_map(|words| match words {
@@ -365,7 +365,7 @@ impl Found {
         }
     }
 
-    /// Takes the strings of a list as one command.
+    /// Keeps the strings of a list as one command.
     fn keep_joined(&mut self, words: &[String]) {
         if words.len() > 1 {
             self.keep_string(&joined(words));
@@ -374,7 +374,7 @@ impl Found {
 }
 
 impl Words {
-    /// The line that the command is.
+    /// Returns the command as a line.
     #[must_use]
     pub fn line(&self) -> String {
         match self {
@@ -388,7 +388,7 @@ fn joined(words: &[String]) -> String {
     join(words.iter().map(String::as_str))
 }
 
-/// Whether a text is one word to every shell, and means nothing but itself.
+/// Returns `true` if a text is a single word in every shell, and has no special meaning.
 fn is_plain(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:".contains(c);
     !text.is_empty() && text.chars().all(is_plain)

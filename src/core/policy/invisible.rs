@@ -1,13 +1,13 @@
-//! Characters of patterns that nobody sees: they come with text from pages and documents.
+//! Detection of invisible characters in patterns, which are copied from web pages and documents.
 
-/// The text without characters that are not shown; `None` where it has none.
+/// Returns the text without invisible characters; `None` if it has none.
 #[must_use]
 pub fn visible(text: &str) -> Option<String> {
     let form = || text.chars().filter(|c| !is_invisible(*c)).collect();
     text.contains(is_invisible).then(form)
 }
 
-/// Whether a character is not shown, and no part of a letter as the joiners of some scripts are.
+/// Returns `true` for an invisible character, except for joiners, which belong to letters in some scripts.
 fn is_invisible(c: char) -> bool {
     let is_format = matches!(
         c,

@@ -1,8 +1,8 @@
-//! A shell line, read as far as rules need it: its commands, and whether a rule may allow it.
+//! Parsing of shell lines as far as rules need it: the commands of a line, and whether a rule may allow it.
 //!
-//! Two parsers read it. [`common`] knows the grammar that all shells share and nothing else: only a line of it can be
-//! allowed, by exactly the commands that it returns. [`reading`] looks for commands anywhere in the text, once for each
-//! way in which shells may read it ([`dialect`]): rules that deny or ask look at all of these.
+//! Each line is parsed twice. [`common`] accepts only the grammar that all shells share: only such a line can
+//! be allowed, by exactly the commands that it returns. [`reading`] searches the whole text for commands,
+//! once for each way in which shells may read it ([`dialect`]): rules that deny or ask consider all of them.
 
 mod common;
 mod dialect;
@@ -18,35 +18,36 @@ use nested::candidates;
 pub use reading::Reading;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-/// The longest line that is read, in bytes; also the most of all lines of one call.
+/// Maximum length of a line, and of all lines of one call together, in bytes.
 pub const LONGEST: usize = 64 << 10;
 
-/// The most bytes that are read and made for one call, with each text counted once for each way in which it is read.
+/// Maximum bytes that are read and produced for one call; each text counts once for each way in which it is
+/// read.
 const WORK: usize = 4 << 20;
 
-/// What was read of the lines of one call.
+/// Parsed lines of one call.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What the lines may run, in any reading.
+    /// Commands that the lines may run, in any reading.
     pub candidates: Vec<Candidate>,
-    /// The files that they write or read by redirection, in any reading.
+    /// Files that the lines write or read by redirection, in any reading.
     pub files: Vec<String>,
-    /// Whether each line is in the grammar that all shells share.
+    /// `true` if all lines are in the grammar that all shells share.
     pub plain: bool,
-    /// The commands of plain lines, each as its words; of other lines those that were found, in any reading.
+    /// Commands of plain lines, each as its words; for other lines the commands found in any reading.
     pub commands: Vec<Vec<String>>,
-    /// Whether a line is too long, or takes too much work: it may run anything.
+    /// `true` if a line is too long or takes too much work, so that it may run anything.
     pub unread: bool,
 }
 
 impl Line {
-    /// Reads a line.
+    /// Parses a line.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self::of_all([text])
     }
 
-    /// Reads the lines of one call.
+    /// Parses the lines of one call.
     #[must_use]
     pub fn of_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut search = Search {
@@ -62,7 +63,7 @@ impl Line {
                     ..Self::default()
                 };
             }
-            // Both parsers have to agree.
+            // Both parsers must agree.
             let commands = common::commands(text);
             let commands = commands.filter(|own| pattern(text).commands == *own);
             plain = plain.zip(commands).map(|(mut plain, commands)| {
@@ -83,21 +84,21 @@ impl Line {
     }
 }
 
-/// Reads a pattern of commands, or a line as bash reads it.
+/// Parses a command pattern, or a line as bash reads it.
 #[must_use]
 pub fn pattern(text: &str) -> Reading {
     Reading::of(text, BASH)
 }
 
-/// The readings of a line, of the lines in its words, and so on.
+/// Readings of a line, of the lines in its words, and so on.
 #[derive(Debug, Default)]
 struct Search {
-    /// How many bytes may still be read.
+    /// Bytes that may still be read.
     left: usize,
     waiting: VecDeque<String>,
-    /// The lines that were read or wait.
+    /// Lines that were read or are queued.
     lines: HashSet<String>,
-    /// The commands that were found.
+    /// Commands that were found.
     commands: BTreeSet<Vec<String>>,
     named: HashSet<String>,
     candidates: Vec<Candidate>,
@@ -122,7 +123,8 @@ impl Search {
                 if !self.pays(size(&reading)) {
                     return;
                 }
-                // A reading that ends within quotes may have missed where they begin: each part may be a command.
+                // A reading that ends within quotes may have missed their start, so every part may be a
+                // command.
                 if dialect == BASH && !reading.closed {
                     self.found(pieces(&text));
                 }
@@ -150,7 +152,7 @@ impl Search {
         }
     }
 
-    /// Whether so many bytes may be read.
+    /// Subtracts `bytes` from the budget; returns `false` if it is used up.
     fn pays(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes.max(1));
         self.left = left.unwrap_or(0);
@@ -181,13 +183,13 @@ impl Search {
     }
 }
 
-/// How many bytes the commands of a reading take, beside their text.
+/// Returns the bytes that the commands of a reading take, without their text.
 fn size(reading: &Reading) -> usize {
     let commands = reading.commands.iter();
     commands.map(|words| 8 + 8 * words.len()).sum()
 }
 
-/// The words between all signs of a text, quotes too.
+/// Returns the words between all operators of a text, including quotes.
 fn pieces(text: &str) -> Vec<Vec<String>> {
     let pieces = text.split(|c: char| ";|&\n(){}<>\"'`".contains(c));
     let words = pieces.map(|piece| piece.split_whitespace().map(str::to_owned).collect());

@@ -1,17 +1,18 @@
-//! Rules as Claude Code writes them, in lists of tools: `Read`, `Bash(git:*)`, `Edit(src/**)`, `mcp__server__*`.
+//! Rules in Claude Code's syntax, in tool lists: `Read`, `Bash(git:*)`, `Edit(src/**)`, `mcp__server__*`.
 
 use super::names::{Names, kind, stands_for};
 use super::path::alternatives;
 use super::{Effect, Rule};
 
-/// Tools that change files, and those that read them: a rule for paths of one is for all of them.
+/// Tools that change files, and tools that read files: a path rule for one of them applies to all of the same
+/// list.
 const EDITING: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 const READING: &[&str] = &["Glob", "Grep", "LS", "NotebookRead", "Read"];
 
-/// The rule that an entry of a list is.
+/// Parses an entry of a list as a rule.
 ///
 /// # Errors
-/// There is no such tool, or it cannot be looked at in such a way.
+/// The tool does not exist, or has no condition of this form.
 pub fn rule(
     entry: &str,
     label: String,
@@ -56,8 +57,8 @@ pub fn rule(
     Ok(rule)
 }
 
-/// A pattern of paths as Claude Code means it: `//` is the root, `/` the working directory, and a bare name stands for
-/// every file of that name.
+/// Converts a path pattern in Claude Code's syntax: `//` is the root, `/` the working directory, and a bare
+/// name matches every file of that name.
 fn path(said: &str) -> String {
     if let Some(rest) = said.strip_prefix("//") {
         return format!("/{rest}");

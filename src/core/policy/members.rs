@@ -1,52 +1,52 @@
-//! The members of tool inputs that are understood, and the role of each: a table, by the kind of the tool.
+//! Table of the known members of tool inputs and their roles, by the kind of the tool.
 //!
-//! A rule that allows by path or command needs every member understood. A member that is not in the table and has text
-//! in it may name anything: it is [`Role::Unknown`].
+//! A rule that allows by path or command requires that every member is understood. A member with text that is
+//! not in the table may name anything and is [`Role::Unknown`].
 
-/// What a member of an input is for.
+/// Role of a member of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Names a file or a directory.
+    /// Name of a file or a directory.
     Path,
-    /// Names a directory, mostly, that other paths may be relative to.
+    /// Name of a path, usually a directory, to which other paths may be relative.
     Base,
-    /// Names a file if it is a `file:` URI or no URI at all.
+    /// Name of a file if it is a `file:` URI or not a URI.
     Uri,
-    /// The directory that other paths, or a command, start from.
+    /// Directory from which other paths or a command start.
     Directory,
-    /// A command line, or a program with its arguments.
+    /// Command line, or program with its arguments.
     Command,
-    /// A program or a script that runs; not read as a line.
+    /// Program or script that runs; not parsed as a line.
     Script,
-    /// Words behind a command.
+    /// Arguments of a command.
     Arguments,
-    /// The shell that runs the command.
+    /// Shell that runs the command.
     Shell,
-    /// An object that holds the input itself.
+    /// Object that contains the actual input.
     Wrapper,
-    /// Changes of files by their paths, as Codex has them.
+    /// Changes of files by path, as Codex sends them.
     Changes,
     /// Changes of the file beside it; each has members of its own.
     Items,
-    /// The text of a patch.
+    /// Text of a patch.
     Patch,
     /// Text that only a change of a file has.
     Edited,
-    /// The pattern of a search: a glob, or an expression.
+    /// Search pattern: a glob or an expression.
     Pattern,
     /// Text that names nothing.
     Text,
-    /// Text that names nothing, in a list or an object too.
+    /// Text that names nothing, also within a list or an object.
     Tree,
-    /// A parsed form of the command beside it.
+    /// Parsed form of the command beside it.
     Parsed,
-    /// A word of the agent's own; a path where it is none.
+    /// Identifier of the agent's own; a path if it does not look like one.
     Label,
     /// Not understood.
     Unknown,
 }
 
-/// Kinds of tools that take the same members.
+/// Kinds of tools with the same members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// `read`, `search`, `think`.
@@ -55,12 +55,12 @@ pub enum Group {
     Edit,
     /// `execute`.
     Execute,
-    /// All others.
+    /// All other kinds.
     Other,
 }
 
 impl Group {
-    /// The group of a kind.
+    /// Returns the group of a kind.
     #[must_use]
     pub fn of(kind: &str) -> Self {
         match kind {
@@ -72,7 +72,7 @@ impl Group {
     }
 }
 
-/// Members that every tool may have: names in lower case, without `_` and `-`.
+/// Members of all tools: names in lower case, without `_` and `-`.
 const ANY: &[(Role, &[&str])] = &[
     (
         Role::Base,
@@ -210,12 +210,12 @@ const ANY: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Members of commands.
+/// Members of tools that run commands.
 const EXECUTE: &[(Role, &[&str])] = &[
     (Role::Directory, &["dir", "directory", "dirpath"]),
     (Role::Shell, &["shell"]),
     (Role::Label, &["source"]),
-    // Codex says with them what it would allow from then on, and how it reads the command.
+    // Codex uses them to propose what to allow from now on, and to show how it parses the command.
     (
         Role::Tree,
         &[
@@ -241,7 +241,7 @@ const EXECUTE: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Members of what reads, searches or plans.
+/// Members of tools that read, search or plan.
 const READ: &[(Role, &[&str])] = &[
     (Role::Base, &["dir", "directory", "dirpath"]),
     (Role::Pattern, &["globpattern", "pattern", "patterns"]),
@@ -284,7 +284,7 @@ const READ: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Members of what changes files.
+/// Members of tools that change files.
 const EDIT: &[(Role, &[&str])] = &[
     (Role::Base, &["dir", "directory", "dirpath"]),
     (
@@ -309,7 +309,7 @@ const EDIT: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Members of all else.
+/// Members of all other tools.
 const OTHER: &[(Role, &[&str])] = &[
     (Role::Base, &["dir", "directory", "dirpath"]),
     (
@@ -332,7 +332,7 @@ const OTHER: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Members that only a change of a file has.
+/// Members that only tools that change files have.
 const EDITED: &[&str] = &[
     "aiproposedcontent",
     "editedcontent",
@@ -349,7 +349,7 @@ const EDITED: &[&str] = &[
     "oldtext",
 ];
 
-/// Members that only something that runs has.
+/// Members that only tools that run something have.
 const SCRIPTS: &[&str] = &[
     "bashcommand",
     "binary",
@@ -363,11 +363,11 @@ const SCRIPTS: &[&str] = &[
     "shellcommand",
 ];
 
-/// Words with which editors of texts say what they do, under `command`: they run nothing.
+/// Values of `command` with which text editor tools name their operation: they run nothing.
 pub const EDITOR_WORDS: &[&str] = &["create", "insert", "str_replace", "undo_edit", "view"];
 
 impl Role {
-    /// Whether an object in its place has members that are understood.
+    /// Returns `true` if an object with this role has members that are understood.
     #[must_use]
     pub fn holds_members(self) -> bool {
         matches!(
@@ -384,7 +384,8 @@ impl Role {
         )
     }
 
-    /// The role below a member that is not understood: what names something still does, and no text is mere text.
+    /// Returns the role below a member that is not understood: names stay names, and no text is considered
+    /// harmless.
     #[must_use]
     pub fn below_unknown(self) -> Self {
         match self {
@@ -400,7 +401,7 @@ impl Role {
         }
     }
 
-    /// The role of a member of an input; `is_top` where it stands in the input itself or in a wrapper.
+    /// Returns the role of a member; `is_top` is `true` in the input itself and in a wrapper.
     #[must_use]
     pub fn of(key: &str, group: Group, is_top: bool) -> Self {
         let plain = key.replace(['_', '-'], "").to_ascii_lowercase();

@@ -1,10 +1,10 @@
-//! Which kinds and names of tools there are, and what somebody meant who wrote another.
+//! Known kinds and names of tools, and suggestions for unknown ones.
 
 use crate::core::claude::tools::BUILTIN;
 pub use crate::core::claude::tools::mcp;
 use crate::core::similar::nearest;
 
-/// The kinds of tools, by ACP's names.
+/// Kinds of tools, by ACP's names.
 pub const KINDS: &[&str] = &[
     "read",
     "edit",
@@ -18,7 +18,8 @@ pub const KINDS: &[&str] = &[
     "other",
 ];
 
-/// Tools of agents beside Claude Code, and the kind of each; names that differ from its own in case alone are the same.
+/// Tools of agents other than Claude Code, with their kinds; names that differ from Claude Code's only in
+/// case count as the same.
 const OTHERS: &[(&str, &str)] = &[
     // Gemini CLI, Qwen Code
     ("replace", "edit"),
@@ -43,7 +44,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("todo", "think"),
 ];
 
-/// The names that stand for a kind where an agent tells no names.
+/// Tool names that stand for a kind, for agents that do not report tool names.
 const STANDS_FOR: &[(&str, &str)] = &[
     ("Bash", "execute"),
     ("Edit", "edit"),
@@ -58,7 +59,7 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILTIN.iter().chain(OTHERS).copied()
 }
 
-/// The kind of a tool that is known by its name.
+/// Returns the kind of a tool with a known name.
 #[must_use]
 pub fn kind(name: &str) -> Option<&'static str> {
     let of = |wanted: &str| known().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -67,7 +68,7 @@ pub fn kind(name: &str) -> Option<&'static str> {
         .filter(|kind| *kind != "other")
 }
 
-/// The kind that a name of a rule stands for: its own where it is one.
+/// Returns the kind that a name in a rule stands for; a kind stands for itself.
 #[must_use]
 pub fn stands_for(name: &str) -> Option<&'static str> {
     let own = KINDS.iter().find(|kind| **kind == name).copied();
@@ -79,20 +80,20 @@ pub fn stands_for(name: &str) -> Option<&'static str> {
     own.or_else(|| other().map(|(_, kind)| *kind))
 }
 
-/// What acpipe serves to agents, by ACP's calls.
+/// Requests that acpipe serves to agents, by ACP's method names.
 const SERVED: &[&str] = &["fs/readTextFile", "fs/writeTextFile", "terminal/create"];
 
-/// Whether a tool of this name is known by its kind alone: it is shown by that where it has no name, and what acpipe
-/// serves is meant by whoever names the kind.
+/// Returns `true` if a tool of this name is identified only by its kind. A tool without a name is displayed
+/// by its kind, and requests that acpipe serves match rules for their kind.
 #[must_use]
 pub fn is_kind_or_served(name: &str) -> bool {
     KINDS.contains(&name) || SERVED.contains(&name)
 }
 
-/// The kind of this name, checked.
+/// Checks that a kind exists.
 ///
 /// # Errors
-/// There is none.
+/// The kind does not exist.
 pub fn check_kind(name: &str) -> Result<(), String> {
     if KINDS.contains(&name) {
         return Ok(());
@@ -100,20 +101,20 @@ pub fn check_kind(name: &str) -> Result<(), String> {
     Err(unknown("kind", name, KINDS))
 }
 
-/// Names of tools that hold here beside those that are known everywhere.
+/// Names of tools in addition to those that are always known.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// Names that the user declared.
     pub declared: Vec<String>,
-    /// The MCP servers there are; `None` where that is not known.
+    /// MCP servers; `None` if they are unknown.
     pub servers: Option<Vec<String>>,
 }
 
 impl Names {
-    /// Whether a rule may name this tool; a name with `*` is a pattern.
+    /// Checks that a rule may use this tool name; a name with `*` is a pattern.
     ///
     /// # Errors
-    /// There is no such tool.
+    /// The tool does not exist.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if name.is_empty() {
             return Err("a tool has a name".to_owned());
@@ -148,14 +149,14 @@ impl Names {
         ))
     }
 
-    /// Whether the user declared this name.
+    /// Returns `true` if the user declared this name.
     #[must_use]
     pub fn declares(&self, name: &str) -> bool {
         self.declared.iter().any(|known| known == name)
     }
 }
 
-/// The error for an entry of a list, `Bash(rm:*)`, in the place of a name.
+/// Returns the error for a list entry such as `Bash(rm:*)` in the position of a name.
 fn in_parentheses(entry: &str) -> String {
     let (name, rest) = entry.split_once('(').unwrap_or((entry, ""));
     let inner = rest.strip_suffix(')').unwrap_or(rest);
@@ -169,7 +170,7 @@ fn in_parentheses(entry: &str) -> String {
     )
 }
 
-/// What to say of a word that is none of those that are known.
+/// Returns the message for an unknown word, with a suggestion or the known words.
 #[must_use]
 pub fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
     let known = known.iter().map(AsRef::as_ref);

@@ -1,16 +1,16 @@
-//! Options of commands that a rule forbids: `without = ["--output", "-o"]`.
+//! Command options that a rule forbids: `without = ["--output", "-o"]`.
 
-/// An option that a command may not have.
+/// Option that a command must not have.
 #[derive(Debug, Clone)]
 pub struct ForbiddenOption {
     name: String,
 }
 
 impl ForbiddenOption {
-    /// Reads the name of an option.
+    /// Parses the name of an option.
     ///
     /// # Errors
-    /// It is not the name of one option.
+    /// The text is not the name of a single option.
     pub fn new(text: &str) -> Result<Self, String> {
         let name = text.trim_start_matches('-');
         let dashes = text.len() - name.len();
@@ -24,13 +24,13 @@ impl ForbiddenOption {
         Ok(Self { name })
     }
 
-    /// Whether a word is this option, with its value too: abbreviated, or in a group of letters.
+    /// Returns `true` if a word is this option, including abbreviations, values, and groups of letters.
     #[must_use]
     pub fn fits(&self, word: &str) -> bool {
         let said = word.split('=').next().unwrap_or_default();
         if let Some(name) = self.name.strip_prefix("--") {
-            // Programs take any beginning of a long name. npm takes any number of dashes; behind one dash a few letters
-            // are options of their own.
+            // Programs accept any prefix of a long name. npm accepts any number of dashes; after one dash, a
+            // few letters are options of their own.
             let start = said.trim_start_matches('-');
             let least = match said.len() - start.len() {
                 0 => return false,

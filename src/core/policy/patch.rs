@@ -1,6 +1,6 @@
-//! The files that a patch names: Codex's form, unified diffs, git's diffs.
+//! Files named in a patch: Codex's format, unified diffs, git's diffs.
 
-/// How a line of a patch in Codex's form begins that names a file.
+/// Beginnings of the lines in Codex's patch format that name a file.
 const HEADS: [&str; 4] = [
     "*** Add File: ",
     "*** Update File: ",
@@ -8,7 +8,7 @@ const HEADS: [&str; 4] = [
     "*** Move to: ",
 ];
 
-/// How a line of a diff begins that names a file. None of them begins a line of a hunk.
+/// Beginnings of the lines of a diff that name a file. None of them can begin a line of a hunk.
 const DIFF_HEADS: [&str; 5] = [
     "Index: ",
     "rename from ",
@@ -17,7 +17,7 @@ const DIFF_HEADS: [&str; 5] = [
     "copy to ",
 ];
 
-/// The files that a patch in Codex's form names, in whatever text it stands.
+/// Returns the files that a patch in Codex's format names, wherever the patch is in the text.
 pub fn codex_files(text: &str) -> Vec<&str> {
     if !text.contains("*** Begin Patch") {
         return Vec::new();
@@ -36,8 +36,8 @@ pub fn codex_files(text: &str) -> Vec<&str> {
     files.collect()
 }
 
-/// Where the names in a header of git may part. They may have blanks in them: `a/x y b/x y`. git takes the middle, where
-/// both are the same, or the names of other lines.
+/// Returns the possible splits between the names in a git header. Names may have spaces: `a/x y b/x y`. git
+/// splits in the middle, where both are equal, or uses the names of other lines.
 fn splits(pair: &str) -> Vec<usize> {
     let middle = pair.len() / 2;
     let middle = Some(middle).filter(|at| pair.as_bytes().get(*at) == Some(&b' '));
@@ -54,7 +54,7 @@ fn splits(pair: &str) -> Vec<usize> {
     splits
 }
 
-/// The files that a unified or context diff names, with and without the `a/` and `b/` of git.
+/// Returns the files that a unified or context diff names, with and without git's `a/` and `b/`.
 pub fn diff_files(text: &str) -> Vec<&str> {
     let mut files = Vec::new();
     let mut before = "";
@@ -68,7 +68,7 @@ pub fn diff_files(text: &str) -> Vec<&str> {
                     .flat_map(|at| [&pair[..at], &pair[at + 1..]]),
             );
         }
-        // In a hunk a line may look like one of the two; only a pair of them is a header.
+        // A line of a hunk may look like one of the two; only a pair of them is a header.
         for (old, new) in [("--- ", "+++ "), ("*** ", "--- ")] {
             if let (Some(old), Some(new)) = (before.strip_prefix(old), line.strip_prefix(new)) {
                 files.extend([old, new]);
@@ -77,7 +77,7 @@ pub fn diff_files(text: &str) -> Vec<&str> {
         before = line;
     }
     let files = files.into_iter().map(|file| {
-        // A time may stand behind a tab.
+        // A time may follow a tab.
         let file = file.split('\t').next().unwrap_or_default();
         file.trim_end().trim_matches('"')
     });

@@ -1,4 +1,4 @@
-//! Paths as text, and patterns of them. Nothing is looked up: what a link leads to is not known here.
+//! Paths as text, and path patterns. The file system is not accessed: targets of links are unknown here.
 
 mod form;
 
@@ -6,32 +6,33 @@ use form::check_form;
 pub use form::{LONGEST, alternatives};
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Whether names that differ in case alone are the same file, as the platform usually has it.
+/// `true` on platforms whose file names usually ignore case.
 const ANY_CASE: bool = cfg!(any(windows, target_os = "macos"));
 
-/// A pattern of paths: `src/**` below the working directory, `~/.ssh/**`, `/etc/*`, or several in braces.
+/// Path pattern: `src/**` below the working directory, `~/.ssh/**`, `/etc/*`, or several in braces.
 #[derive(Debug, Clone)]
 pub struct PathPattern {
-    /// One of them has to fit.
+    /// One of them must match.
     alternatives: Vec<Anchored>,
     home: Option<String>,
 }
 
-/// A pattern that begins in one place.
+/// Pattern with a fixed base directory.
 #[derive(Debug, Clone)]
 struct Anchored {
-    /// `None` for all of the system; else how many directories above the working directory it begins.
+    /// Number of directories above the working directory at which the pattern begins; `None` for an absolute
+    /// pattern.
     above: Option<usize>,
     glob: GlobMatcher,
-    /// The directory itself, of a pattern for all that is in it.
+    /// For a pattern that matches everything in a directory: the directory itself.
     directory: Option<GlobMatcher>,
 }
 
 impl PathPattern {
-    /// Reads a pattern; `home` is what `~` stands for.
+    /// Parses a pattern; `home` replaces `~`.
     ///
     /// # Errors
-    /// It is no pattern of paths.
+    /// It is not a valid path pattern.
     pub fn new(text: &str, home: Option<&str>) -> Result<Self, String> {
         check_form(text)?;
         let home = home.map(|home| normal(home, "/").path);
@@ -45,7 +46,8 @@ impl PathPattern {
         })
     }
 
-    /// Whether this path is one of those; `wide` counts a directory to what is in it.
+    /// Returns `true` if the path matches; with `wide`, a pattern for the content of a directory also matches
+    /// the directory.
     #[must_use]
     pub fn fits(&self, path: &str, cwd: &str, wide: bool) -> bool {
         let expanded = match (path.strip_prefix('~'), &self.home) {
@@ -119,7 +121,7 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| format!("{pattern:?} is no pattern of paths: {}", error.kind()))
 }
 
-/// Takes `./` and `../` off the beginning, and counts the latter.
+/// Removes leading `./` and `../`; returns the number of `../`.
 fn climb(pattern: &str) -> (usize, &str) {
     let (mut above, mut rest) = (0, pattern);
     loop {
@@ -134,7 +136,7 @@ fn climb(pattern: &str) -> (usize, &str) {
     }
 }
 
-/// The rest of a path below a directory.
+/// Returns the rest of a path below a directory.
 fn within<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     let (start, rest) = path.split_at_checked(directory.len())?;
     let same = start == directory || ANY_CASE && start.eq_ignore_ascii_case(directory);
@@ -154,16 +156,16 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || cfg!(windows) && drive
 }
 
-/// A path as rules look at it.
+/// Path in the form that rules compare.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Normal {
-    /// From the root on, or from `~`; without `.` and `..`.
+    /// Absolute path or path from `~`; without `.` and `..`.
     pub path: String,
-    /// Whether it can be read in one way alone.
+    /// `true` if the path has only one interpretation.
     pub clear: bool,
 }
 
-/// A path that an agent named, relative to `base`.
+/// Normalizes a path that an agent named, relative to `base`.
 #[must_use]
 pub fn normal(path: &str, base: &str) -> Normal {
     let decoded = uri_path(path);
@@ -172,7 +174,7 @@ pub fn normal(path: &str, base: &str) -> Normal {
     let path = slashes(path);
     let path = path.as_str();
     if path.starts_with('~') {
-        // It is gone through where it is known what that stands for.
+        // It is resolved where the home directory is known.
         return Normal {
             path: path.to_owned(),
             clear: false,
@@ -187,7 +189,7 @@ pub fn normal(path: &str, base: &str) -> Normal {
     for part in whole.split('/') {
         match part {
             "" | "." => {}
-            // Where `..` leads behind a link only the system knows.
+            // Only the system knows where `..` leads after a link.
             ".." => drop(parts.pop()),
             part => parts.push(part),
         }
@@ -200,7 +202,7 @@ pub fn normal(path: &str, base: &str) -> Normal {
     }
 }
 
-/// The path of a `file:` URI, decoded: `file:///a%20b`, `file://localhost/a`, `file:/a`, in any case of letters.
+/// Returns the decoded path of a `file:` URI, in any case: `file:///a%20b`, `file://localhost/a`, `file:/a`.
 #[must_use]
 pub fn uri_path(text: &str) -> Option<String> {
     let text = text.trim();
@@ -210,7 +212,7 @@ pub fn uri_path(text: &str) -> Option<String> {
     }
     let rest = &text[5..];
     let path = match rest.strip_prefix("//") {
-        // An authority, `localhost` or none mostly, ends at the path.
+        // The authority, usually `localhost` or empty, ends at the path.
         Some(rest) => rest.find('/').map_or(rest, |at| &rest[at..]),
         None => rest,
     };

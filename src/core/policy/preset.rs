@@ -1,16 +1,17 @@
-//! What holds where no rule says anything, as other systems have it.
+//! Presets: defaults for subjects that no rule matches, modelled on other systems.
 
 use super::{Effect, Subject};
 
-/// Judges by the kind and the name of a tool alone.
+/// Default that judges only by the kind and the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
+    /// Name of the preset in the configuration.
     pub name: &'static str,
-    /// Effects of kinds; the first that names the kind holds.
+    /// Effects by kind; the first entry with the kind applies.
     kinds: &'static [(&'static [&'static str], Effect)],
-    /// Effects of tools by their names, before those of kinds.
+    /// Effects by tool name, with precedence over those by kind.
     tools: &'static [(&'static str, Effect)],
-    /// The effect on all else.
+    /// Effect on all other tools.
     rest: Effect,
 }
 
@@ -19,7 +20,7 @@ const EDITS: &[&str] = &["edit", "delete", "move"];
 
 use Effect::{Allow, Ask, Deny};
 
-/// All of them; `docs/guides/permissions.md` tells what each was made after, and where it differs.
+/// All presets; `docs/guides/permissions.md` describes the origin of each and its differences from it.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "leashd",
@@ -66,21 +67,21 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Preset {
-    /// The preset of this name.
+    /// Returns the preset of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// What it says of a subject, and whether enough of that could be read.
+    /// Returns the effect on a subject, and whether enough of the subject could be read.
     pub(super) fn judge(&self, subject: &Subject) -> (Effect, bool) {
         let name = subject.name.as_deref();
         let of_tool = self.tools.iter().find(|(tool, _)| name == Some(tool));
         let effect = of_tool.map_or_else(|| self.of_kind(&subject.kind), |(_, effect)| *effect);
-        // A call that contradicts itself is of each kind that it may be of.
+        // A contradictory call belongs to every kind that it may have.
         let others = subject.other_kinds.iter().map(|kind| self.of_kind(kind));
         let effect = others.fold(effect, Ord::max);
-        // A kind that was read from prose is no reason to allow more than without one.
+        // A kind that was derived from prose must not allow more than an unknown kind.
         let effect = if subject.derived {
             effect.max(self.of_kind("other"))
         } else {
@@ -93,12 +94,12 @@ impl Preset {
         (effect, true)
     }
 
-    /// Whether it refuses anything or asks about it.
+    /// Returns `true` if the preset denies anything or asks about it.
     pub(super) fn may_object(&self) -> bool {
         self.effects().any(|effect| effect > Allow)
     }
 
-    /// Whether it asks about anything.
+    /// Returns `true` if the preset asks about anything.
     pub(super) fn may_ask(&self) -> bool {
         self.effects().any(|effect| effect == Ask)
     }

@@ -1,8 +1,9 @@
-//! Commands that only read, with the options that are safe for each: `<read-only>` in the place of a pattern.
+//! Commands that only read, with the safe options of each: `<read-only>` in place of a command pattern.
 //!
-//! A command is one of these if its program is in the table and every word of it that begins with `-` is an option of
-//! that row. Options that write, run a program or are not known are in no row. What the configuration of a program
-//! makes it run (git's `core.fsmonitor`, `diff.external`, a pager) is not visible in a command.
+//! A command only reads if its program is in the table and every word of it that begins with `-` is an option
+//! of that row. The table has no options that write, run a program or are unknown. Programs that are run
+//! because of a program's configuration (git's `core.fsmonitor`, `diff.external`, a pager) are not visible in
+//! a command.
 
 mod table;
 #[cfg(test)]
@@ -11,7 +12,7 @@ mod tests;
 use super::line::Line;
 use table::{Operands, PROGRAMS, Program, REFS};
 
-/// Whether a line is nothing but commands that only read.
+/// Returns `true` if a line consists only of commands that only read.
 #[must_use]
 pub fn covers(text: &str) -> bool {
     let line = Line::of(text);
@@ -19,11 +20,11 @@ pub fn covers(text: &str) -> bool {
     line.plain && !line.commands.is_empty() && !expands(text) && are_read_only()
 }
 
-/// Whether a command, given as its words without quotes, only reads. Words that a shell makes others of are to be
-/// looked for before: [`expands`].
+/// Returns `true` if a command, given as its words without quotes, only reads. The caller must check first
+/// that the shell does not expand its words: [`expands`].
 #[must_use]
 pub fn is_read_only(words: &[String]) -> bool {
-    // git's own options stand before the command, and only this one is harmless.
+    // git's own options are before the command, and only this one is harmless.
     let is_git = words.first().is_some_and(|program| program == "git");
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     if is_git && words.get(1) == Some(&"--no-pager") {
@@ -40,13 +41,13 @@ pub fn is_read_only(words: &[String]) -> bool {
     })
 }
 
-/// Whether a word is one of these, which are separated by spaces.
+/// Returns `true` if a word is in a list separated by spaces.
 fn contains(words: &str, word: &str) -> bool {
     words.split_ascii_whitespace().any(|known| known == word)
 }
 
 impl Program {
-    /// Whether a word behind the program is safe.
+    /// Returns `true` if a word after the program is safe.
     fn takes(&self, word: &str) -> bool {
         if self.prints || contains(self.exact, word) {
             return true;
@@ -65,16 +66,17 @@ impl Program {
         }
     }
 
-    /// Whether a word makes git run gpg, which is what its configuration names: `%G?` in the format of a commit, with a
-    /// sign before the `G` too, and `signature` in the format or the order of references.
+    /// Returns `true` if a word makes git run gpg, which its configuration can replace: `%G?` in the format
+    /// of a commit, also with a sign before the `G`, and `signature` in the format or the order of
+    /// references.
     fn verifies(&self, word: &str) -> bool {
         let mut placeholders = word.split('%').skip(1);
         let is_verified = |text: &str| text.trim_start_matches(['+', '-', ' ']).starts_with('G');
         placeholders.any(is_verified) || self.long.contains(&REFS) && word.contains("signature")
     }
 
-    /// Whether a group of short options is safe: what stands behind one that has a value is that value. Options go on
-    /// behind a number: `tail -5f` is `-5 -f`.
+    /// Returns `true` if a group of short options is safe. The text after an option with a value is its
+    /// value. Options may follow a number: `tail -5f` is `-5 -f`.
     fn takes_letters(&self, letters: &str) -> bool {
         for letter in letters.chars() {
             if self.valued.contains(letter) {
@@ -89,7 +91,7 @@ impl Program {
     }
 }
 
-/// Whether `sed` does nothing but print lines by their numbers: `sed -n 1,20p file`.
+/// Returns `true` if `sed` only prints lines by number: `sed -n 1,20p file`.
 fn prints_lines(words: &[&str]) -> bool {
     let ["-n", script, files @ ..] = words else {
         return false;
@@ -100,14 +102,14 @@ fn prints_lines(words: &[&str]) -> bool {
     are_numbers && !files.iter().any(|file| file.starts_with('-'))
 }
 
-/// Whether a shell may make an option of a word that is none: a variable, or a pattern of files or an alternative at
-/// the beginning of a word. In the working directory there may be a file of the name `--output=x`.
+/// Returns `true` if a shell may expand a word to an option: by a variable, or by a file pattern or an
+/// alternative at the start of a word. The working directory may have a file named `--output=x`.
 #[must_use]
 pub fn expands(text: &str) -> bool {
     let mut chars = text.chars().peekable();
     let mut is_single = false;
     let mut is_double = false;
-    // Whether the word so far has a letter that stays where it is.
+    // Whether the word so far has a character that the shell does not expand.
     let mut has_begun = false;
     while let Some(c) = chars.next() {
         match c {

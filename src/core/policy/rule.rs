@@ -1,4 +1,4 @@
-//! One rule: its conditions, and what follows where they hold.
+//! A rule: its conditions and its effect.
 
 use super::command::{self, CommandPattern, touches};
 use super::line::Line;
@@ -10,36 +10,38 @@ use super::read_only;
 use super::wild::wild;
 use super::{Effect, Subject};
 
-/// A rule. It fits where each kind of condition that it has holds, by any one of those of its kind.
+/// Rule of a policy. It matches if every kind of condition that it has is met by at least one condition of
+/// that kind.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What it is called in verdicts: `rule "no-secrets"`.
+    /// Label in verdicts: `rule "no-secrets"`.
     pub label: String,
+    /// Effect if the rule matches.
     pub effect: Effect,
     kinds: Vec<String>,
     tools: Vec<ToolPattern>,
     titles: Vec<String>,
     paths: Vec<PathPattern>,
     commands: Vec<CommandPattern>,
-    /// Whether the built-in read-only commands are among its commands.
+    /// `true` if its commands include the built-in read-only commands.
     read_only: bool,
     /// Options that no command of the line may have.
     without: Vec<ForbiddenOption>,
 }
 
-/// What stands for the built-in read-only commands in the place of a pattern.
+/// Text that stands for the built-in read-only commands in place of a pattern.
 pub const READ_ONLY: &str = "<read-only>";
 
-/// A tool by its name, a pattern of names, or a kind of tools.
+/// Tool name, pattern of names, or kind of tools.
 #[derive(Debug, Clone)]
 struct ToolPattern {
     name: String,
-    /// The user declared it: it may be a tool of any MCP server.
+    /// `true` if the user declared the name: it may be a tool of any MCP server.
     declared: bool,
 }
 
 impl Rule {
-    /// A rule without conditions, which fits nothing yet.
+    /// Creates a rule without conditions, which matches nothing.
     #[must_use]
     pub fn new(label: String, effect: Effect) -> Self {
         Self {
@@ -55,7 +57,7 @@ impl Rule {
         }
     }
 
-    /// A rule that fits everything.
+    /// Creates a rule that matches everything.
     #[must_use]
     pub fn for_all(label: String, effect: Effect) -> Self {
         let mut rule = Self::new(label, effect);
@@ -66,7 +68,7 @@ impl Rule {
     /// Adds a kind of tools.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// The kind does not exist.
     pub fn kind(&mut self, kind: &str) -> Result<(), String> {
         names::check_kind(kind)?;
         self.kinds.push(kind.to_owned());
@@ -76,7 +78,7 @@ impl Rule {
     /// Adds a tool.
     ///
     /// # Errors
-    /// There is no such tool.
+    /// The tool does not exist.
     pub fn tool(&mut self, name: &str, names: &Names) -> Result<(), String> {
         names.check(name)?;
         self.tools.push(ToolPattern {
@@ -86,10 +88,10 @@ impl Rule {
         Ok(())
     }
 
-    /// Adds a pattern of titles.
+    /// Adds a title pattern.
     ///
     /// # Errors
-    /// It is empty, or too long.
+    /// It is empty or too long.
     pub fn title(&mut self, pattern: &str) -> Result<(), String> {
         if pattern.is_empty() {
             return Err("a pattern of titles is not empty".to_owned());
@@ -104,19 +106,19 @@ impl Rule {
         Ok(())
     }
 
-    /// Adds a pattern of paths; `home` is what `~` stands for.
+    /// Adds a path pattern; `home` replaces `~`.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a valid path pattern.
     pub fn path(&mut self, pattern: &str, home: Option<&str>) -> Result<(), String> {
         self.paths.push(PathPattern::new(pattern, home)?);
         Ok(())
     }
 
-    /// Adds a pattern of commands, or the built-in read-only commands.
+    /// Adds a command pattern, or the built-in read-only commands.
     ///
     /// # Errors
-    /// It is not a pattern of commands.
+    /// It is not a valid command pattern, or the effect of the rule does not support it.
     pub fn command(&mut self, pattern: &str) -> Result<(), String> {
         if pattern != READ_ONLY {
             let command = CommandPattern::new(pattern)?;
@@ -136,10 +138,10 @@ impl Rule {
         Ok(())
     }
 
-    /// Forbids an option of the commands that the rule allows.
+    /// Forbids an option in the commands that the rule allows.
     ///
     /// # Errors
-    /// It is not an option, or the rule does not allow commands.
+    /// The text is not an option, or the rule does not allow commands.
     pub fn without(&mut self, option: &str) -> Result<(), String> {
         let option = ForbiddenOption::new(option)?;
         if self.effect != Effect::Allow || !self.has_commands() {
@@ -153,10 +155,10 @@ impl Rule {
         Ok(())
     }
 
-    /// Refuses a rule whose conditions never hold together.
+    /// Rejects a rule whose conditions cannot be met together.
     ///
     /// # Errors
-    /// It allows commands by their paths alone.
+    /// The rule allows commands by their paths alone.
     pub fn check(&self) -> Result<(), String> {
         let mut tools = self.tools.iter();
         let is_run = |kind: &String| kind == "execute";
@@ -177,7 +179,7 @@ impl Rule {
         self.read_only || !self.commands.is_empty()
     }
 
-    /// Whether it has no condition.
+    /// Returns `true` if the rule has no condition.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
@@ -187,8 +189,9 @@ impl Rule {
             && !self.has_commands()
     }
 
-    /// Whether it fits; `line` is the subject's command. To allow, all that a subject does has to be named, and each
-    /// kind that it may be of; to refuse it or to ask, anything.
+    /// Returns `true` if the rule matches; `line` is the subject's command. A rule that allows must cover
+    /// everything that a subject does and every kind that it may have; for a rule that denies or asks, any
+    /// part is enough.
     #[must_use]
     pub fn fits(&self, subject: &Subject, line: Option<&Line>) -> bool {
         let others = subject.other_kinds.iter().map(String::as_str);
@@ -200,26 +203,26 @@ impl Rule {
         }
     }
 
-    /// Whether it fits a subject that is of this kind.
+    /// Returns `true` if the rule matches the subject as one of this kind.
     fn fits_as(&self, kind: &str, subject: &Subject, line: Option<&Line>) -> bool {
         let allows = self.effect == Effect::Allow;
         let by_detail = !self.paths.is_empty() || self.has_commands();
         if self.is_empty() || allows && by_detail && subject.unclear {
             return false;
         }
-        // The paths that are told of a command are not all that it touches.
+        // The reported paths of a command are not all that it accesses.
         let commanded = subject.command.is_some() && !self.has_commands();
         if allows && commanded && !self.paths.is_empty() {
             return false;
         }
         let title = subject.title.as_deref().unwrap_or_default();
-        // A kind that was read from prose is enough to allow only what the rule names besides.
+        // A kind derived from prose is enough to allow only what the rule restricts by other conditions.
         let has_kind = !(allows && subject.derived) || by_detail;
-        // A rule that refuses what a tool does holds for a tool of another name that does it.
+        // A rule that denies or asks about an action also applies to a tool of another name that performs it.
         let any_name = !allows && (by_detail || kind == "execute" && subject.command.is_some());
         let on_tool = |tool: &ToolPattern| tool.fits(kind, subject, allows, has_kind, any_name);
         let has = |kind: &str| self.kinds.iter().any(|known| known == kind);
-        // The agent itself declared none: to refuse, it is of no kind as well.
+        // The agent declared no kind: for a rule that denies or asks, the subject also has the kind `other`.
         let is_other = !allows && subject.derived && has("other");
         (self.kinds.is_empty() || has_kind && has(kind) || is_other)
             && (self.tools.is_empty() || self.tools.iter().any(on_tool))
@@ -250,8 +253,8 @@ impl Rule {
         subject.unread || lines.any(|line| line.unread || touches(&self.commands, line))
     }
 
-    /// Whether a line is nothing but commands that this rule names, as they stand there, without the options that it
-    /// forbids.
+    /// Returns `true` if a line consists only of commands that this rule matches as written, without its
+    /// forbidden options.
     fn covers(&self, text: &str, line: &Line) -> bool {
         let may_expand = (self.read_only || !self.without.is_empty()) && read_only::expands(text);
         let has_forbidden = |words: &[String]| {
@@ -269,7 +272,8 @@ impl Rule {
 }
 
 impl ToolPattern {
-    /// Whether the pattern fits a subject that is of this kind; with `any_name` a name that stands for the kind is enough.
+    /// Returns `true` if the pattern matches a subject as one of this kind; with `any_name` a name that
+    /// stands for the kind is enough.
     fn fits(
         &self,
         kind: &str,
@@ -282,16 +286,16 @@ impl ToolPattern {
         let is_kind = |own| own == kind || !allows && subject.derived && own == "other";
         let by_kind = has_kind && stands_for.is_some_and(is_kind);
         let is_kind = names::KINDS.contains(&self.name.as_str());
-        // Codex calls a command a reading one where it looks like that.
+        // Codex declares some commands as reading, by their text.
         let is_more = allows && subject.command.is_some() && kind != "execute";
         let pattern = self.name.to_ascii_lowercase();
         let Some(name) = subject.name.as_deref() else {
-            // Many agents tell the kind alone, and some the name in the title.
+            // Many agents report only the kind, and some report the name in the title.
             let said = subject.said_name.as_deref().filter(|_| !allows);
             let said = said.is_some_and(|said| wild(&pattern, &said.to_ascii_lowercase()));
             return by_kind && (is_kind || !is_more) || self.name == "*" || said;
         };
-        // The name of a tool that does something else than the call says is no reason to allow it.
+        // The name of a tool that contradicts the kind of the call is not a reason to allow it.
         let of_name = names::kind(name).map_or(Group::Other, Group::of);
         let of_call = Group::of(kind);
         if allows && of_name != Group::Other && of_call != Group::Other && of_name != of_call {

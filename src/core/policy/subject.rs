@@ -1,4 +1,4 @@
-//! What a policy is asked about, in words that all agents share.
+//! Subjects of policies: requests of agents in a neutral form.
 
 mod facts;
 
@@ -12,65 +12,71 @@ use crate::core::shell_words::join;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
-/// Something that an agent wants to do.
+/// Action that an agent requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each limits what rules can conclude in its own way"
 )]
 pub struct Subject {
-    /// The kind of tool, by ACP's names: `read`, `edit`, `execute` … `other` where it is not known.
+    /// Kind of tool, by ACP's names: `read`, `edit`, `execute`, …; `other` if it is unknown.
     pub kind: String,
-    /// The tool's name, where the agent tells it.
+    /// Name of the tool, if the agent reports it.
     pub name: Option<String>,
-    /// What it is about, for people.
+    /// Description for users.
     pub title: Option<String>,
-    /// Where it works: absolute paths, or paths from `~` on.
+    /// Accessed paths, absolute or from `~`.
     pub paths: Vec<String>,
-    /// The command line that it runs; several lines where the agent gives several.
+    /// Command line to run; several lines if the agent sends several.
     pub command: Option<String>,
-    /// Kinds that the tool may be of besides: its name or its input contradicts the kind that was declared.
+    /// Other kinds that the tool may have, because its name or input contradicts the declared kind.
     pub other_kinds: Vec<String>,
-    /// Paths that strings of the input may name: reasons to refuse only.
+    /// Paths that strings of the input may name; only used by rules that deny or ask.
     pub possible_paths: Vec<String>,
-    /// Command lines that strings of the input may be: reasons to refuse only.
+    /// Command lines that strings of the input may be; only used by rules that deny or ask.
     pub possible_lines: Vec<Line>,
-    /// The same lines, each for itself: quotes of one do not end in another.
+    /// Lines of `command`, each parsed separately, so that a quote of one cannot end in another.
     pub lines: Vec<String>,
-    /// The working directory that patterns of paths are relative to.
+    /// Working directory, to which path patterns are relative.
     pub cwd: String,
-    /// Whether a path or the command can be read in more than one way, so that no rule can allow it by these.
+    /// `true` if a path or the command has more than one interpretation, so that no rule can allow the
+    /// subject by them.
     pub unclear: bool,
-    /// Whether it may name more than could be read, so that rules that refuse by a path or a command fit.
+    /// `true` if the subject may name more than could be read, so that rules that deny or ask by a path or
+    /// command match.
     pub unread: bool,
-    /// Whether the kind was read from prose, so that no rule can allow it by the kind alone.
+    /// `true` if the kind was derived from prose, so that no rule can allow the subject by kind alone.
     pub derived: bool,
-    /// The tool's name in the title: rules that refuse look at it where the agent gives no other.
+    /// Name of the tool in the title: rules that deny or ask use it if the agent reports no other.
     pub said_name: Option<String>,
-    /// Whether it cannot be read at all: no kind, no name, no input, no path, no command. Any rule that refuses or
-    /// asks may mean it.
+    /// `true` if the subject cannot be read at all: no kind, name, input, path or command. Any rule that
+    /// denies or asks may apply to it.
     pub opaque: bool,
-    /// Ids of the calls that it stands for, in the order of `parts`.
+    /// Ids of the calls that the subject stands for, in the order of `parts`.
     pub calls: Vec<String>,
-    /// The calls that it stands for, where the agent asks about them by a call that is none of them. All have to be
-    /// allowed.
+    /// Calls that the subject stands for, if the agent requests permission for them with a call that is not
+    /// one of them. All of them must be allowed.
     pub parts: Vec<Subject>,
 }
 
-/// What is known of a tool call.
+/// Known properties of a tool call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tool<'a> {
+    /// Name of the tool, if the agent reports it.
     pub name: Option<&'a str>,
+    /// Title of the call.
     pub title: Option<&'a str>,
+    /// Kind of the tool, by ACP's names.
     pub kind: Option<&'a str>,
+    /// Arguments of the tool.
     pub input: Option<&'a RawValue>,
-    /// Array of places in files, as ACP has them.
+    /// Array of file locations, in ACP's form.
     pub locations: Option<&'a RawValue>,
-    /// Array of what it shows, as ACP has it: diffs name files.
+    /// Array of displayed content, in ACP's form: diffs name files.
     pub content: Option<&'a RawValue>,
 }
 
-/// Where the shells of systems are; empty for one that is found by its name.
+/// Directories of system shells; empty for a shell that is found by name.
 const PLACES: &[&str] = &[
     "",
     "/bin",
@@ -80,18 +86,19 @@ const PLACES: &[&str] = &[
     "/run/current-system/sw/bin",
 ];
 
-/// Shells whose grammar is known: their script is read in place of the words. fish, csh, nu and pwsh have another one.
+/// Shells with a known grammar, whose script is parsed instead of the words. fish, csh, nu and pwsh have
+/// other grammars.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
 
 impl Subject {
-    /// A tool call of a session that works in `cwd`.
+    /// Creates the subject of a tool call in a session with working directory `cwd`.
     #[must_use]
     pub fn of_tool(tool: &Tool<'_>, cwd: &str) -> Self {
         Self::of_tools(&[tool], cwd)
     }
 
-    /// The same of a call that was described more than once. Of names and kinds the first counts, of all else
-    /// everything.
+    /// Like [`Subject::of_tool`] for a call that was described more than once. The first name and kind apply,
+    /// and all other data together.
     #[must_use]
     pub fn of_tools(tools: &[&Tool<'_>], cwd: &str) -> Self {
         let mut declared = tools.iter().filter_map(|tool| tool.kind);
@@ -144,7 +151,7 @@ impl Subject {
                 ..Found::default()
             });
         }
-        // Gemini tells the command in the title alone; where there is an input, a title may be any words.
+        // Gemini sends the command only in the title; if there is an input, a title may be any text.
         if let (Some("execute"), Some(title)) = (kind, titles.first())
             && !is_told
             && !is_runner(title)
@@ -163,7 +170,7 @@ impl Subject {
         subject
     }
 
-    /// What stands for these calls; as a whole it is about all that they are about.
+    /// Makes the subject stand for these calls; as a whole it covers everything that they access.
     #[must_use]
     pub fn standing_for(mut self, parts: Vec<(String, Self)>) -> Self {
         let own = !self.opaque;
@@ -190,7 +197,7 @@ impl Subject {
         self
     }
 
-    /// What is read of its command; `None` where it has none.
+    /// Parses the command; `None` if there is none.
     #[must_use]
     pub fn line(&self) -> Option<Line> {
         let command = self.command.as_deref()?;
@@ -200,7 +207,8 @@ impl Subject {
         Some(Line::of_all(self.lines.iter().map(String::as_str)))
     }
 
-    /// Whether it changes nothing, as its kind has it; what a command does nobody knows.
+    /// Returns `true` if the subject changes nothing, according to its kind; the effects of a command are
+    /// unknown.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         !self.derived
@@ -209,8 +217,8 @@ impl Subject {
             && matches!(self.kind.as_str(), "read" | "search" | "think")
     }
 
-    /// Adds the facts that titles and texts have where the agent gives no others; returns whether they tell the command
-    /// otherwise than by a title that is nothing else.
+    /// Adds the facts from titles and texts if the agent sends no others. Returns `true` if they have the
+    /// command in a form other than a title that is the command itself.
     fn derive(
         &mut self,
         tools: &[&Tool<'_>],
@@ -240,7 +248,7 @@ impl Subject {
             ..
         } = derived;
         let mut strings = Vec::new();
-        // Where the input tells it, what prose says is a reason to refuse only.
+        // If the input has the command, prose is only a reason to deny or ask.
         let runs = has_command && !commands.is_empty();
         if has_command {
             strings.append(&mut commands);
@@ -264,7 +272,7 @@ impl Subject {
             None => {}
         }
         let is_new = !commands.is_empty() || !paths.is_empty();
-        // An input that was not understood may say more.
+        // An input that was not understood may contain more.
         self.unclear |= is_new && (!derived.whole || has_input);
         self.unread |= derived.cut && !has_command && !has_path;
         facts.push(Found {
@@ -279,7 +287,7 @@ impl Subject {
         is_told
     }
 
-    /// Notes the kinds that a call may be of by its name, its input or what it shows, and that are not its own.
+    /// Records other kinds that a call may have by its name, input or displayed content.
     fn note_contradictions(&mut self, tools: &[&Tool<'_>], evidence: Evidence) {
         let named = self.name.as_deref().and_then(names::kind);
         let declared = tools.iter().filter_map(|tool| tool.kind);
@@ -294,7 +302,7 @@ impl Subject {
         if evidence.edits && matches!(own, Group::Read | Group::Other) {
             others.push("edit");
         }
-        // What reads, and what is of no kind, adds nothing that is not in the other kinds.
+        // Kinds that read, and unknown kinds, add no restrictions.
         others.retain(|kind| matches!(Group::of(kind), Group::Edit | Group::Execute));
         others.retain(|kind| Group::of(kind) != own);
         others.sort_unstable();
@@ -307,7 +315,8 @@ impl Subject {
         self.other_kinds = others.into_iter().map(str::to_owned).collect();
     }
 
-    /// A tool that runs a command or changes a file, and names none: there is one that could not be read.
+    /// Marks a tool as unread if it runs a command or changes a file but names none: the command or path
+    /// could not be read.
     fn note_what_is_missing(&mut self, has_input: bool) {
         let has_none = self.command.is_none() && self.paths.is_empty();
         let is_named = self.name.is_some();
@@ -326,7 +335,7 @@ impl Subject {
         keep_each_once(&mut self.possible_paths);
     }
 
-    /// Adds a command beside those that are known: each is looked at.
+    /// Adds a command to those that are known; each is parsed separately.
     fn add_line(&mut self, line: &str) {
         if self.lines.iter().any(|known| known == line) {
             return;
@@ -372,18 +381,18 @@ fn keep_each_once(texts: &mut Vec<String>) {
     texts.retain(|_| is_new.next().unwrap_or(true));
 }
 
-/// Whether an input says anything.
+/// Returns `true` if an input has content.
 fn is_filled(input: &RawValue) -> bool {
     !matches!(input.get(), "{}" | "[]" | "null" | "\"\"")
 }
 
-/// The script that one of the system's shells is given on its command line, where that is all it is given.
+/// Returns the script that is passed to a system shell on its command line, if there are no other arguments.
 fn script(words: &[String]) -> Option<&str> {
     let [program, flags @ .., script] = words else {
         return None;
     };
     let (place, name) = program.rsplit_once('/').unwrap_or(("", program));
-    // Others have values behind them, or change what is run.
+    // Other flags have values after them, or change what is run.
     let is_usual = |word: &String| {
         let letters = word.strip_prefix('-').unwrap_or_default();
         !letters.is_empty() && letters.chars().all(|c| "ceilux".contains(c))

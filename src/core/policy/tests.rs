@@ -1,4 +1,4 @@
-//! Modes, presets, and which of several rules decides.
+//! Tests of modes and presets, and of precedence between rules.
 
 mod generated;
 mod inputs;
@@ -9,7 +9,7 @@ use super::*;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-/// A tool of this kind that works on a file.
+/// Returns a tool call of this kind that accesses a file.
 fn file(kind: &str, path: &str, cwd: &str) -> Subject {
     let places = to_raw_value(&json!([{ "path": path }])).unwrap();
     let tool = Tool {
@@ -75,7 +75,7 @@ fn presets_act_as_the_systems_they_are_named_after() {
             policy.judge(&Subject::of_tool(&tool, "/w")).effect
         });
         assert_eq!(effects, wanted, "{name}");
-        // A rule goes before it.
+        // A rule has precedence over the preset.
         policy.add_listed("Bash", "allowed_tools", Allow).unwrap();
         let bash = Tool {
             name: Some("Bash"),
@@ -146,7 +146,7 @@ fn a_command_is_not_allowed_by_less_than_its_words() {
     assert_eq!(policy.judge(&of("read", &call)).effect, Effect::Ask);
     let file = json!({"path": "src/a"});
     assert_eq!(policy.judge(&of("edit", &file)).by, "r");
-    // To refuse, either is enough.
+    // To deny, either is enough.
     policy
         .add_listed("Read(src/**)", "list", Effect::Deny)
         .unwrap();

@@ -1,11 +1,11 @@
-//! Patterns with `*`, which stands for any text.
+//! Matching of patterns with `*`, which stands for any text.
 
-/// Whether the whole text is as the pattern says.
+/// Returns `true` if the pattern matches the whole text.
 #[must_use]
 pub fn wild(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where the last star stands, and what of the text it has taken so far.
+    // Offset of the last star, and end of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {

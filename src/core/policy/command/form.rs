@@ -1,12 +1,13 @@
-//! The form of a pattern of commands: what fits no command is an error, with the form that was meant.
+//! Validation of command patterns: a pattern that matches no command is an error, which suggests the intended
+//! form.
 
 use crate::core::policy::invisible::visible;
 use crate::core::policy::line::is_language;
 
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 const LONGEST: usize = 4096;
 
-/// Refuses the text of a pattern that is too long, or fits no command whatever its words are.
+/// Rejects the text of a pattern that is too long, or matches no command whatever its words are.
 pub fn check_text(text: &str) -> Result<(), String> {
     if text.len() > LONGEST {
         let length = text.len();
@@ -28,7 +29,7 @@ pub fn check_text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a pattern whose words fit no command, with the form that was meant.
+/// Rejects a pattern whose words match no command, and suggests the intended form.
 pub fn check_words(said: &str, words: &[String]) -> Result<(), String> {
     if let Some(forms) = without_braces(said, words) {
         return Err(format!(
@@ -53,7 +54,7 @@ pub fn check_words(said: &str, words: &[String]) -> Result<(), String> {
     ))
 }
 
-/// The patterns that were meant by a pattern with `{a,b}` in the place of a word, where that is without quotes.
+/// Returns the patterns intended by an unquoted `{a,b}` in the position of a word.
 fn without_braces(said: &str, words: &[String]) -> Option<Vec<String>> {
     let is_name = |name: &str| {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-*".contains(c);
@@ -76,7 +77,8 @@ fn without_braces(said: &str, words: &[String]) -> Option<Vec<String>> {
     Some(names.into_iter().map(form).collect())
 }
 
-/// Refuses a pattern that can allow nothing, since no line that fits it can be allowed; `program` is its first word.
+/// Rejects a pattern that cannot allow anything, because no line that matches it can be allowed; `program` is
+/// its first word.
 pub fn check_allowed(said: &str, program: &str) -> Result<(), String> {
     let never = |why: &str| {
         Err(format!(
@@ -107,7 +109,7 @@ pub fn check_allowed(said: &str, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text has a variable outside of single quotes.
+/// Returns `true` if a text has a variable outside single quotes.
 fn has_variable(text: &str) -> bool {
     let (mut chars, mut is_quoted) = (text.chars().peekable(), false);
     while let Some(c) = chars.next() {

@@ -1,4 +1,4 @@
-//! What inputs of tools name, by the roles of their members.
+//! Tests of paths and commands in tool inputs, by the roles of their members.
 
 mod unknown;
 
@@ -114,7 +114,7 @@ fn what_is_too_deep_or_too_large_is_unread() {
         let found = found_in(Group::Execute, &json);
         assert_eq!(found.unread, is_unread, "{}…", &json[..30]);
         assert!(!found.unread || !found.whole);
-        // Numbers and members take no room, and strings a bounded one.
+        // Numbers and members take no memory, and strings a limited amount.
         let strings = found.paths.len() + found.strings.len() + found.commands.len();
         assert!(strings <= MOST + 1, "{strings}");
         let kept = found.strings.iter().chain(&found.paths);
@@ -125,7 +125,7 @@ fn what_is_too_deep_or_too_large_is_unread() {
     assert!(!half.whole && !half.unread && half.commands.len() == 1);
 }
 
-/// Inputs as agents send them, by the kind of the tool.
+/// Inputs that agents send, by the kind of the tool.
 const REAL: &[(&str, &str)] = &[
     // Claude Code.
     (
@@ -320,7 +320,7 @@ fn unknown_member_that_may_name_something_is_not_understood_and_is_kept() {
         }
     }
     assert!(tried > 5_000, "{tried}");
-    // What has no text names nothing.
+    // A value without text names nothing.
     for value in [
         "1",
         "true",
@@ -445,7 +445,7 @@ fn paths_are_found_under_every_name_that_tools_use() {
         for group in [Group::Read, Group::Edit, Group::Execute, Group::Other] {
             let found = found_in(group, &format!("{{\"{key}\":\"file:///etc/passwd\"}}"));
             assert_eq!(found.paths, ["file:///etc/passwd"], "{key}");
-            // Nobody knows what a command does with a path beside it.
+            // The effect of a command on a path beside it is unknown.
             assert_eq!(found.whole, group != Group::Execute, "{key}");
         }
     }

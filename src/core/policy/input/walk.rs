@@ -1,4 +1,4 @@
-//! The walk through the JSON of a call: each value is given to [`Found`] with the place where it stands.
+//! Walk through the JSON of a call: each value is passed to [`Found`] with its position.
 
 use super::{DEEPEST, Found, MOST, MOST_WORDS, Words};
 use crate::core::policy::members::{Group, Role};
@@ -8,26 +8,26 @@ use Place::Member;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Where in a call a value stands.
+/// Position of a value in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// It has a role; the members of an input, and of what wraps one, are at the top.
+    /// Value of a member with this role; the members of an input and of its wrappers are at the top level.
     Member(Role),
-    /// One word of a command.
+    /// Word of a command.
     Word,
-    /// One word behind a command.
+    /// Argument beside a command.
     Argument,
-    /// A part of what is shown.
+    /// Part of the displayed content.
     Shown,
-    /// A path in what is shown, or in a parsed form of a command: what it says is known otherwise.
+    /// Path in the displayed content, or in a parsed form of a command whose text is known otherwise.
     ShownPath,
-    /// A URI in what is shown.
+    /// URI in the displayed content.
     ShownUri,
-    /// What kind of thing is shown.
+    /// Type of a displayed item.
     ShownType,
 }
 
-/// Walks through a JSON text; false where it is none, or too deep.
+/// Walks a JSON text; returns `false` if it is not valid or too deep.
 pub fn read(found: &mut Found, json: &str, place: Place, group: Group, deep: usize) -> bool {
     let mut json = serde_json::Deserializer::from_str(json);
     let is_below_unknown = found.is_below_unknown;
@@ -47,14 +47,14 @@ struct Walk<'f> {
     place: Place,
     group: Group,
     deep: usize,
-    /// Whether a member around it is not understood.
+    /// `true` if a member around the value is not understood.
     is_below_unknown: bool,
-    /// Whether it is one of a list.
+    /// `true` if the value is an element of a list.
     is_listed: bool,
 }
 
 impl Walk<'_> {
-    /// What is no text is no word of a command.
+    /// Handles a value other than a text, which cannot be a word of a command.
     fn no_text(self) {
         let is_word = matches!(self.place, Place::Word | Place::Argument);
         self.found.whole &= !is_word;
@@ -67,7 +67,7 @@ impl Walk<'_> {
         Err(E::custom("nested too deep"))
     }
 
-    /// Where a member of an object stands that is here.
+    /// Returns the position of a member of the current object.
     fn member(&mut self, key: &str) -> Place {
         let role = |is_top| Role::of(key, self.group, is_top);
         match self.place {
@@ -118,7 +118,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes a key that may be a path: where changes stand by their files, the keys are not names of members.
+    /// Keeps a key that may be a path: in changes by file, the keys are not names of members.
     fn note_key(&mut self, key: &str, around: Role, role: Role) {
         let is_by_path = matches!(around, Role::Path | Role::Base | Role::Items) && !self.is_listed;
         let is_unknown = role == Role::Unknown;
@@ -138,13 +138,13 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-/// What a value is.
+/// Shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Text,
-    /// A list or an object.
+    /// List or object.
     Tree,
-    /// A number, `true`, `false`, `null`.
+    /// Number, `true`, `false` or `null`.
     Other,
 }
 

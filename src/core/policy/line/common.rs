@@ -1,17 +1,19 @@
-//! The grammar that all shells share: the only lines that a rule can allow.
+//! The grammar that all shells share: only its lines can be allowed by a rule.
 //!
-//! The grammar is a list of what is allowed, not a list of known differences. sh, bash, dash, zsh, busybox ash, mksh and
-//! ksh93 read a line of it in the same way: as simple commands, each with exactly the words that are returned here. Any
-//! other line is unreadable. `tests/shells` runs lines of it in each of these shells.
+//! The grammar lists what is allowed, rather than known differences. sh, bash, dash, zsh, busybox ash, mksh
+//! and ksh93 read a line of it in the same way: as simple commands, each with exactly the words that are
+//! returned here. Any other line is unreadable. `tests/shells` runs lines of the grammar in each of these
+//! shells.
 //!
-//! - A list of pipelines: `;`, a line end, `&`, `&&`, `||`, `|`.
-//! - A command begins with a bare name that is not a word of a shell's own language ([`LANGUAGE`]).
-//! - Its arguments are bare words of a few ASCII characters, single quotes, double quotes without substitutions, and `\`
-//!   before punctuation. `*` and `?` may not begin a word, nor be in an option: files have names like options.
-//! - Redirections are those of standard streams to each other and to `/dev/null`.
+//! - A line is a list of pipelines, separated by `;`, a line end, `&`, `&&`, `||` or `|`.
+//! - A command begins with a bare name that is not a word of the shell language ([`LANGUAGE`]).
+//! - Its arguments are bare words of a few ASCII characters, single quotes, double quotes without
+//!   substitutions, and `\` before punctuation. `*` and `?` may not begin a word, nor be in an option,
+//!   because files may have names like options.
+//! - Redirections connect standard streams to each other or to `/dev/null`.
 
-/// Words that a shell reads as its own language where a command begins: reserved words, and builtins that change the
-/// shell or evaluate their arguments (`printf`, `test` and `exit` run `a[$(…)]` in some shells).
+/// Words that belong to the shell language at the start of a command: reserved words, and builtins that
+/// change the shell or evaluate their arguments (`printf`, `test` and `exit` run `a[$(…)]` in some shells).
 #[rustfmt::skip]
 pub const LANGUAGE: &[&str] = &[
     ".", "..", "alias", "always", "autoload", "bg", "bind", "bindkey", "break", "builtin", "bye", "caller", "case",
@@ -27,7 +29,7 @@ pub const LANGUAGE: &[&str] = &[
     "zparseopts", "zprof", "zregexparse", "zstyle",
 ];
 
-/// The commands of a line, each as its words; `None` if the line is not in the grammar.
+/// Returns the commands of a line, each as its words; `None` if the line is not in the grammar.
 #[must_use]
 pub fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     let mut parser = Parser {
@@ -39,7 +41,7 @@ pub fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     Some(parser.commands)
 }
 
-/// Whether a command of this name is one of a shell's own language.
+/// Returns `true` if a command name belongs to the shell language.
 #[must_use]
 pub fn is_language(name: &str) -> bool {
     LANGUAGE.binary_search(&name).is_ok()
@@ -47,15 +49,15 @@ pub fn is_language(name: &str) -> bool {
 
 struct Parser<'a> {
     text: &'a str,
-    /// The next byte; at a character's beginning.
+    /// Offset of the next byte, at a character boundary.
     at: usize,
     commands: Vec<Vec<String>>,
 }
 
-/// What separates a command from the next one.
+/// Separator between a command and the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
-    /// `;`, `&` or a line end: nothing need follow.
+    /// `;`, `&` or a line end: no further command is required.
     List,
     /// `&&` or `||`.
     AndOr,
@@ -74,12 +76,12 @@ impl Parser<'_> {
         Some(c)
     }
 
-    /// The character before the next one.
+    /// Returns the character before the next one.
     fn previous(&self) -> Option<char> {
         self.text[..self.at].chars().next_back()
     }
 
-    /// Takes this text if it comes next.
+    /// Consumes this text if it comes next.
     fn took(&mut self, text: &str) -> bool {
         let is_next = self.text[self.at..].starts_with(text);
         self.at += if is_next { text.len() } else { 0 };
@@ -102,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the line goes on behind `\` and a line end, which may stand between words only. Takes the `\`.
+    /// Consumes a `\` before a line end; returns `true` if it was there. It may only be between words.
     fn continuation(&mut self) -> Option<bool> {
         if self.peek() != Some('\\') || !self.text[self.at..].starts_with("\\\n") {
             return Some(false);
@@ -112,7 +114,7 @@ impl Parser<'_> {
         Some(true)
     }
 
-    /// A simple command and what separates it from the next one.
+    /// Parses a simple command; returns the separator after it.
     fn command(&mut self, is_piped: bool) -> Option<Separator> {
         let mut words = vec![self.name()?];
         let mut streams = [is_piped, false, false];
@@ -134,7 +136,7 @@ impl Parser<'_> {
                     if self.took("&") {
                         break Separator::AndOr;
                     }
-                    // `&>`, `&|` and `&!` are one operator in some shells.
+                    // `&>`, `&|` and `&!` are single operators in some shells.
                     matches!(self.peek(), None | Some(' ' | '\t' | '\n')).then_some(())?;
                     break Separator::List;
                 }
@@ -157,7 +159,7 @@ impl Parser<'_> {
         Some(separator)
     }
 
-    /// The name of a command.
+    /// Parses the name of a command.
     fn name(&mut self) -> Option<String> {
         let rest = &self.text[self.at..];
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
@@ -180,7 +182,7 @@ impl Parser<'_> {
         rest.starts_with(['<', '>']) && matches!(self.previous(), Some(' ' | '\t'))
     }
 
-    /// A redirection of a stream of which none was redirected before.
+    /// Parses the redirection of a stream that was not redirected before.
     fn redirection(&mut self, streams: &mut [bool; 3]) -> Option<()> {
         let number = self.peek().filter(char::is_ascii_digit);
         number.and_then(|_| self.next());
@@ -203,7 +205,7 @@ impl Parser<'_> {
         matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '|')).then_some(())
     }
 
-    /// An argument.
+    /// Parses an argument.
     fn word(&mut self) -> Option<String> {
         let (start, mut word) = (self.at, String::new());
         while !self.is_word_end() {
@@ -228,7 +230,7 @@ impl Parser<'_> {
                 '~' if is_behind("^") => word.push('~'),
                 '^' if is_behind("^~") => word.push('^'),
                 '#' if is_behind("/_.-") => word.push('#'),
-                // A name of a file that begins with this text. `.*` is `..` as well in some shells.
+                // Matches names of files that begin with this text. `.*` also matches `..` in some shells.
                 c @ ('*' | '?') if begins_as_it_stands(&word) => {
                     let name = word.rsplit('/').next().unwrap_or_default();
                     (self.peek() != Some('*') && !name.starts_with('.')).then_some(())?;
@@ -256,7 +258,7 @@ impl Parser<'_> {
             let is_behind_ascii = self.previous().is_some_and(|c| c.is_ascii());
             match self.next()? {
                 '"' => return Some(()),
-                // Some encodings take a `\` as the second half of a character.
+                // In some encodings, `\` is the second byte of a character.
                 '\\' if is_behind_ascii => match self.next()? {
                     c @ ('"' | '\\' | '$' | '`') => word.push(c),
                     c if c.is_ascii_graphic() && c != '!' || c == ' ' => word.extend(['\\', c]),
@@ -272,12 +274,13 @@ impl Parser<'_> {
     }
 }
 
-/// Whether all names of files that begin with this text are words of the same meaning: no option but `--name=…`.
+/// Returns `true` if all file names that begin with this text are words of the same meaning: they are not
+/// options, except for `--name=…`.
 fn begins_as_it_stands(word: &str) -> bool {
     !word.is_empty() && (!word.starts_with('-') || word.starts_with("--") && word.contains('='))
 }
 
-/// Whether it may stand within quotes: anything but control characters.
+/// Returns `true` if the character may occur within quotes: anything except control characters.
 fn is_text(c: char) -> bool {
     !c.is_control() || matches!(c, '\t' | '\n')
 }

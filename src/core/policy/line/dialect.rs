@@ -1,37 +1,37 @@
-//! Where shells read the same text in different ways.
+//! Differences in how shells read the same text.
 
-/// One way to read a line.
+/// Way of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a difference between shells, independent of the others"
 )]
 pub struct Dialect {
-    /// `&>` is a redirection, not `&` and `>` (dash).
+    /// `&>` is a redirection, rather than `&` and `>` (dash).
     pub ampersand: bool,
-    /// `$'…'` has escapes, and the `$` of `$"…"` is not a part of the word.
+    /// `$'…'` has escapes, and the `$` of `$"…"` is not part of the word.
     pub dollar_quotes: bool,
-    /// `#` begins a comment, as in all shells but an interactive zsh.
+    /// `#` starts a comment, as in all shells except an interactive zsh.
     pub comments: bool,
-    /// `<<` begins a here-document; not so in an arithmetic expression.
+    /// `<<` starts a here-document, which it does not in an arithmetic expression.
     pub documents: bool,
-    /// The `)` of a pattern of `case` does not end a substitution around it, as it does in bash before 5.2.
+    /// The `)` of a `case` pattern does not end a substitution around it; it does in bash before 5.2.
     pub cases: bool,
     pub braces: Braces,
 }
 
-/// How quotes within `${…}` are read.
+/// Reading of quotes within `${…}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Braces {
-    /// Like quotes outside of it.
+    /// Like quotes outside.
     Flat,
-    /// For themselves.
+    /// Separately from quotes outside.
     Quoting,
-    /// Within double quotes, a single quote is a letter.
+    /// Within double quotes, a single quote is a literal character.
     Literal,
 }
 
-/// The dialect of bash, which is read first.
+/// Dialect of bash, which is read first.
 pub const BASH: Dialect = Dialect {
     ampersand: true,
     dollar_quotes: true,
@@ -41,15 +41,15 @@ pub const BASH: Dialect = Dialect {
     braces: Braces::Quoting,
 };
 
-/// A text in which shells differ, and the other way to read it.
+/// Condition under which shells differ in a text, and the change of dialect to read it the other way.
 type Turn = (bool, fn(Dialect) -> Dialect);
 
-/// Whether a text may have a here-document; a line end behind `\` may part the sign.
+/// Returns `true` if a text may have a here-document; `\` and a line end may split the operator.
 pub fn may_have_documents(text: &str) -> bool {
     text.contains("<<") || text.contains("<\\\n")
 }
 
-/// The dialects that may read this text in different ways, that of bash first.
+/// Returns the dialects that may read this text differently, starting with bash.
 #[must_use]
 pub fn dialects(text: &str) -> Vec<Dialect> {
     let has = |part: &str| text.contains(part);

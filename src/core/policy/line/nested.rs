@@ -1,8 +1,9 @@
-//! What a command may run in its turn: the programs behind `env`, `sudo`, `xargs` and the like, and lines in its words.
+//! Commands that a command may run: programs after `env`, `sudo`, `xargs` and the like, and lines in its
+//! words.
 
 use super::common;
 
-/// Programs and words that run what stands behind them.
+/// Programs and shell words that run the command after them.
 #[rustfmt::skip]
 pub const LAUNCHERS: &[&str] = &[
     "!", "-", ".", "alias", "always", "ash", "bash", "bind", "builtin", "busybox", "bwrap", "capsh", "case", "choom",
@@ -18,18 +19,18 @@ pub const LAUNCHERS: &[&str] = &[
     "xvfb-run", "yash", "zargs", "zsh", "{", "}",
 ];
 
-/// How many letters may stand before the value of an option in the same word: `-Srm x`, `-vSrm x`.
+/// Maximum number of letters before the value of an option in the same word: `-Srm x`, `-vSrm x`.
 const LETTERS: usize = 4;
 
-/// A text in which commands may begin in some places; each goes on to the end of the text.
+/// Text with possible starts of commands; each command extends to the end of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub text: String,
-    /// Byte positions in `text`, in order.
+    /// Byte offsets in `text`, in ascending order.
     pub starts: Vec<usize>,
 }
 
-/// The commands that these words may run, and the lines among them that are to be read for themselves.
+/// Returns the commands that these words may run, and the words that are to be parsed as lines.
 #[must_use]
 pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
     let mut text = Text::default();
@@ -40,7 +41,7 @@ pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
         "" => program,
         program => program,
     };
-    // The program that a variable or a substitution names may be a shell: `"$SHELL" -c 'rm x'`.
+    // The program named by a variable or a substitution may be a shell: `"$SHELL" -c 'rm x'`.
     let is_unknown = first.is_empty() || first.starts_with('$');
     let is_launcher = is_unknown || LAUNCHERS.binary_search(&program).is_ok();
     // `test 'a[$(rm x)]' -eq 1` runs `rm` in some shells.
@@ -77,7 +78,7 @@ pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
     (found, lines)
 }
 
-/// How many words are assignments before a command.
+/// Returns the number of words before a command that are assignments.
 fn skip_assignments(words: &[String]) -> usize {
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -95,18 +96,18 @@ fn skip_assignments(words: &[String]) -> usize {
             Assigned::Not => break,
         };
     }
-    // Assignments alone are looked at as they stand.
+    // Assignments without a command are considered as written.
     if at < words.len() { at } else { 0 }
 }
 
 enum Assigned {
     Whole,
-    /// Up to a subscript that ends in a later word.
+    /// Assigns, with a subscript that ends in a later word.
     Begun,
     Not,
 }
 
-/// Whether a word assigns a variable.
+/// Returns whether a word assigns a variable.
 fn assigned(word: &str) -> Assigned {
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let name = word.bytes().take_while(|b| is_name(*b)).count();
@@ -126,18 +127,19 @@ fn assigned(word: &str) -> Assigned {
     Assigned::Begun
 }
 
-/// Whether a word is the sign of a redirection, behind which its file stands.
+/// Returns `true` if a word is a redirection operator, which is followed by its file.
 fn is_sign(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| "<>|&".contains(c))
 }
 
-/// The name of a program without its path.
+/// Returns the name of a program without its path.
 fn base(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     if name.is_empty() { program } else { name }
 }
 
-/// The lines that a word behind a launcher may be: `bash -c 'rm x'`, `env -S'rm x'`, `env --split-string='rm x'`.
+/// Returns the lines that a word after a launcher may contain: `bash -c 'rm x'`, `env -S'rm x'`, `env
+/// --split-string='rm x'`.
 fn inner_lines(word: &str) -> Vec<String> {
     let is_line =
         |text: &&str| text.contains(|c: char| c.is_whitespace() || ";&|(`<>\\".contains(c));
@@ -148,7 +150,7 @@ fn inner_lines(word: &str) -> Vec<String> {
         .filter(is_line)
     {
         lines.push(text.to_owned());
-        // `env -S` has escapes of its own.
+        // `env -S` has its own escapes.
         if word.starts_with('-') && text.contains('\\') {
             let escapes = [r"\_", r"\t", r"\n", r"\f", r"\r", r"\v"];
             let spaced = escapes
@@ -160,7 +162,7 @@ fn inner_lines(word: &str) -> Vec<String> {
     lines
 }
 
-/// The places in a word where the value of an option may begin.
+/// Returns the offsets in a word at which the value of an option may begin.
 fn values(word: &str) -> impl Iterator<Item = usize> {
     let letters = word.starts_with('-') && !word.starts_with("--");
     let letters = word
@@ -172,7 +174,7 @@ fn values(word: &str) -> impl Iterator<Item = usize> {
     letters.map(|(at, _)| at).chain(value)
 }
 
-/// Where a word goes on behind the variables that it begins with: `${x}rm` is `rm` where `x` is empty.
+/// Returns the offset after the variables at the start of a word: `${x}rm` is `rm` if `x` is empty.
 fn behind_variables(word: &str) -> usize {
     let mut at = 0;
     while let Some(rest) = word[at..].strip_prefix('$') {
@@ -185,7 +187,7 @@ fn behind_variables(word: &str) -> usize {
     at
 }
 
-/// Words that are joined, and where commands may begin among them.
+/// Joined words, with the offsets at which commands may begin.
 #[derive(Default)]
 struct Text {
     text: String,
@@ -208,7 +210,7 @@ impl Text {
         if named > 0 {
             self.starts.push(at + named);
         }
-        // `=rm` is the path of `rm` in zsh, and `{rm` begins a group there.
+        // `=rm` is the path of `rm` in zsh, and `{rm` starts a group there.
         if word.starts_with(['=', '{']) {
             self.starts.push(at + 1);
         }
@@ -220,7 +222,7 @@ impl Text {
         }
     }
 
-    /// `*(e:rm x:)` runs `rm x` in zsh, `*(+rm)` runs `rm`.
+    /// Adds the start of code in a zsh glob qualifier: `*(e:rm x:)` runs `rm x`, `*(+rm)` runs `rm`.
     fn add_qualifier(&mut self, first: &str, before: &[String]) {
         let at: usize = before.iter().map(|word| word.len() + 1).sum();
         let code =

@@ -1,26 +1,27 @@
-//! One reading of a shell line: its commands, as one shell may read them.
+//! A reading of a shell line: the commands that one shell may find in it.
 //!
-//! Nothing is run or expanded. A reading finds commands in substitutions, here-documents and groups too. It is made to
-//! miss no command, not to be exact: rules that deny or ask look at it.
+//! Nothing is run or expanded. A reading also finds commands in substitutions, here-documents and groups. It
+//! must miss no command, but need not be exact, because only rules that deny or ask use it.
 
 mod documents;
 
 use super::dialect::{Braces, Dialect};
 
-/// What was found in a line.
+/// Result of a reading.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// Each command as its words without quotes, and again with the redirections that stand between them.
+    /// Commands, each as its words without quotes, and again including the redirections between the words.
     pub commands: Vec<Vec<String>>,
-    /// The files of redirections.
+    /// Files of redirections.
     pub files: Vec<String>,
-    /// Whether it is commands only: no substitution, no redirection to or from a file, no open quote, no comment.
+    /// `true` if the line has only commands: no substitution, redirection to or from a file, open quote or
+    /// comment.
     pub simple: bool,
-    /// Whether all quotes and groups are closed.
+    /// `true` if all quotes and groups are closed.
     pub closed: bool,
 }
 
-/// The inside of something: the line itself, a substitution, a subshell.
+/// Nesting level: the line itself, a substitution or a subshell.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -28,26 +29,26 @@ pub struct Reading {
 )]
 struct Frame {
     words: Vec<String>,
-    /// The same with redirections; empty as long as there are none.
+    /// The words including redirections; empty while there are none.
     dressed: Vec<String>,
     word: Option<String>,
     /// Inside double quotes.
     quoted: bool,
-    /// The text of a here-document: a double quote is a letter.
+    /// Inside the text of a here-document, in which a double quote is a literal character.
     document: bool,
     /// The next word is the file of a redirection.
     redirected: bool,
-    /// The next word is that of a redirection, and no word of the command.
+    /// The next word belongs to a redirection rather than to the command.
     aside: bool,
-    /// The next word ends a here-document.
+    /// The next word is the delimiter of a here-document.
     documented: bool,
-    /// The next word may be the end of a file's name: the command may begin behind it.
+    /// The next word may be the end of a file name, after which the command may begin.
     perhaps_file: bool,
-    /// How many `case` have no `esac` yet.
+    /// Number of `case` without `esac`.
     cases: usize,
-    /// The character that ends it.
+    /// Character that ends the level.
     close: Option<char>,
-    /// Single quotes are letters, and double quotes may be opened again: `"${x:-…}"`.
+    /// Single quotes are literal characters, and double quotes may be opened again: `"${x:-…}"`.
     literal: bool,
 }
 
@@ -56,7 +57,7 @@ struct Reader<'a> {
     dialect: Dialect,
     outer: Vec<Frame>,
     frame: Frame,
-    /// The words that end the here-documents which begin with the next line.
+    /// Delimiters of the here-documents that begin on the next line.
     documents: Vec<String>,
     found: Reading,
 }
@@ -78,7 +79,8 @@ impl Reading {
         self.read_part(text, dialect, frame, false);
     }
 
-    /// Reads a text, or its first line with what is open at the end of that; returns how many bytes were read.
+    /// Reads a text, or with `is_line` its first line and everything that is open at the end of that line;
+    /// returns the number of bytes read.
     fn read_part(&mut self, text: &str, dialect: Dialect, frame: Frame, is_line: bool) -> usize {
         let begins_quoted = frame.quoted;
         let mut reader = Reader {
@@ -106,7 +108,8 @@ impl Reading {
     }
 }
 
-/// Whether no usual command has it: what is shown is not what is run.
+/// Returns `true` for a character that usual commands do not contain, so that the displayed text may differ
+/// from the command that runs.
 fn is_odd(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t' | '\r')
 }
@@ -119,7 +122,7 @@ impl Reader<'_> {
         next
     }
 
-    /// Takes this text if it comes next.
+    /// Consumes this text if it comes next.
     fn took(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);
@@ -150,7 +153,7 @@ impl Reader<'_> {
     fn bare(&mut self, c: char) {
         match c {
             ' ' | '\t' => self.end_word(),
-            // To most shells `\r` and the blanks of other languages are letters; to yash these are blanks.
+            // For most shells `\r` and non-ASCII spaces are literal characters; for yash they are blanks.
             _ if c.is_whitespace() && c != '\n' => {
                 self.found.simple = false;
                 self.end_word();
@@ -168,7 +171,7 @@ impl Reader<'_> {
             }
             ';' | '|' | '&' => {
                 self.end_command();
-                // `&!` is one sign in zsh: `!` is no part of the word behind it.
+                // `&!` is one operator in zsh: `!` is not part of the next word.
                 if c == '&' && self.took("!") {
                     self.push('!');
                     self.end_word();
@@ -227,7 +230,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `$'...'`, with its escapes.
+    /// Reads `$'...'` with its escapes.
     fn escaped_quotes(&mut self) {
         self.found.simple = false;
         self.frame.word.get_or_insert_default();
@@ -271,7 +274,7 @@ impl Reader<'_> {
         self.push(code.and_then(char::from_u32).unwrap_or(c));
     }
 
-    /// `${...}`: shells differ in how they read quotes in it, and some run what is in it.
+    /// Reads `${...}`: shells differ in how they read quotes in it, and some run its content.
     fn variable(&mut self) {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let inner = &self.rest[1..];
@@ -293,14 +296,14 @@ impl Reader<'_> {
         self.open('}', literal);
     }
 
-    /// A comment; some shells have none where a person may type.
+    /// Skips a comment; some shells have no comments in interactive mode.
     fn comment(&mut self) {
         self.found.simple = false;
         self.rest = self.rest.find('\n').map_or("", |at| &self.rest[at..]);
     }
 
-    /// A substitution in backticks: it ends with the next one, whatever quotes are in it, and is read for itself
-    /// without the `\` before `` ` ``, `$` and `\`.
+    /// Reads a substitution in backticks. It ends with the next backtick, whatever quotes are in it, and its
+    /// content is read separately, without the `\` before `` ` ``, `$` and `\`.
     fn backticks(&mut self) {
         self.found.simple = false;
         self.begin_substitution();
@@ -322,13 +325,13 @@ impl Reader<'_> {
         self.found.read(&inner, self.dialect, Frame::default());
     }
 
-    /// A substitution: its output is a part of the word around it.
+    /// Opens a substitution, whose output is part of the word around it.
     fn substitute(&mut self, close: char) {
         self.begin_substitution();
         self.open(close, false);
     }
 
-    /// A name of a file goes on behind a substitution as behind a variable.
+    /// After a substitution, a file name continues as after a variable.
     fn begin_substitution(&mut self) {
         let is_file = self.frame.redirected;
         let word = self.frame.word.get_or_insert_default();
@@ -351,7 +354,7 @@ impl Reader<'_> {
         self.frame = self.outer.pop().unwrap_or_default();
     }
 
-    /// A redirection, whose first sign was read.
+    /// Reads a redirection after its first character.
     fn redirect(&mut self, sign: char) {
         let is_stream = |word: &String| {
             let name = word
@@ -375,7 +378,7 @@ impl Reader<'_> {
         self.rest = rest;
         let is_end = |c: char| " \t\n;|&)".contains(c);
         let ends = |rest: &&str| rest.is_empty() || rest.starts_with(is_end);
-        // ksh93 writes `>; file`, to other shells the line ends there.
+        // ksh93 writes to a file for `>; file`; for other shells the command ends there.
         if let Some(rest) = rest.strip_prefix(';') {
             let rest = rest.trim_start_matches([' ', '\t']);
             let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
@@ -384,7 +387,7 @@ impl Reader<'_> {
         if more.ends_with('&') {
             let other = rest.trim_start_matches(|c: char| c.is_ascii_digit());
             if let Some(after) = other.strip_prefix('-') {
-                // `>&-x` is `>&-` and the word `x` in bash, and a file elsewhere.
+                // `>&-x` is `>&-` and the word `x` in bash, and a file in other shells.
                 if other.len() < rest.len() || !ends(&after) {
                     let file = &rest[..rest.find(is_end).unwrap_or(rest.len())];
                     self.found.files.push(file.to_owned());
@@ -412,7 +415,7 @@ impl Reader<'_> {
         }
         frame.dressed.push(format!("{sign}{more}"));
         frame.aside = true;
-        // The word of a here-document names no file.
+        // The delimiter of a here-document is not a file name.
         frame.redirected = !more.starts_with('<');
         frame.documented = sign == '<' && more == "<";
     }
@@ -425,7 +428,7 @@ impl Reader<'_> {
         if !frame.dressed.is_empty() {
             frame.dressed.push(word.clone());
         }
-        // zsh writes `>! file` and `>!file`.
+        // zsh also writes to a file for `>! file` and `>!file`.
         let is_sign = frame.redirected && word == "!";
         if frame.redirected {
             let forced = word.strip_prefix('!').filter(|file| !file.is_empty());
@@ -481,7 +484,8 @@ impl Reader<'_> {
     }
 }
 
-/// What a shell takes for a variable, of the text within `${…}`: `${x:-rm}` is `rm` where `x` is empty.
+/// Returns the default value in the text of `${…}`, which a shell may use for the variable: `${x:-rm}` is
+/// `rm` if `x` is empty.
 fn default_of(text: &str) -> Option<&str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let rest = text.trim_start_matches(is_name);

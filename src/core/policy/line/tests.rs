@@ -1,4 +1,4 @@
-//! Tables of lines, and of what is read in them.
+//! Tests of lines and of their readings.
 
 use super::*;
 
@@ -281,13 +281,13 @@ fn a_line_that_is_too_long_or_takes_too_much_work_is_unread() {
     );
     let half = "a".repeat(LONGEST / 2 + 1);
     assert!(Line::of_all([half.as_str(), half.as_str()]).unread);
-    // Each of these is read in many ways, in its words too.
+    // Each of these has many readings, including the words in it.
     let words = "env 'a;b' ".repeat(6_000);
     let hard = format!("case x in a) $'x' &>y <<z # ${{a}} {words}");
     assert!(Line::of(&hard).unread);
 }
 
-/// The bytes of all that was made of a line.
+/// Returns the bytes of everything that was produced for a line.
 fn size(line: &Line) -> usize {
     let candidates = line.candidates.iter();
     let candidates = candidates.map(|c| c.text.len() + 8 * c.starts.len() + 48);

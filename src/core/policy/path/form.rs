@@ -1,15 +1,17 @@
-//! The form of a pattern of paths: what fits no path is an error, and braces at the beginning are several patterns.
+//! Validation of path patterns: a pattern that matches no path is an error, and leading braces stand for
+//! several patterns.
 
 use super::{is_absolute, slashes};
 use crate::core::policy::invisible::visible;
 
-/// The longest pattern, in bytes: the automaton of a pattern is about a hundred times as large.
+/// Maximum length of a pattern, in bytes: its compiled automaton is about a hundred times as large.
 pub const LONGEST: usize = 4096;
 
-/// How deep `{a,b}` may be nested.
+/// Maximum nesting depth of `{a,b}`.
 const DEEPEST_BRACES: usize = 8;
 
-/// Refuses patterns that fit no path, with the form that was meant, and those that are too large to compile.
+/// Rejects patterns that match no path, suggesting the intended form, and patterns that are too large to
+/// compile.
 pub fn check_form(text: &str) -> Result<(), String> {
     if text.len() > LONGEST {
         let length = text.len();
@@ -83,7 +85,7 @@ pub fn check_form(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a pattern that begins with a URL or a variable.
+/// Rejects a pattern that begins with a URL or a variable.
 fn check_origin(text: &str) -> Result<(), String> {
     let lower = text.to_ascii_lowercase();
     if let Some(rest) = lower.strip_prefix("file:") {
@@ -118,19 +120,19 @@ fn never(text: &str, why: &str, form: &str) -> Result<(), String> {
     Err(format!("{text:?} fits no path: {why}; use {form:?}"))
 }
 
-/// What the braces and commas of a pattern say.
+/// Properties of the braces and commas in a pattern.
 struct Commas {
-    /// How deep braces are nested.
+    /// Nesting depth of braces.
     deepest: usize,
-    /// Whether it seems to be several patterns with commas between them.
+    /// `true` if the text looks like several patterns separated by commas.
     is_list: bool,
-    /// Whether an alternative begins with a separator where one stands before the braces.
+    /// `true` if an alternative begins with a separator and another separator is before the braces.
     has_empty_part: bool,
 }
 
 impl Commas {
     fn of(text: &str) -> Self {
-        // Whether each open brace stands behind a separator.
+        // For each open brace, whether it follows a separator.
         let (mut open, mut deepest) = (Vec::new(), 0);
         let (mut is_list, mut has_empty_part) = (false, false);
         for (at, c) in text.char_indices() {
@@ -147,7 +149,7 @@ impl Commas {
                 "{,".contains(c) && next.starts_with('/') && open.last() == Some(&true);
             deepest = deepest.max(open.len());
         }
-        // A comma in a class, or behind a backslash, separates nothing.
+        // A comma in a class or after a backslash is not a separator.
         is_list &= !text.contains(['[', '\\']);
         Self {
             deepest,
@@ -157,14 +159,14 @@ impl Commas {
     }
 }
 
-/// Whether a text begins as a URL does: `https://x`.
+/// Returns `true` if a text begins like a URL: `https://x`.
 fn has_scheme(text: &str) -> bool {
     let (scheme, _) = text.split_once("://").unwrap_or_default();
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_letter)
 }
 
-/// Whether a backslash stands before a character that needs none.
+/// Returns `true` if a backslash is before a character that needs no escape.
 fn has_idle_backslash(text: &str) -> bool {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -175,7 +177,7 @@ fn has_idle_backslash(text: &str) -> bool {
     false
 }
 
-/// A pattern without empty parts and without `.`.
+/// Removes empty parts and `.` from a pattern.
 fn tidy(pattern: &str) -> String {
     let rooted = if pattern.starts_with('/') { "/" } else { "" };
     let last = if pattern.ends_with('/') { "/" } else { "" };
@@ -188,15 +190,15 @@ fn tidy(pattern: &str) -> String {
     format!("{rooted}{parts}{last}")
 }
 
-/// The most that braces at the beginning of a pattern may stand for: steps to take them apart, and bytes.
+/// Limits for the expansion of leading braces: steps, and bytes of the result.
 const MOST_STEPS: usize = 4096;
 const MOST_BYTES: usize = 4 * LONGEST;
 
-/// The patterns that one stands for whose beginning is in braces: `/etc/**` and `~/x/**` for `{/etc,~/x}/**`. It is left as
-/// it is where all of them begin in the working directory.
+/// Expands the leading braces of a pattern: `/etc/**` and `~/x/**` for `{/etc,~/x}/**`. A pattern is left as
+/// it is if all alternatives are relative to the working directory.
 ///
 /// # Errors
-/// There are too many.
+/// There are too many alternatives.
 pub fn alternatives(text: &str) -> Result<Vec<String>, String> {
     let too_many = || {
         Err(format!(
@@ -206,7 +208,7 @@ pub fn alternatives(text: &str) -> Result<Vec<String>, String> {
     if text.len() > LONGEST {
         return Ok(vec![text.to_owned()]);
     }
-    // The parts of each, the first part last.
+    // The remaining parts of each alternative, in reverse order.
     let (mut open, mut found, mut steps) = (vec![vec![text]], Vec::new(), 0);
     while let Some(mut parts) = open.pop() {
         steps += 1;
@@ -225,7 +227,7 @@ pub fn alternatives(text: &str) -> Result<Vec<String>, String> {
             found.push(parts.into_iter().rev().collect::<String>());
         }
     }
-    // Of those that fit no path, each is to say so.
+    // Alternatives that match no path are returned separately, so that each reports its error.
     let is_anchored = |text: &String| {
         let (said, mut starts) = (slashes(text), ["~", "./", "../"].iter());
         is_absolute(&said)
@@ -241,7 +243,7 @@ pub fn alternatives(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The alternatives of the braces that a text begins with, and what is behind them.
+/// Returns the alternatives of the braces with which a text begins, and the text after the braces.
 fn group(text: &str) -> Option<(Vec<&str>, &str)> {
     let inner = text.strip_prefix('{')?;
     let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
@@ -251,7 +253,7 @@ fn group(text: &str) -> Option<(Vec<&str>, &str)> {
             '\\' if cfg!(not(windows)) => {
                 chars.next();
             }
-            // The first character of a class is never its end.
+            // The first character of a class never ends it.
             '[' => {
                 let mut inside = chars
                     .by_ref()
@@ -355,7 +357,7 @@ mod tests {
             let error = PathPattern::new(&pattern, None).unwrap_err();
             assert!(error.ends_with("use several patterns"), "{error}");
         }
-        // The largest that are taken compile.
+        // The largest valid patterns compile.
         let pieces = [
             "*",
             "**/",

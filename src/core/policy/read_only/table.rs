@@ -1,27 +1,27 @@
-//! The programs that only read, and their safe options.
+//! Programs that only read, with their safe options.
 //!
-//! A letter is in `valued` only where every implementation takes what follows in the word as its value: `tree` does not,
-//! `-Po` is `-P -o` there. Left out on purpose:
-//! `--output` and `-o` of git and sort, `--ext-diff`, `--textconv`, `-O` of git grep, `--pre`, `--hostname-bin` and
-//! `-z` of rg, `-exec`, `-ok`, `-delete`, `-fprint` and `-fls` of find, `-o` and `-R` of tree, `-C` of file, a second
-//! operand of uniq, `-s` of date, `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index),
-//! `--show-signature` of git (it runs gpg).
+//! A letter is in `valued` only if every implementation takes the rest of the word as its value: for `tree`,
+//! `-Po` is `-P -o`. These options are omitted on purpose: `--output` and `-o` of git and sort, `--ext-diff`,
+//! `--textconv`, `-O` of git grep, `--pre`, `--hostname-bin` and `-z` of rg, `-exec`, `-ok`, `-delete`,
+//! `-fprint` and `-fls` of find, `-o` and `-R` of tree, `-C` of file, a second operand of uniq, `-s` of date,
+//! `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index), `--show-signature` of git
+//! (it runs gpg).
 
-/// What may stand behind a program beside its options.
+/// Operands that a program may have beside its options.
 #[derive(Debug, Clone, Copy)]
 pub enum Operands {
-    /// Files, revisions, patterns: they are read.
+    /// Files, revisions or patterns, which are read.
     Any,
-    /// Nothing: the program would create something of that name.
+    /// None: the program would create something of that name.
     None,
-    /// A format, `+%F`.
+    /// A format: `+%F`.
     Format,
 }
 
-/// A program, or one of its commands.
+/// Program, or one of its commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// The words that the command begins with.
+    /// Words with which the command begins.
     pub words: &'static [&'static str],
     /// Letters of options without a value.
     pub short: &'static str,
@@ -29,12 +29,12 @@ pub struct Program {
     pub valued: &'static str,
     /// Names of options with two dashes, separated by spaces.
     pub long: &'static [&'static str],
-    /// Whole words, separated by spaces.
+    /// Complete words, separated by spaces.
     pub exact: &'static str,
-    /// Whether digits are options: `-5`.
+    /// `true` if digits are options: `-5`.
     pub numbers: bool,
     pub operands: Operands,
-    /// Whether it prints its words, whatever they are.
+    /// `true` if the program prints its words, whatever they are.
     pub prints: bool,
 }
 
@@ -88,7 +88,7 @@ impl Program {
     }
 }
 
-/// Options of everything in git that shows differences.
+/// Options of all git commands that show differences.
 const DIFF: &str = "abbrev anchored binary cc check color color-moved color-words combined-all-paths compact-summary \
     diff-algorithm diff-filter dirstat dst-prefix exit-code find-copies find-copies-harder find-renames \
     full-index function-context histogram ignore-all-space ignore-blank-lines ignore-space-at-eol \
@@ -97,7 +97,7 @@ const DIFF: &str = "abbrev anchored binary cc check color color-moved color-word
     patch-with-stat patience pickaxe-all pickaxe-regex quiet raw relative shortstat src-prefix stat stat-width \
     submodule summary text unified word-diff word-diff-regex";
 
-/// Options of everything in git that walks through commits.
+/// Options of all git commands that walk commits.
 const LOG: &str = "abbrev-commit after all all-match ancestry-path author author-date-order before boundary branches cherry \
     cherry-mark cherry-pick children committer date date-order decorate decorate-refs diff-merges encoding \
     exclude expand-tabs extended-regexp first-parent fixed-strings follow format full-history glob graph grep \
@@ -106,7 +106,7 @@ const LOG: &str = "abbrev-commit after all all-match ancestry-path author author
     pretty reflog regexp-ignore-case relative-date remotes reverse show-pulls simplify-by-decoration since skip \
     source tags topo-order until use-mailmap walk-reflogs";
 
-/// Options of everything in git that lists names.
+/// Options of all git commands that list names.
 pub const REFS: &str = "abbrev color column contains format ignore-case list merged no-abbrev no-color no-column no-contains \
     no-merged points-at sort";
 
@@ -132,7 +132,7 @@ const FIND: &str = "! ( ) , -H -L -P -a -amin -and -anewer -atime -cmin -cnewer 
     -printf -prune -quit -readable -regex -regextype -samefile -size -true -type -uid -used -user -wholename \
     -writable -xdev -xtype";
 
-/// The rows; of those that a command begins with, the longest holds.
+/// Rows of the table; the longest row with which a command begins applies.
 pub const PROGRAMS: &[Program] = &[
     // Files and directories.
     program(&["ls"])

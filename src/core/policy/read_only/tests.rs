@@ -1,4 +1,4 @@
-//! Which lines are nothing but reading, by their words alone.
+//! Tests of lines that only read, by their words alone.
 
 use super::*;
 
@@ -46,13 +46,14 @@ fn lines_that_only_read_are_covered() {
     }
 }
 
-/// Ways to write a file or to run a program by the options of programs that read. `MARK` is the file, `TOUCH` a
-/// program that makes it.
+/// Ways to write a file or run a program with options of programs that read. `MARK` is the file, `TOUCH` a
+/// program that creates it.
 const WRITES: &str = include_str!("writes.txt");
 
 #[test]
 fn lines_that_write_or_run_are_not_covered() {
-    // Not in the corpus, which is run for real: these would change the machine, the index of git, or never end.
+    // Not in the corpus, whose lines are actually run: these would change the machine or git's index, or
+    // never end.
     let others = [
         "date -s 2000-01-01",
         "date --set=x",

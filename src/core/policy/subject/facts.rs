@@ -1,4 +1,4 @@
-//! The facts of a call become paths and lines of its subject.
+//! Conversion of the facts of a call to paths and lines of its subject.
 
 use super::{Subject, keep_each_once};
 use crate::core::policy::expansion;
@@ -7,19 +7,19 @@ use crate::core::policy::line::Line;
 use crate::core::policy::path::{Normal, normal};
 use std::collections::{BTreeSet, HashSet};
 
-/// How many directories are tried as those that paths are relative to.
+/// Maximum number of directories that are tried as base of relative paths.
 pub(super) const BASES: usize = 4;
 
-/// How many paths are tried as directories of each other.
+/// Maximum number of paths that are tried as parents of each other.
 const FEW_ROOTS: usize = 8;
 
-/// How much is made of paths below each other, in bytes.
+/// Maximum bytes of paths joined to other paths.
 const JOINED: usize = 1 << 20;
 
-/// The longest text that is looked at as a path, in bytes.
+/// Maximum length of a text that is considered as a path, in bytes.
 const LONGEST_PATH: usize = 4096;
 
-/// How much text is looked at that may name a path or a command, in bytes: every rule that refuses looks at it.
+/// Maximum bytes of text that may name a path or command: every rule that denies or asks compares it.
 const POSSIBLE: usize = 256 << 10;
 
 impl Subject {
@@ -39,7 +39,7 @@ impl Subject {
             strings.extend(found.strings);
         }
         for directory in &bases {
-            // That a call works where the session does says nothing of what it touches.
+            // A call that runs in the session's directory does not thereby access the directory.
             if normal(directory, cwd).path != normal(cwd, "/").path {
                 self.add_path(directory, cwd);
             }
@@ -70,7 +70,7 @@ impl Subject {
         });
         self.unread |= room == 0;
         for text in &strings {
-            // What stands behind an option's `=` may be a path, too.
+            // The text after an option's `=` may be a path, too.
             let value = text.split_once('=').map(|(_, value)| value);
             for path in std::iter::once(text.as_str()).chain(value) {
                 self.add_possible_path(path, cwd);
@@ -89,7 +89,8 @@ impl Subject {
         self.possible_lines = strings.iter().map(|text| Line::of(text)).collect();
     }
 
-    /// Adds each relative path below each path that may be a directory: reasons to refuse only.
+    /// Adds each relative path joined to each path that may be a directory; only used by rules that deny or
+    /// ask.
     fn add_below<'a>(
         &mut self,
         roots: &[String],
@@ -100,7 +101,7 @@ impl Subject {
         let is_root: HashSet<&String> = roots.iter().collect();
         let roots: BTreeSet<String> = roots.iter().map(|root| normal(root, cwd).path).collect();
         let mut joined = roots.clone();
-        // One of them may be below another: `cwd`, `path` and `pattern`.
+        // They may be nested: `cwd`, `path` and `pattern`.
         let are_few = roots.len() <= FEW_ROOTS;
         for above in roots.iter().chain(bases).filter(|_| are_few) {
             let above = normal(above, cwd).path;
@@ -127,12 +128,12 @@ impl Subject {
     fn add_path(&mut self, path: &str, base: &str) {
         let trimmed = path.trim();
         if trimmed != path && !trimmed.is_empty() {
-            // Some tools take the spaces off.
+            // Some tools trim spaces.
             self.paths.push(normal(trimmed, base).path);
         }
         let Normal { path, clear } = normal(path, base);
         self.unclear |= !clear;
-        // Programs end a path where it has a NUL.
+        // Programs end a path at NUL.
         let cut = path.split('\0').next().unwrap_or_default();
         self.paths.push(cut.to_owned());
         if cut.len() < path.len() {

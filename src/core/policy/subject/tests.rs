@@ -1,4 +1,4 @@
-//! Subjects of calls as agents describe them.
+//! Tests of subjects for calls as agents describe them.
 
 use super::facts::BASES;
 use super::*;

@@ -1,11 +1,11 @@
-//! Properties that hold for any rules and any tool call, checked with generated ones.
+//! Property tests with generated rules and tool calls.
 
 use super::super::command::CommandPattern;
 use super::super::*;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-/// `SplitMix64`.
+/// Pseudo-random numbers: `SplitMix64`.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -21,7 +21,7 @@ impl Dice {
         of[self.below(of.len())]
     }
 
-    /// Some of what is there, joined.
+    /// Returns some of the given texts, joined.
     pub fn text(&mut self, of: &[&str], most: usize) -> String {
         let n = self.below(most + 1);
         (0..n).map(|_| self.pick(of)).collect()
@@ -160,7 +160,7 @@ pub fn policy(dice: &mut Dice) -> Policy {
 
 #[test]
 fn rules_hold_together_whatever_they_are() {
-    // How often a rule said something.
+    // Number of verdicts by a rule, by effect.
     let mut counts = [0; 3];
     for seed in 0..3_000 {
         let dice = &mut Dice(seed);
@@ -174,7 +174,7 @@ fn rules_hold_together_whatever_they_are() {
         let added = rule(dice, Effect::Deny);
         more.add(added.clone());
         let after = more.judge(&subject);
-        // A deny never allows more, and always wins where it fits.
+        // An added deny never allows more, and always wins if it matches.
         assert!(after.effect >= before.effect, "{seed}: {subject:?}");
         let line = subject.line();
         if added.fits(&subject, line.as_ref()) {
@@ -183,7 +183,7 @@ fn rules_hold_together_whatever_they_are() {
             assert_eq!(after, before, "{seed}");
         }
 
-        // An allow goes before what is no rule, and before nothing else.
+        // An added allow has precedence over the default, and over nothing else.
         let mut more = policy.clone();
         more.add(rule(dice, Effect::Allow));
         let after = more.judge(&subject);
@@ -197,7 +197,7 @@ fn rules_hold_together_whatever_they_are() {
         turned.rules.reverse();
         assert_eq!(turned.judge(&subject).effect, before.effect, "{seed}");
 
-        // What a rule allows it does not allow less of if it were to refuse it.
+        // If a rule that allows matches, the same rule with the effect deny matches, too.
         let mut allowing = rule(dice, Effect::Allow);
         if allowing.fits(&subject, line.as_ref()) {
             allowing.effect = Effect::Deny;

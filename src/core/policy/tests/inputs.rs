@@ -1,4 +1,5 @@
-//! Inputs that say more than a rule that allows names, and what rules that refuse see of them.
+//! Tests of inputs that contain more than a rule that allows covers, and of what rules that deny find in
+//! them.
 
 use super::generated::Dice;
 use super::*;
@@ -15,7 +16,7 @@ fn subject_of(name: Option<&str>, kind: &str, input: &Value) -> Subject {
     Subject::of_tool(&tool, "/w")
 }
 
-/// Rules that allow by command and by path.
+/// Returns rules that allow by command and by path.
 fn narrow() -> Policy {
     let mut policy = Policy::from(Mode::Deny);
     let mut commands = Rule::new("r".into(), Effect::Allow);
@@ -53,7 +54,7 @@ const BASES: &[(Option<&str>, &str, &str)] = &[
     (Some("Read"), "read", r#"{"file_path":"/w/a","limit":2}"#),
 ];
 
-/// Where a string is planted: under keys that are known and under keys that are not, at some depth.
+/// Inserts a string under a known or unknown key at some depth; returns the key.
 fn plant(dice: &mut Dice, input: &mut Value, text: &str) -> String {
     let keys = [
         "script",
@@ -120,7 +121,8 @@ fn planted_command_is_never_allowed_and_always_denied() {
             let text = dice.pick(&lines);
             let key = plant(dice, &mut input, text);
             let subject = subject_of(*name, kind, &input);
-            // A path of that name is a file that rules about paths may allow, and a directory one to work in.
+            // A path with that name is a file that path rules may allow, and a directory with that name may
+            // be a working directory.
             let is_path = subject.paths.iter().any(|path| path.contains("rm"));
             let verdict = allowing.judge(&subject).effect;
             let is_directory = input.to_string().contains("\"cwd\"");
@@ -168,7 +170,7 @@ fn planted_path_is_never_allowed_and_always_denied() {
             let text = dice.pick(&paths);
             let key = plant(dice, &mut input, text);
             let subject = subject_of(*name, kind, &input);
-            // A command is judged by its words, whatever directory it works in.
+            // A command is judged by its words, whatever its working directory.
             let is_only_directory =
                 base.contains("command") && input.to_string().contains("\"cwd\"");
             if allowing.judge(&subject).effect == Effect::Allow && !is_only_directory {
@@ -226,7 +228,7 @@ fn contradictory_call_is_allowed_by_no_rule_for_what_it_pretends() {
                 "{preset} {name:?} {kind} {input}"
             );
         }
-        // A rule that refuses any of the kinds refuses it.
+        // A rule that denies any of the kinds denies the call.
         let refused: &[&str] = if input == &run {
             &["Bash", "execute"]
         } else {
@@ -286,7 +288,7 @@ fn option_that_a_rule_forbids_keeps_it_from_allowing() {
     assert!(Rule::new("r".into(), Effect::Allow).without("-o").is_err());
 }
 
-/// Whether a rule that denies this path fits.
+/// Returns `true` if a rule that denies this path matches.
 fn is_denied(path: &str, kind: &str, input: &Value) -> bool {
     let mut policy = Policy::default();
     let mut rule = Rule::new("r".into(), Effect::Deny);
@@ -337,7 +339,7 @@ fn path_below_a_directory_of_the_input_is_denied() {
             assert!(is_denied(path, kind, &input), "{path} {kind} {input}");
         }
     }
-    // Many paths are not directories of each other.
+    // Many paths are not tried as parents of each other.
     let paths: Vec<String> = (0..1_000).map(|n| format!("src/{n:04}.rs")).collect();
     for input in [
         json!({ "paths": paths }),

@@ -1,10 +1,10 @@
-//! Lists of allowed and disallowed tools, with names as in Claude Code.
+//! Tests of lists of allowed and disallowed tools, with Claude Code's names.
 
 use super::super::*;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-/// A call with this name, kind and input, and what a list with these entries says of it.
+/// Call with this name, kind and input, and whether a list with these entries matches it.
 type Case = (Option<&'static str>, &'static str, serde_json::Value, bool);
 
 fn listed(entry: &str, case: &Case, effect: Effect) -> bool {
@@ -35,7 +35,7 @@ fn lists_name_tools_as_claude_code_does() {
         ("Read", (Some("Read"), "read", none(), true)),
         ("Read", (Some("Write"), "edit", none(), false)),
         ("bash", (Some("Bash"), "execute", none(), true)),
-        // An agent that tells kinds alone.
+        // An agent that reports only kinds.
         ("Read", (None, "read", none(), true)),
         ("Bash", (None, "execute", none(), true)),
         ("Bash", (Some("terminal/create"), "execute", none(), true)),
@@ -123,7 +123,7 @@ fn tool_of_another_name_is_refused_by_what_it_does() {
     ] {
         let case = (Some(name), kind, input.clone(), denied);
         assert_eq!(listed(entry, &case, Effect::Deny), denied, "{entry} {name}");
-        // To allow, the name counts.
+        // To allow, the name must match.
         assert!(!listed(entry, &case, Effect::Allow), "{entry} {name}");
     }
 }
@@ -176,7 +176,7 @@ fn a_session_adds_its_own_lists() {
     let policy = Policy::from(Mode::Ask);
     let said = |name, options: &SessionOptions| policy.judge_in(&of(name), options);
     assert_eq!(said("Read", &options).by, "allowedTools \"Read\"");
-    // A form of Claude Code's own is denied for its tool, and for no other.
+    // A form that only Claude Code supports denies its tool, and no other.
     let domain = SessionOptions {
         disallowed_tools: vec!["WebFetch(domain:x.org)".into()],
         ..SessionOptions::default()
@@ -185,7 +185,7 @@ fn a_session_adds_its_own_lists() {
     assert_eq!(said("Read", &domain).effect, Effect::Ask);
     assert_eq!(said("Bash", &options).by, "disallowedTools \"Bash\"");
     assert_eq!(said("Write", &options).by, "permissions \"ask\"");
-    // A stored list with a word that is not known any more.
+    // A stored list with a name that is not known any more.
     let options = SessionOptions {
         disallowed_tools: vec!["gone".into()],
         ..options

@@ -1,9 +1,9 @@
-//! Subjects of which little or nothing is known: what cannot be read is never a way around a rule.
+//! Tests of subjects of which little or nothing is known: unreadable data must never bypass a rule.
 
 use super::generated::{self, Dice, PIECES, policy, rule};
 use super::*;
 
-/// What a question says of its call, and what was said of it before; and what rules make of that.
+/// Returns the verdict on a call, given its permission request and its earlier description.
 fn judged(asked: &serde_json::Value, known: &serde_json::Value, policy: &Policy) -> Verdict {
     policy.judge(&read(asked, known))
 }
@@ -37,7 +37,7 @@ fn listed(mode: Mode, entries: &[(&str, Effect)]) -> Policy {
     policy
 }
 
-/// A question as Kimi asks it: neither kind nor input.
+/// Returns a permission request in Kimi's form, with neither kind nor input.
 fn kimi(command: &str) -> (serde_json::Value, serde_json::Value) {
     let title = format!("Shell: {command}");
     let asked = format!("Requesting approval to perform: Run command `{command}`");
@@ -79,7 +79,7 @@ fn prose_allows_only_what_two_sources_say() {
     let none = json!({});
     assert_eq!(judged(&asked, &known, &policy).effect, Effect::Allow);
     assert_eq!(judged(&asked, &none, &policy).effect, Effect::Allow);
-    // The title alone, a text that says something else, arguments that say something else.
+    // The title alone, a text that differs from it, arguments that differ from it.
     let other = kimi("rm x");
     let alone = json!({"title": "Shell: echo hi"});
     let differs = json!({"title": "Shell: echo hi", "content": text("Run command `rm x`")});
@@ -90,7 +90,7 @@ fn prose_allows_only_what_two_sources_say() {
             "{asked} {known}"
         );
     }
-    // A kind in a title is not enough for a whole kind of tools.
+    // A kind in a title is not enough to match a whole kind of tools.
     let read = json!({"title": "ReadFile: src/a"});
     for policy in [
         listed(Mode::Deny, &[("Read", Effect::Allow)]),
@@ -113,7 +113,7 @@ fn a_shortened_title_is_read_where_the_arguments_are() {
     let known = json!({"title": title, "content": text(&whole)});
     let verdict = judged(&json!({"title": title}), &known, &policy);
     assert_eq!((verdict.effect, verdict.is_certain), (Effect::Deny, true));
-    // Nobody knows what was cut out.
+    // The truncated part is unknown.
     let verdict = judged(&json!({"title": title}), &json!({}), &policy);
     assert_eq!((verdict.effect, verdict.is_certain), (Effect::Deny, false));
     assert!(
@@ -130,7 +130,7 @@ fn a_question_that_names_only_a_call_is_read_by_that() {
         json!({"kind": "execute", "title": "bash: echo", "rawInput": {"command": "echo hi"}});
     let policy = listed(Mode::Approve, &[("Bash(echo:*)", Effect::Deny)]);
     assert_eq!(judged(&json!({}), &known, &policy).effect, Effect::Deny);
-    // What the question says beside it does not hide it.
+    // Other text in the request does not hide it.
     let asked = json!({"kind": "other", "rawInput": {"command": "ls"}, "content": text("nothing")});
     assert_eq!(judged(&asked, &known, &policy).effect, Effect::Deny);
 }
@@ -307,10 +307,10 @@ fn text_that_contradicts_the_title_is_denied_and_keeps_the_title_from_allowing()
             "{call}"
         );
     }
-    // With an input as well.
+    // With an input, too.
     let call = json!({"title": "ls", "rawInput": {"command": "ls"}, "content": run()});
     assert_eq!(judged(&call, &none, &denying).effect, Effect::Deny);
-    // A plan names what it does not run.
+    // A plan names actions that it does not run.
     let plan = json!({"kind": "switch_mode", "title": "Plan", "content": run()});
     assert_eq!(judged(&plan, &none, &denying).effect, Effect::Allow);
 }
@@ -327,7 +327,7 @@ fn title_or_text_that_is_too_long_is_unread() {
     }
 }
 
-/// A call of which nothing is known but words.
+/// Returns a call of which only prose is known.
 fn opaque(dice: &mut Dice) -> Subject {
     let words = [
         "Confirm ", "Agent ", "actions ", "Shell ", "these ", "please ",
@@ -355,7 +355,7 @@ fn nothing_unreadable_is_allowed_where_a_rule_denies() {
         let mut more = policy.clone();
         more.add(rule(dice, Effect::Deny));
         assert_eq!(more.judge(&subject).effect, Effect::Deny, "{seed}");
-        // Standing for calls, it is what the strongest of them is.
+        // A subject that stands for calls has the strongest of their verdicts.
         let parts: Vec<_> = (0..dice.below(4))
             .map(|n| (n.to_string(), generated::subject(dice)))
             .collect();
@@ -395,7 +395,7 @@ fn reading_prose_never_allows_more_than_not_reading_it() {
             cwd: "/w".into(),
             ..Subject::default()
         };
-        // A rule that asks may take the place of a default that denies.
+        // A rule that asks may replace a default that denies.
         if policy.judge(&subject).effect == Effect::Allow {
             assert_eq!(policy.judge(&plain).effect, Effect::Allow, "{seed} {call}");
         }

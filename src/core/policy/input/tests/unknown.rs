@@ -1,4 +1,4 @@
-//! Members that are not understood, and keys that are paths.
+//! Tests of members that are not understood, and of keys that are paths.
 
 use super::*;
 

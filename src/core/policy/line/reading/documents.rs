@@ -1,20 +1,22 @@
-//! Here-documents, and the commands behind them.
+//! Here-documents, and the commands after them.
 
 use super::{Dialect, Frame, Reader, Reading};
 use crate::core::policy::line::dialect::dialects;
 use crate::proto::json::prefix;
 
-/// How far behind a line a command of it is read, in bytes: many lines may open a group that nothing ends.
+/// Maximum bytes after a line in which a command of that line is read, because many lines may open a group
+/// that never ends.
 const BEYOND: usize = 1 << 10;
 
 impl Reading {
-    /// Reads each line as if it began a command, a quoted text or a here-document: shells differ in where a here-document
-    /// ends, and quotes in it are not quotes of the line. Stops behind `most` bytes; returns also how many were read.
+    /// Reads each line as if it began a command, a quoted text or a here-document, because shells differ in
+    /// where a here-document ends, and quotes in it are not quotes of the line. Stops after `most` bytes;
+    /// also returns the number of bytes read.
     pub fn of_each_line(text: &str, most: usize) -> (Self, usize) {
         let (mut found, mut read, mut at) = (Self::default(), 0, 0);
         for line in text.split_inclusive('\n') {
             let end = at + prefix(&text[at..], line.len() + BEYOND);
-            // Where shells differ in a later line, that line is read for itself.
+            // If shells differ in a later line, that line is read separately.
             for dialect in dialects(line) {
                 let dialect = Dialect {
                     documents: false,
@@ -33,7 +35,7 @@ impl Reading {
     }
 }
 
-/// The states in which a line may begin, as far as they make a difference to it.
+/// Returns the states in which a line may begin, as far as they make a difference for it.
 fn starts(line: &str) -> impl Iterator<Item = Frame> {
     let quoted = |document| Frame {
         quoted: true,
@@ -50,7 +52,7 @@ fn starts(line: &str) -> impl Iterator<Item = Frame> {
 }
 
 impl Reader<'_> {
-    /// Takes the here-documents that begin here. They may be scripts, and substitutions in them are run.
+    /// Reads the here-documents that begin here. They may be scripts, and substitutions in them are run.
     pub(super) fn here_documents(&mut self) {
         for end in std::mem::take(&mut self.documents) {
             let rest = self.rest;
@@ -79,7 +81,7 @@ impl Reader<'_> {
                 };
                 self.found.read(body, dialect, document);
             }
-            // A text need not be a script.
+            // A here-document need not be a script.
             self.found.closed = closed;
         }
     }
