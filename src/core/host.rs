@@ -2,7 +2,8 @@
 //! share.
 //!
 //! The host is pure: a request becomes a [`HostEffect`] for the shell or an answer, and events from the shell
-//! become answers. Nothing here blocks: each request has a [`Ticket`], under which its one answer arrives.
+//! are converted to answers. Nothing here blocks: each request has a [`Ticket`], under which its one answer
+//! arrives.
 
 mod command;
 mod forward;

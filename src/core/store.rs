@@ -174,7 +174,7 @@ pub trait LogFile: Debug {
 /// Deferred answer of a store.
 #[derive(Debug)]
 pub enum StoreEvent {
-    /// What was appended before the call to [`LogFile::sync`] is on the disk, or cannot be.
+    /// Everything appended before the call to [`LogFile::sync`] is on the disk, or the sync failed.
     Synced {
         /// Ticket of the call to [`LogFile::sync`].
         ticket: u64,

@@ -285,7 +285,7 @@ impl Found {
             Role::Wrapper if is_patch && group == Group::Edit => {}
             Role::Arguments => {
                 self.keep_argument(text);
-                // How the tool splits it is unknown.
+                // The position at which the tool splits it is unknown.
                 self.whole &= text.is_empty() || is_plain(text);
             }
             _ => self.not_understood(text),

@@ -26,7 +26,7 @@ pub enum Role {
     Wrapper,
     /// Changes of files by path, as Codex sends them.
     Changes,
-    /// Changes of the file beside it; each has members of its own.
+    /// Changes of the file beside it; each has its own members.
     Items,
     /// Text of a patch.
     Patch,

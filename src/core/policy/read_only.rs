@@ -109,7 +109,7 @@ pub fn expands(text: &str) -> bool {
     let mut chars = text.chars().peekable();
     let mut is_single = false;
     let mut is_double = false;
-    // Whether the word so far has a character that the shell does not expand.
+    // `true` if the word so far has a character that the shell does not expand.
     let mut has_begun = false;
     while let Some(c) = chars.next() {
         match c {

@@ -74,7 +74,7 @@ fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
 
 #[test]
 fn a_process_that_cannot_start_is_no_refusal_of_its_session() {
-    // Whether another restore strategy is tried: none can start a program that does not exist.
+    // `true` if another restore strategy is tried; none can start a program that does not exist.
     for (kind, leads) in [
         (ErrorKind::AgentNotFound, false),
         (ErrorKind::AgentStart, false),
