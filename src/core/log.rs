@@ -41,7 +41,7 @@ pub struct Log {
     released: u64,
     /// Error that caused chunks to be dropped, until the session has taken it.
     lost: Option<Error>,
-    /// Length of the prefix of `pending` that clients may know although the disk rejected it.
+    /// Length of the prefix of `pending` that clients may receive even if the disk rejects it.
     owed: usize,
     /// Error of a large record that was written directly to the file; the next commit reports it.
     failed: Option<std::io::Error>,
@@ -283,7 +283,7 @@ impl Log {
         let _ = self.scan();
     }
 
-    /// Allows clients to receive all pending records although the disk rejected them: they report that
+    /// Allows clients to receive all pending records even if the disk rejects them, such as the report of that
     /// failure. The records are written with the next ones.
     pub fn owe(&mut self) {
         self.owed = self.pending.len();
