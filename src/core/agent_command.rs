@@ -1,35 +1,37 @@
-//! The command line of a session's agent: how it is stored, and which program it is.
+//! Command line of a session's agent: its stored form, and the key of the program that it starts.
 
 use super::dialects::traits;
 use super::launcher::{Launcher, launcher, program, unwrapped};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
-/// How the agent of a session is started again. Its environment is not stored, since it may hold secrets.
+/// Stored command line by which the agent of a session is started again. The environment is not stored, since
+/// it may hold secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCommand {
-    /// The program: a path, or a name that is searched for in `PATH`.
+    /// Program: a path, or a name that is searched for in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The directory where it is started.
+    /// Working directory of the agent process.
     #[serde(default)]
     pub cwd: String,
-    /// The protocol that it speaks.
+    /// Protocol that the agent speaks.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Whether each session has a process of its own.
+    /// Whether each session gets its own agent process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub child_per_session: bool,
-    /// Whether it is acpipe's demo agent, which is found again where acpipe is installed elsewhere.
+    /// Whether the agent is acpipe's demo agent. Its path is not used: the demo agent is found again if
+    /// acpipe has moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo: bool,
 }
 
 impl AgentCommand {
-    /// The command line as lists show it.
+    /// Returns the command line as lists show it.
     #[must_use]
     pub fn line(&self) -> String {
         if let Some(identity) = traits(self.protocol).identity {
@@ -40,10 +42,12 @@ impl AgentCommand {
     }
 }
 
-/// The key of an agent: command lines with equal keys start the same program, so that one knows the sessions of the
-/// other. Directories, versions of packages and arguments make no difference; of package runners, containers and
-/// interpreters the key is what they run. The Claude Code CLI has the same sessions wherever it is installed and
-/// however it is started.
+/// Returns the key of an agent's program.
+///
+/// Command lines with equal keys start the same program, so each of these agents knows the sessions of the
+/// others. Directories, package versions and arguments do not change the key. The key of a package runner,
+/// container or interpreter is the package, image or script that it runs. All agents of the Claude Code CLI
+/// have one key, since they share their sessions however the CLI is installed or started.
 #[must_use]
 pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     if let Some(identity) = traits(protocol).identity {
@@ -67,7 +71,7 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     }
 }
 
-/// The key of a command line of which only the words joined by spaces are stored.
+/// Returns the [`key`] of an ACP agent whose command line was stored as one string, joined by spaces.
 #[must_use]
 pub fn key_of_line(line: &str) -> String {
     let mut words = line.split(' ').map(str::to_owned);
@@ -76,12 +80,12 @@ pub fn key_of_line(line: &str) -> String {
     key(Protocol::Acp, &command, &args)
 }
 
-/// Programs whose first argument without a dash says which agent they run.
+/// Programs whose first argument without a dash names the agent.
 const INTERPRETERS: &[&str] = &[
     "bash", "bun", "deno", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh",
 ];
 
-/// The name of a package or image without scope, registry, version and tag.
+/// Strips scope, registry, version and tag from the name of a package or image.
 fn without_version(package: &str) -> &str {
     let name = package.trim_end_matches('/').rsplit('/').next();
     let name = name.unwrap_or(package);

@@ -1,34 +1,40 @@
-//! How an agent is started.
+//! How to start an agent: command line, environment, protocol and default options.
 
 use crate::core::agent_command::{self, AgentCommand};
 use crate::core::dialects::traits;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
-/// A command line and its surroundings.
+/// Command line of an agent with its working directory, environment, protocol and default session options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSpec {
+    /// Program: a path, or a name that is searched for in `PATH`.
     pub command: String,
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Absolute.
+    /// Working directory of the agent process, an absolute path.
     pub cwd: String,
-    /// Set, or with `None` unset, on top of acpipe's own environment.
+    /// Variables set on top of acpipe's own environment; a variable with the value `None` is unset.
     pub env: Variables,
+    /// Source of the specification, such as the command line or the client.
     pub source: AgentSource,
+    /// Protocol that the agent speaks.
     pub protocol: Protocol,
-    /// Whether each session gets a process of its own; the protocol `claude` implies it.
+    /// Whether each session gets its own agent process. Always so for the protocol `claude`, whatever this
+    /// field holds.
     pub child_per_session: bool,
-    /// Options of sessions that set none of their own.
+    /// Options of sessions that set no options.
     pub options: SessionOptions,
 }
 
 impl AgentSpec {
-    /// The identity of an agent without a name: its program, whatever its arguments. See [`agent_command::key`].
+    /// Returns the identity of an agent without a name: the key of its program. See [`agent_command::key`].
     #[must_use]
     pub fn key(&self) -> String {
         agent_command::key(self.protocol, &self.command, &self.args)
     }
 
-    /// The part that is stored with a session; the environment is not, since it may hold secrets.
+    /// Returns the part that is stored with a session. The environment is left out, since it may hold
+    /// secrets.
     #[must_use]
     pub fn stored(&self) -> AgentCommand {
         AgentCommand {
@@ -41,8 +47,8 @@ impl AgentSpec {
         }
     }
 
-    /// The agent that a session was stored with, with the environment and options of `default`. `None` where that is
-    /// the demo agent and `default` is another one.
+    /// Returns the agent of a stored session, with the environment and options of `default`. `None` if the
+    /// session had the demo agent and `default` is another agent.
     #[must_use]
     pub fn of_stored(stored: AgentCommand, default: &Self) -> Option<Self> {
         if stored.demo {
@@ -60,17 +66,18 @@ impl AgentSpec {
         })
     }
 
-    /// Whether each session has a process of its own.
+    /// Returns `true` if each session gets its own agent process, by this specification or by the protocol.
     #[must_use]
     pub fn is_process_per_session(&self) -> bool {
         self.child_per_session || traits(self.protocol).process_per_session
     }
 }
 
-/// The name of the agent that calls without `agent` mean.
+/// Name of the agent that a call without `agent` refers to.
 pub const DEFAULT_AGENT: &str = "default";
 
-/// The identity under which sessions keep an agent's ids: the agent's name, or without one that of its program.
+/// Returns the identity under which sessions store an agent's session ids: the agent's name, or for the
+/// default agent the key of its program.
 #[must_use]
 pub fn identity(name: &str, spec: &AgentSpec) -> String {
     if name == DEFAULT_AGENT {

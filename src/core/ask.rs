@@ -1,27 +1,28 @@
-//! What the client is asked: requests that go from acpipe to its client.
+//! Requests that acpipe sends to its clients.
 
 pub use super::client_answer::{ClientAnswer, Refusal};
 use super::host::Forwarded;
 use crate::proto::json::size;
 use crate::proto::wire;
 
-/// Names a request to the client until its answer.
+/// Id of a client request, valid until the request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AskId(pub u64);
 
-/// What the client is asked.
+/// Request that acpipe sends to a client.
 #[derive(Debug, Clone)]
 pub enum ClientRequest {
-    /// Whether a tool may run.
+    /// Permission request: whether a tool may run.
     Permission(Box<wire::PermissionParams>),
-    /// What the user wants.
+    /// Question of the agent to the user.
     Question(Box<wire::QuestionParams>),
-    /// A file or a terminal that the agent wants.
+    /// File or terminal operation that the agent requested.
     Host(Box<Forwarded>),
 }
 
 impl ClientRequest {
-    /// How many bytes are kept of it while it is open: of a file or a terminal none, which only its answer needs.
+    /// Returns how many bytes of the request are held while it is open. A file or terminal request counts as
+    /// 0, since only its answer is needed.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -31,7 +32,8 @@ impl ClientRequest {
         }
     }
 
-    /// Whether a client with these capabilities can answer this permission request or question.
+    /// Returns `true` if a client with these capabilities can answer this permission request or question.
+    /// Always `false` for a file or terminal request.
     #[must_use]
     pub fn is_answered_with(&self, can: &wire::ClientCapabilities) -> bool {
         match self {
@@ -41,7 +43,7 @@ impl ClientRequest {
         }
     }
 
-    /// Its method on the wire.
+    /// Returns the method of the request on the wire.
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {

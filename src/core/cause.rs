@@ -1,12 +1,13 @@
-//! The line of an agent's stderr that says why it failed.
+//! Finds the line of an agent's stderr that gives the cause of a failure.
 //!
-//! The last line is rarely the cause: runtimes end with their version, package runners with the path of a log, and
-//! argument parsers with their usage. Each line gets a score, and the first line with the best score is taken.
+//! The last line is rarely the cause: runtimes end with their version, package runners with the path of a
+//! log, and argument parsers with their usage. Each line gets a score; the first line with the highest score
+//! is used.
 
 use super::error::clip;
 use super::printable::printable;
 
-/// Beginnings of lines that name an error.
+/// Prefixes of lines that report an error.
 const BEGINNINGS: &[&str] = &[
     "error:",
     "error[",
@@ -22,7 +23,7 @@ const BEGINNINGS: &[&str] = &[
     "bus error",
 ];
 
-/// Phrases that name what went wrong.
+/// Phrases that name the cause of a failure.
 const PHRASES: &[&str] = &[
     "command not found",
     ": not found",
@@ -53,7 +54,7 @@ const PHRASES: &[&str] = &[
     "enospc",
 ];
 
-/// Words that an error may be described with.
+/// Words that often describe an error.
 const WORDS: &[&str] = &[
     "cannot",
     "can't",
@@ -78,7 +79,7 @@ const WORDS: &[&str] = &[
     "unsupported",
 ];
 
-/// Beginnings of lines that are no cause, whatever words they hold.
+/// Prefixes of lines that are never the cause, whatever else they contain.
 const NO_CAUSES: &[&str] = &[
     "warn",
     "npm warn",
@@ -107,7 +108,7 @@ const NO_CAUSES: &[&str] = &[
     "syscall:",
 ];
 
-/// The line that says why, where one looks like an error; printable, and of bounded length.
+/// Returns the line that gives the cause, printable and clipped; `None` if no line looks like an error.
 #[must_use]
 pub fn cause(stderr: &str) -> Option<String> {
     let text = printable(stderr);
@@ -125,14 +126,14 @@ pub fn cause(stderr: &str) -> Option<String> {
     best.map(|(_, line)| clip(line))
 }
 
-/// The line that says why, else the last one.
+/// Returns the line that gives the cause, or the last line if no line looks like an error.
 #[must_use]
 pub fn cause_or_last(stderr: &str) -> Option<String> {
     let last = || super::process_health::last_line(stderr).map(|line| clip(&printable(line)));
     cause(stderr).or_else(last)
 }
 
-/// At most so many lines from the end, printable and without empty ones.
+/// Returns the last lines that are not empty, at most `most`, made printable.
 #[must_use]
 pub fn last_lines(stderr: &str, most: usize) -> Vec<String> {
     let text = printable(stderr);
@@ -145,7 +146,7 @@ pub fn last_lines(stderr: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// How much a line looks like the cause of a failure; 0 where it does not.
+/// Scores how likely the line gives the cause of a failure; 0 if it does not look like one.
 fn score(line: &str) -> u32 {
     let lower = line.trim().to_lowercase();
     let begins = |beginnings: &[&str]| beginnings.iter().any(|b| lower.starts_with(b));
@@ -166,13 +167,13 @@ fn score(line: &str) -> u32 {
     u32::from(lower.contains("error") && !counts)
 }
 
-/// Whether a line begins with the name of an error or an exception and a colon: `TypeError: …`.
+/// Returns `true` if the line begins with the name of an error or exception and a colon: `TypeError: …`.
 fn names_error(line: &str) -> bool {
     let line = line.strip_prefix("Uncaught ").unwrap_or(line);
     let Some((name, _)) = line.split_once(':') else {
         return false;
     };
-    // Node adds the code: `Error [ERR_MODULE_NOT_FOUND]: …`.
+    // Node adds a code: `Error [ERR_MODULE_NOT_FOUND]: …`.
     let name = name.split(" [").next().unwrap_or_default();
     let is_name = !name.is_empty()
         && name
@@ -181,7 +182,7 @@ fn names_error(line: &str) -> bool {
     is_name && (name.ends_with("Error") || name.ends_with("Exception"))
 }
 
-/// The exception that the last traceback of Python ends with.
+/// Returns the exception at the end of the last Python traceback.
 fn python(lines: &[&str]) -> Option<String> {
     let header = |line: &&str| line.trim_end() == "Traceback (most recent call last):";
     let begin = lines.iter().rposition(header)?;
@@ -190,7 +191,7 @@ fn python(lines: &[&str]) -> Option<String> {
     Some(end.trim().to_owned())
 }
 
-/// Where a Rust program panicked, with the message that stands on the next line.
+/// Returns the location of a Rust panic with its message, which Rust prints on the next line.
 fn rust(lines: &[&str]) -> Option<String> {
     let at = lines.iter().position(|line| {
         let line = line.trim_start();

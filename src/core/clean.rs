@@ -1,4 +1,5 @@
-//! What agents send and no client should get: lines are mended before they are read.
+//! Sanitizes the output of agents: removes carriage returns and JSON keys that break clients, before the
+//! lines are parsed.
 
 use crate::proto::json::{string_len, text};
 use bytes::Bytes;
@@ -6,11 +7,12 @@ use memchr::{memchr, memmem};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A batch in which no reader of lines, events or JSON will stumble; as a rule the batch itself.
+/// Replaces the parts of a batch on which readers of lines, of server-sent events or of JSON fail. Returns
+/// most batches unchanged.
 ///
-/// A carriage return may stand between the tokens of JSON, but many readers end a line there. The keys
-/// `__proto__`, and `prototype` below `constructor`, make the AI SDK refuse the whole stream (its parser
-/// guards against prototype pollution): they get an underscore more.
+/// A carriage return may stand between JSON tokens, but many readers end a line there, so it becomes a space.
+/// The keys `__proto__`, and `prototype` below `constructor`, make the AI SDK reject the whole stream (its
+/// parser guards against prototype pollution), so they get a trailing underscore.
 #[must_use]
 pub fn clean(batch: Bytes) -> Bytes {
     let batch = match memchr(b'\r', &batch) {
@@ -34,15 +36,15 @@ pub fn clean(batch: Bytes) -> Bytes {
     mended.into()
 }
 
-/// Whether such a key may be there: spelled out, or with escapes for some of its letters.
+/// Returns `true` if the text may contain such a key, spelled out or with some letters escaped.
 fn is_suspect(text: &[u8]) -> bool {
     memmem::find(text, b"proto").is_some()
         || memmem::find_iter(text, b"\\u00").any(|at| matches!(text.get(at + 4), Some(b'5'..=b'7')))
 }
 
-/// Appends the line with other keys. The tokens are copied as they stand: nothing else of it changes.
+/// Appends the line with these keys renamed. All other tokens are copied byte for byte.
 fn rename(line: &[u8], out: &mut Vec<u8>) {
-    // Of each open object or array: whether it is the value of a key `constructor`.
+    // One entry for each open object or array: whether it is the value of a key `constructor`.
     let mut open: Vec<bool> = Vec::new();
     let mut in_constructor = false;
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What the core is configured with when the program starts.
+//! Configuration of the core, fixed when the program starts.
 
 use super::agent_spec::AgentSpec;
 use super::limits::Limits;
@@ -7,40 +7,41 @@ use super::profile::Profile;
 use crate::proto::wire::{McpServer, Variables};
 use std::time::{Duration, Instant};
 
-/// The configuration of a [`Hub`](super::hub::Hub).
+/// Configuration of a [`Hub`](super::hub::Hub).
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The agent that is started when the client names none.
+    /// Agent that is started when the client names no agent.
     pub default_agent: AgentSpec,
-    /// What agents may do.
+    /// Policy that decides the agents' permission requests.
     pub policy: Policy,
-    /// The chunk profile of clients that do not ask for one.
+    /// Chunk profile of clients that do not choose one.
     pub profile: Profile,
-    /// acpipe's own working directory, absolute.
+    /// acpipe's own working directory, an absolute path.
     pub cwd: String,
-    /// Makes the ids of messages and turns unique over runs.
+    /// Prefix that makes the ids of messages and turns unique across runs of acpipe.
     pub id_prefix: String,
-    /// An instant, and the wall clock at that instant in milliseconds since 1970.
+    /// An instant, with the wall clock at that instant in milliseconds since 1970.
     pub clock: (Instant, i64),
-    /// What happens to the stored history when an agent has lost its memory of it.
+    /// What to do with the stored history when an agent has lost its memory of it.
     pub on_lost: OnLost,
-    /// Idle sessions and agents are released after this time; `None` keeps them for ever.
+    /// Time after which idle sessions and agents are released; `None` keeps them until acpipe ends.
     pub idle_after: Option<Duration>,
-    /// The most live sessions; `None` for the default, which depends on the agent.
+    /// Maximum number of live sessions; `None` for the default, which depends on the agent.
     pub max_sessions: Option<usize>,
     /// acpipe's own environment, which agents inherit.
     pub inherited: Variables,
     /// Time limits.
     pub limits: Limits,
-    /// MCP servers that every session gets beside its own.
+    /// MCP servers that every session gets in addition to its own.
     pub mcp_servers: Vec<McpServer>,
 }
 
-/// What happens to the stored history of a session whose agent has lost its memory of it.
+/// What to do with the stored history of a session whose agent has lost its memory of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnLost {
-    /// Archive the history and start with an empty one; otherwise the history stays.
+    /// `true` archives the history and starts with an empty one; `false` keeps it.
     pub clear: bool,
-    /// Characters of the history that the agent gets with its next prompt.
+    /// Maximum number of characters of the history that are sent to the agent with its next prompt; 0 sends
+    /// none.
     pub reinject: usize,
 }

@@ -1,4 +1,4 @@
-//! What a session machine may use while it handles one event.
+//! Context of a session machine while it handles one event.
 
 use super::agent::AgentAccess;
 use super::agent::servers::servers;
@@ -12,16 +12,20 @@ use super::shared::Shared;
 use crate::proto::wire::{McpServer, Recovery};
 use std::time::Instant;
 
-/// The surroundings of one event: time, shared state, the session's agent, and where results go.
+/// Context of one event: time, shared state, the session's agent, and the lists for results.
 ///
-/// A machine sees no other machine and no map of machines. What it needs of others it pushes to `requests`, which the
-/// hub routes when the machine returns.
+/// A machine has no access to other machines or to the maps of machines. It pushes requests to other machines
+/// to `requests`; the hub routes them when the machine returns.
 pub struct Cx<'a, C> {
+    /// Running time of the event.
     pub now: Instant,
+    /// State that every machine uses.
     pub shared: &'a mut Shared,
+    /// Agent of the session.
     pub agent: AgentAccess<'a>,
+    /// Files and terminals that acpipe serves to agents.
     pub hosting: &'a mut Hosting,
-    /// Receive replies, chunks and notices.
+    /// Sinks of the clients, which receive replies, chunks and notifications.
     pub clients: &'a mut C,
     /// Requests to the hub, in order.
     pub requests: &'a mut Vec<SessionRequest>,
@@ -29,41 +33,41 @@ pub struct Cx<'a, C> {
     pub effects: &'a mut Vec<Effect>,
 }
 
-/// A request of a session to the hub: what it needs of other machines, or after its event.
+/// Request of a session to the hub: an action of another machine, or one to perform after the event.
 #[derive(Debug)]
 pub enum SessionRequest {
-    /// The agent answered the prompt: the turn ends when the output that came with the answer is read.
+    /// The agent answered the prompt: end the turn when the output that came with the answer is read.
     EndTurnWhenRead,
-    /// The session can take its next prompt, once everything that follows from the event is done.
+    /// The session can take its next prompt after the event and everything that follows from it is handled.
     Free,
     /// The session can take its next prompt at once.
     NextPrompt,
-    /// The agent completed a turn: its earlier crashes do not count any more.
+    /// The agent completed a turn: reset its count of crashes.
     TurnCompleted,
     /// The restore of the session ended.
     Restored(Result<Box<Recovery>, Error>),
-    /// The agent has to be started again: it does not end a cancelled turn.
+    /// Restart the agent, because it does not end a cancelled turn.
     RestartAgent,
-    /// Answers and effects of the host are to be handed out.
+    /// Deliver the pending answers and effects of the host.
     SettleHost,
-    /// The session was made for a restore that failed, and nothing is stored of it: it is to be removed.
+    /// Remove the session: it was created for a restore that failed, and nothing of it is stored.
     Remove,
 }
 
 impl<C> Cx<'_, C> {
-    /// The wall clock, RFC 3339.
+    /// Returns the wall clock time as RFC 3339.
     #[must_use]
     pub fn time(&self) -> String {
         self.shared.time(self.now)
     }
 
-    /// When a wait that begins now is over.
+    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
     pub fn until(&self, wait: Wait) -> Option<Instant> {
         self.shared.settings.limits.until(wait, self.now)
     }
 
-    /// The MCP servers of a session that has these of its own.
+    /// Returns the MCP servers of a session, given those that it declares itself.
     ///
     /// # Errors
     /// See [`servers`].
@@ -72,7 +76,8 @@ impl<C> Cx<'_, C> {
         servers(own, &self.shared.settings, spec, ready)
     }
 
-    /// Asks the agent to close a session, by the agent's id, where it can do that.
+    /// Closes a session at the agent, by the agent session id, if the agent is connected and can close
+    /// sessions.
     pub fn close_at_agent(&mut self, agent_session: &str) {
         let until = self.until(Wait::CloseSession);
         if let Some(connection) = &mut self.agent.connection {
@@ -81,14 +86,14 @@ impl<C> Cx<'_, C> {
         }
     }
 
-    /// A new number for a call to the agent.
+    /// Returns a new id for a call to the agent.
     pub fn next_call(&mut self) -> CallId {
         self.shared.ids.call()
     }
 }
 
 impl<C> Cx<'_, C> {
-    /// Closes a request to the client that is decided.
+    /// Removes a client request that is decided from the open requests.
     pub fn close_request(&mut self, ask: AskId) {
         self.shared.client_requests.remove(&ask);
     }

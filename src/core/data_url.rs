@@ -1,11 +1,11 @@
-//! `data:` URLs: how a client gives files in a prompt.
+//! `data:` URLs, by which a client sends files in a prompt.
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// Reads base64 as browsers do, with or without its padding.
+/// Decodes base64 as browsers do, with or without padding.
 const FORGIVING: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -13,7 +13,7 @@ const FORGIVING: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The parts of a `data:` URL (RFC 2397).
+/// Parts of a `data:` URL (RFC 2397).
 pub struct DataUrl<'a> {
     pub media_type: &'a str,
     is_base64: bool,
@@ -21,7 +21,7 @@ pub struct DataUrl<'a> {
 }
 
 impl<'a> DataUrl<'a> {
-    /// Reads one; `None` where it is none.
+    /// Parses a URL; `None` if it is not a `data:` URL.
     #[must_use]
     pub fn read(url: &'a str) -> Option<Self> {
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
@@ -41,7 +41,7 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// The data; `None` when it is no base64 although it says so.
+    /// Returns the decoded data; `None` if it is declared as base64 and is not valid base64.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         if self.is_base64 {
@@ -67,7 +67,7 @@ impl<'a> DataUrl<'a> {
         bytes
     }
 
-    /// The data as base64.
+    /// Returns the data as base64.
     #[must_use]
     pub fn base64(&self) -> String {
         if self.is_base64 {

@@ -1,8 +1,8 @@
-//! The seam: what the bridge needs of any agent's protocol.
+//! Interface between the core and an agent protocol.
 //!
-//! A dialect is a pure state machine between neutral calls and events on one side and the lines of the
-//! agent's transports on the other. No type of an agent's protocol passes it. It says which processes there
-//! are: one for all sessions, or one for each.
+//! A dialect is a pure state machine: it translates neutral calls to the lines of an agent's transports, and
+//! the lines that it reads to neutral events. No type of an agent protocol crosses this interface. The
+//! dialect also decides which agent processes run: one for all sessions, or one for each.
 
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, CallId, Exit};
@@ -16,58 +16,64 @@ use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use std::borrow::Cow;
 
-/// One agent's protocol.
+/// Translator of one agent protocol.
 ///
-/// A dialect [orders](Order) transports by numbers of its own ([`Child`]), writes lines to them, reads their lines, and gets
-/// the end of each. What a transport is, and what it must deliver, is defined in [`core/transport.rs`](super::transport). Pids,
-/// health and the steps of a stop are the agent machine's and the shell's.
+/// A dialect [orders](Order) transports under numbers of its own ([`Child`]), writes lines to them, reads
+/// their lines, and receives the end of each. [`core/transport.rs`](super::transport) defines what a
+/// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
+/// agent machine and the shell.
 pub trait Dialect {
-    /// Name of the protocol; the key under which its own additions stand in chunks.
+    /// Returns the name of the protocol. Fields that only this dialect adds to chunks stand under this key.
     fn name(&self) -> &'static str;
 
-    /// Starts the agent, and its handshake.
+    /// Starts the agent and its handshake.
     fn start(&mut self, out: &mut Outgoing);
 
-    /// Calls for a session to be opened.
+    /// Sends the call that opens a session: as a new one, by resume or by load.
     fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing);
 
-    /// Whether a session that is resumed is repeated too, before the call is answered.
+    /// Returns `true` if a resumed session is replayed too, before its call is answered.
     fn repeats_on_resume(&self) -> bool {
         false
     }
 
-    /// Says that nobody wants what this call for a session opens, or has opened.
+    /// Discards the session that this call opens or has opened: it is no longer needed.
     fn forget(&mut self, _call: CallId, _out: &mut Outgoing) {}
 
-    /// Calls for the next page of the sessions that the agent has, of those in `cwd` if there is one.
+    /// Requests the next page of the agent's session list, restricted to the sessions in `cwd` if it is
+    /// given.
     fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing);
 
-    /// Closes a session that is not needed any more. True where the agent answers that, with `Done` or `Failed`: until
-    /// then the session must not be opened again.
+    /// Closes a session that is no longer needed.
+    ///
+    /// Returns `true` if the agent answers with `Done` or `Failed`: the session must not be opened again
+    /// before that.
     fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool;
 
-    /// Calls for the user to be signed in by one of the agent's methods. False where there is nothing to ask for: the
-    /// agent finds keys by itself.
+    /// Signs the user in by one of the agent's sign-in methods. Returns `false` if there is no call to send,
+    /// since the agent reads keys from its environment or files itself.
     fn authenticate(&mut self, _call: CallId, _method: &str, _out: &mut Outgoing) -> bool {
         false
     }
 
-    /// Calls for the user to be signed out, where the agent says that it can do that.
+    /// Signs the user out. Called only if the agent supports it.
     fn logout(&mut self, _call: CallId, _out: &mut Outgoing) {}
 
-    /// The process that serves a session, by the agent's id of the session or by the call that opens it.
+    /// Returns the process that serves a session, given by the agent session id or by the call that opens it.
     fn child_of(&self, _session: Option<&str>, _call: Option<CallId>) -> Option<Child> {
         Some(Child::MAIN)
     }
 
-    /// Whether the agent does something unasked in a session, the end of which it will tell: a prompt waits for
-    /// that, until `PromptBegun`.
+    /// Returns `true` if the agent works in a session without a prompt and will report the end of that work.
+    /// A new prompt waits until `PromptBegun`.
     fn is_busy(&self, _session: &str) -> bool {
         false
     }
 
-    /// Sends a prompt; sends nothing where the agent cannot take one of its parts, unless `degrade`
-    /// allows to send a link in its place.
+    /// Sends a prompt.
+    ///
+    /// If the agent cannot take one of the parts, nothing is sent, unless `degrade` allows to send a link in
+    /// its place.
     fn prompt(
         &mut self,
         call: CallId,
@@ -77,37 +83,40 @@ pub trait Dialect {
         out: &mut Outgoing,
     ) -> Result<(), Error>;
 
-    /// Says that the prompt of this call was not sent after all.
+    /// Withdraws the prompt of this call, which was not sent after all.
     fn unsend(&mut self, call: CallId, session: &str);
 
-    /// Calls for something to be set, by the agent's ids.
+    /// Sets a mode, model or option of a session; `setting` uses the agent's ids.
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing);
 
     /// Cancels the session's turn.
     fn cancel(&mut self, session: &str, out: &mut Outgoing);
 
-    /// Says that a turn was given up, as its cancel was not answered. True where nothing but this session's own
-    /// process has to end for that, which is ended: the session is to be opened again then.
+    /// Gives up a turn whose cancel was not answered.
+    ///
+    /// Returns `true` if the session has its own process, which is ended: the session has to be opened again.
+    /// Otherwise does nothing and returns `false`.
     fn abandon(&mut self, _session: &str, _out: &mut Outgoing) -> bool {
         false
     }
 
-    /// Answers a permission question.
+    /// Answers a permission request.
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing);
 
-    /// Whether a person's words reach the agent with an answer that refuses, or allows.
+    /// Returns `true` if the user's text reaches the agent with an answer: with a refusal if `refuses`,
+    /// otherwise with an approval.
     fn takes_words(&self, _refuses: bool) -> bool {
         false
     }
 
-    /// Says what the policy makes of a call of which the agent told before it runs.
+    /// Receives the policy's decision on a tool call that the agent reported before it runs.
     fn watched(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
 
-    /// Answers a question to the user: with the first option of [`elicitation`](super::permit::elicitation) he answered,
-    /// with the second he declined, without a choice he went away.
+    /// Answers an elicitation. The first option of [`elicitation`](super::permit::elicitation) means that the
+    /// user answered, the second that they declined, no option that they cancelled.
     fn elicited(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {}
 
-    /// Answers what the agent wanted of its client.
+    /// Answers a file or terminal request of the agent.
     fn give(
         &mut self,
         _key: &RequestKey,
@@ -116,7 +125,8 @@ pub trait Dialect {
     ) {
     }
 
-    /// Reads one line of a transport: what it says goes to `events`, what must be answered at once to `out`.
+    /// Reads one line of a transport: appends its events to `events`, and responses that must be sent at once
+    /// to `out`.
     fn read<'a>(
         &mut self,
         child: Child,
@@ -125,8 +135,8 @@ pub trait Dialect {
         out: &mut Outgoing,
     );
 
-    /// Takes what is left of a line over the cap: the call it answered fails, the request it asked is
-    /// answered.
+    /// Reads the remains of a line that was too long: the call that it answered fails, and the request that
+    /// it sent is answered.
     fn read_overlong(
         &mut self,
         child: Child,
@@ -135,13 +145,15 @@ pub trait Dialect {
         out: &mut Outgoing,
     );
 
-    /// Whether the process that sent this request still accepts its answer.
+    /// Returns `true` if the process that sent this request still accepts an answer.
     fn takes_answer(&self, _key: &RequestKey) -> bool {
         true
     }
 
-    /// A transport ended, or with an error could not be opened or is of no use any more. True when the agent
-    /// goes on without it.
+    /// Handles the end of a transport; with an error, the transport could not be opened or cannot be used any
+    /// more.
+    ///
+    /// Returns `true` if the agent continues without it.
     fn ended(
         &mut self,
         child: Child,
@@ -150,73 +162,76 @@ pub trait Dialect {
         out: &mut Outgoing,
     ) -> bool;
 
-    /// The error that a text stands for which the agent wrote in the place of one.
+    /// Converts a text that the agent sent in place of an error to an error.
     fn failure(&self, said: &str) -> Error {
         Error::new(ErrorKind::Session, clip(said)).with("raw", said)
     }
 
-    /// Lines that could not be used so far.
+    /// Returns the counts of lines that could not be used so far.
     fn faults(&self) -> LineFaults;
 }
 
-/// An order of a dialect to a transport.
+/// Order of a dialect to a transport.
 ///
-/// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends by
-/// [`Order::Stop`]. A process that does a single thing gets `Open`, `Lines` and `FinishInput`, and ends by itself: the dialect
-/// gets its end ([`Dialect::ended`]) after all of its output, and decides whether the agent goes on. A read-only transport gets
-/// `Open` alone.
+/// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends
+/// by [`Order::Stop`]. A process that does a single task gets `Open`, `Lines` and `FinishInput`, and exits by
+/// itself: the dialect receives its end ([`Dialect::ended`]) after all of its output, and decides whether the
+/// agent continues. A read-only transport gets `Open` alone.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Open a transport under this number.
+    /// Opens a transport under this number.
     Open(Transport),
-    /// Write these lines to its input; after `FinishInput` they are dropped.
+    /// Writes these lines to the input of the transport. Lines after `FinishInput` are dropped.
     Lines(Vec<u8>),
-    /// Close its input behind the lines that were written, without a stop: neither SIGTERM nor SIGKILL follows, and the process
-    /// runs for as long as it likes. That it does not read its stdin, or closes its stdout before it ends, is no failure then.
-    /// Only `Stop` ends one that hangs.
+    /// Closes the input after the lines that were written, without a stop.
+    ///
+    /// No SIGTERM or SIGKILL follows, and the process runs for as long as it needs. It is not an error then
+    /// if the process does not read its stdin, or closes its stdout before it exits. Only `Stop` ends a
+    /// process that hangs.
     FinishInput,
-    /// Stop it: it is not needed any more. Its stdin is closed, then it gets SIGTERM, then SIGKILL. The dialect does not get
-    /// its end.
+    /// Stops the transport, which is no longer needed: its stdin is closed, then SIGTERM, then SIGKILL is
+    /// sent. The dialect does not receive its end.
     Stop,
 }
 
-/// What an agent is offered beside its prompts: what the client declared to serve, or acpipe serves itself.
+/// Services that an agent may use apart from prompts, provided by the client or by acpipe itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Its user can be asked something.
+    /// Elicitations: the user can answer questions of the agent.
     pub questions: bool,
     /// Files and terminals.
     pub host: host::Offer,
 }
 
-/// What distinguishes a protocol from others, before an agent is started and while it runs.
+/// Properties of a protocol that are known before an agent is started.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct DialectTraits {
-    /// The command that is started where the client names the protocol alone.
+    /// Command that is started if the client names only the protocol.
     pub default_command: Option<&'static str>,
-    /// The identity of every agent of this protocol, whatever its command line: all of them have the same sessions.
+    /// Identity of every agent of this protocol, whatever its command line, since all of them share their
+    /// sessions. `None` if the command line gives the identity.
     pub identity: Option<&'static str>,
-    /// Whether each session has a process of its own in any case.
+    /// Whether each session always has its own process.
     pub process_per_session: bool,
-    /// Whether mode and model are given at the start of a session's process; otherwise they are set afterwards.
+    /// Whether mode and model are arguments of the session's process; otherwise they are set after its start.
     pub starts_in_mode: bool,
     /// Whether the agent itself enforces the session's lists of tools; otherwise the policy does.
     pub enforces_tool_lists: bool,
-    /// Whether a session can be forked.
+    /// Whether sessions can be forked.
     pub forks: bool,
-    /// How the user signs out of an agent that offers no sign-out.
+    /// How the user signs out of an agent that does not offer to sign out.
     pub logout_hint: &'static str,
     /// Whether the agent's program may need an argument to speak the protocol.
     pub may_lack_argument: bool,
 }
 
-/// The orders to an agent's transports, oldest first.
+/// Queue of orders to an agent's transports, oldest first.
 #[derive(Debug, Default)]
 pub struct Outgoing(Vec<(Child, Order)>);
 
 impl Outgoing {
-    /// Where lines for a transport are appended.
+    /// Returns the buffer to which lines for a transport are appended.
     pub fn lines(&mut self, child: Child) -> &mut Vec<u8> {
         if !matches!(self.0.last(), Some((last, Order::Lines(_))) if *last == child) {
             self.0.push((child, Order::Lines(Vec::new())));
@@ -227,78 +242,85 @@ impl Outgoing {
         }
     }
 
-    /// Opens a transport under this number.
+    /// Adds the order to open a transport under this number.
     pub fn open(&mut self, child: Child, transport: Transport) {
         self.order(child, Order::Open(transport));
     }
 
-    /// Adds what is to be done to a transport.
+    /// Adds an order to a transport.
     pub fn order(&mut self, child: Child, order: Order) {
         self.0.push((child, order));
     }
 
-    /// A panic may have left half a line at the end: it is cut off.
+    /// Cuts off an incomplete last line, which a panic may have left.
     pub fn mend(&mut self) {
         if let Some((_, Order::Lines(lines))) = self.0.last_mut() {
             lines.truncate(memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1));
         }
     }
 
-    /// Adds everything that another one holds.
+    /// Moves all orders of another queue to the end of this one.
     pub fn append(&mut self, other: &mut Self) {
         self.0.append(&mut other.0);
     }
 
-    /// All of it, taken out; where lines could have been appended and were not, there is nothing to do.
+    /// Takes all orders out. Empty buffers of lines are left out.
     pub fn take(&mut self) -> Vec<(Child, Order)> {
         let mut all = std::mem::take(&mut self.0);
         all.retain(|(_, order)| !matches!(order, Order::Lines(lines) if lines.is_empty()));
         all
     }
 
-    /// Whether nothing is to be done.
+    /// Returns `true` if the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Where and with what a session lives.
+/// Parameters with which a session is opened: directory, MCP servers and options.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Absolute.
+    /// Working directory of the session, an absolute path.
     pub cwd: &'a str,
-    /// All of them, filled in.
+    /// All MCP servers of the session, with their variables filled in.
     pub mcp_servers: &'a [McpServer],
+    /// Options of the session.
     pub options: &'a SessionOptions,
-    /// Whether what is resumed or loaded stays as it is, and the session becomes another one.
+    /// Whether to fork: the resumed or loaded session stays unchanged, and the opened session gets another
+    /// id.
     pub fork: bool,
 }
 
-/// Where a prompt's file is said to be when it came as data: what follows is its name.
+/// URL prefix of a prompt's file that was sent as data; the name of the file follows.
 pub const ATTACHMENT: &str = "attachment:///";
 
-/// The name of a file that came without one.
+/// Name of a file that was sent without one.
 pub const UNNAMED: &str = "file";
 
 /// How a session is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening<'a> {
-    /// As a new one.
+    /// As a new session.
     New,
-    /// As the one that the agent knows by this id, without a word about its history.
+    /// As the session with this agent session id, without a replay of its history.
     Resume(&'a str),
-    /// The same, but the agent repeats its history first.
+    /// As the session with this agent session id; the agent replays its history first.
     Load(&'a str),
 }
 
-/// A piece of a prompt; what can be large is borrowed.
+/// Part of a prompt. Fields that can be large are borrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart<'a> {
+    /// Text.
     Text(Cow<'a, str>),
+    /// File, as data or as a link.
     File {
+        /// URL of the file: a `data:` URL, or its address.
         url: Cow<'a, str>,
+        /// Media type of the file, if the client gave one.
         media_type: Option<String>,
+        /// Name of the file, if the client gave one.
         name: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! The dialects that there are: the one place that names protocols.
+//! The dialects that acpipe has. Only this file names the protocols.
 
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
@@ -8,21 +8,24 @@ use super::error::Error;
 use super::policy::Policy;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 
-/// What a dialect needs beside the command line.
+/// Parameters from which a dialect is created.
 pub struct DialectSetup {
+    /// Command line of the agent process.
     pub launch: ProcessSpec,
+    /// Services offered to the agent.
     pub offer: Offer,
-    /// Whether each session gets a process of its own.
+    /// Whether each session gets its own agent process.
     pub child_per_session: bool,
     /// The whole environment of the agent.
     pub env: Variables,
-    /// Makes ids unique over connections.
+    /// Text that makes ids unique across connections.
     pub seed: String,
-    /// Whether the policy has rules: the agent has to report tools that it runs without asking.
+    /// Whether the policy has rules. If so, the agent has to report tools that it runs without a permission
+    /// request.
     pub has_rules: bool,
 }
 
-/// What distinguishes a protocol from others.
+/// Returns the properties of a protocol.
 #[must_use]
 pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     match protocol {
@@ -31,7 +34,7 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     }
 }
 
-/// The dialect of an agent that is about to be started.
+/// Creates the dialect of an agent that is about to be started.
 #[must_use]
 pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     let DialectSetup { launch, offer, .. } = setup;
@@ -42,10 +45,10 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     }
 }
 
-/// Checks that an agent of this protocol can be given these options; `servers` are all MCP servers of the session.
+/// Checks the session options for an agent of this protocol; `servers` are all MCP servers of the session.
 ///
 /// # Errors
-/// `invalidParams`.
+/// `invalidParams` if the agent cannot be given one of the options.
 pub fn check_options(
     protocol: Protocol,
     options: &SessionOptions,

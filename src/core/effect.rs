@@ -1,4 +1,4 @@
-//! What the core and the shell exchange: effects that the shell performs, and inputs from agents.
+//! Exchange between the core and the shell: effects that the shell performs, and inputs from agents.
 
 use super::error::Error;
 use super::event::Exit;
@@ -8,65 +8,67 @@ use super::transport::Transport;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Program;
 
-/// Identifies a transport of an agent in effects and inputs. Numbers are not used twice.
+/// Id of an agent's transport in effects and inputs. Ids are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(pub u64);
 
-/// What the shell has to do, in order.
+/// Action for the shell. Effects are performed in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Open a transport.
     Open(AgentId, Transport),
     /// Write to the process's stdin.
     Send(AgentId, Vec<u8>),
-    /// Close the process's stdin behind what was sent. This stops nothing: a process whose program is still searched is
-    /// started all the same, and the process ends by itself.
+    /// Close the process's stdin after everything that was sent. This does not stop the process: it is
+    /// started even if its program is still being searched for, and it exits by itself.
     FinishInput(AgentId),
-    /// Close the process's stdin, as the first step of a stop: [`Effect::Terminate`] and [`Effect::Kill`] follow unless the
-    /// process ends. One that was not started yet is not started.
+    /// Close the process's stdin as the first step of a stop: [`Effect::Terminate`] and [`Effect::Kill`]
+    /// follow unless the process exits. A process that was not started yet is not started.
     CloseInput(AgentId),
     /// Send SIGTERM to the process group.
     Terminate(AgentId),
-    /// Send SIGKILL to the process and everything below it.
+    /// Send SIGKILL to the process and all of its descendants.
     Kill(AgentId),
     /// Measure the process tree: count and resident memory.
     Measure(AgentId),
     /// Read or write a file, or use a terminal, for an agent.
     Host(HostEffect),
-    /// Shut down, as when the client disconnects, once this process has exited.
+    /// Shut down, as when the client disconnects, once the process with this id has exited.
     Watch(u32),
-    /// Everything has ended: the program may exit.
+    /// Exit the program: everything has ended.
     Finished,
 }
 
-/// What the shell reports about a transport of an agent. A read-only transport delivers only `Batch`, then `Exited` or
-/// `StartFailed`.
+/// Input that the shell reports about an agent's transport. A read-only transport reports only `Batch`, then
+/// `Exited` or `StartFailed`.
 #[derive(Debug)]
 pub enum AgentInput {
-    /// The process runs.
+    /// The process runs: its id, and the program that was started.
     Started { pid: u32, program: Box<Program> },
-    /// Its health changed. It is reported before every other input, so that it need not keep its place among them.
+    /// The health of the process changed. The shell reports it before every other input, so its position
+    /// among the lines has no meaning.
     Health(HealthChange),
     /// The process could not be started, or the file could not be read.
     StartFailed(Error),
-    /// Lines from its stdout.
+    /// Lines from the process's stdout.
     Batch(Batch),
-    /// Its stdout was closed, but the process runs.
+    /// The process closed its stdout, but still runs.
     OutputClosed,
-    /// Its stdin was closed, but the process runs.
+    /// The process closed its stdin, but still runs.
     InputClosed,
-    /// It does not read its stdin, and the queue for it is full.
+    /// The process does not read its stdin, and the queue for it is full.
     InputStuck,
     /// Result of [`Effect::Measure`].
     Measured(Measure),
-    /// The process and everything below it has exited, or the file was read to its end.
+    /// The process and all of its descendants have exited, or the file was read to its end.
     Exited(Exit),
 }
 
 /// Size of an agent's process tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
+    /// Number of processes.
     pub processes: u32,
-    /// Resident memory in bytes; memory that processes share counts for each.
+    /// Resident memory in bytes. Memory that several processes share is counted for each of them.
     pub rss: u64,
 }

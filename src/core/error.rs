@@ -1,46 +1,47 @@
-//! Everything that can go wrong, and the one table of codes that clients see.
+//! The error type of the core, and the table of error kinds with the codes that clients get.
 
 use super::printable::printable;
 use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// How much of a raw message or of stderr is shown in an error, in bytes.
+/// Maximum length of a raw message or stderr in an error, in bytes.
 const RAW_LIMIT: usize = 2000;
 
-/// An error on its way to the client: what happened, what to do, and the raw facts.
+/// Error that is sent to a client: what failed, what to do next, and raw facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
+    /// Kind, which determines the codes.
     pub kind: ErrorKind,
-    /// One line: what happened and what to do.
+    /// What failed and what to do next, in one line.
     pub message: String,
-    /// Raw facts by name; bounded.
+    /// Raw facts by name, bounded in size.
     pub data: Map<String, Value>,
 }
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal, $rpc:literal, $exit:literal;)*) => {
-        /// The kind of an error.
+        /// Kind of an error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[doc = $doc])+ $kind,)* }
 
         impl ErrorKind {
-            /// Every kind, in the order of the table.
+            /// All kinds, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Its name in `data.kind` and in a summary's `errors`.
+            /// Returns the name of the kind in `data.kind` and in the `errors` of a summary.
             #[must_use]
             pub fn name(self) -> &'static str { match self { $(Self::$kind => $name,)* } }
 
-            /// Its JSON-RPC code.
+            /// Returns the JSON-RPC code.
             #[must_use]
             pub fn rpc_code(self) -> i32 { match self { $(Self::$kind => $rpc,)* } }
 
-            /// The exit code of `acpipe run`.
+            /// Returns the exit code of `acpipe run`.
             #[must_use]
             pub fn exit_code(self) -> u8 { match self { $(Self::$kind => $exit,)* } }
 
-            /// What it means, in a sentence.
+            /// Returns the meaning of the kind in one sentence.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$kind => concat!($($doc),+),)* }
@@ -50,7 +51,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    // Kind = name, JSON-RPC code, exit code. Exit codes follow sysexits.h, `timeout` and the shell.
+    // Columns: kind = name, JSON-RPC code, exit code. Exit codes follow sysexits.h, `timeout` and the shell.
     #[doc = "The agent's command was not found."]
     AgentNotFound = "agentNotFound", -32010, 127;
     #[doc = "The agent's command could not be started, or ended before it was ready."]
@@ -118,7 +119,7 @@ kinds! {
 }
 
 impl Error {
-    /// An error without raw facts.
+    /// Creates an error without raw facts.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Adds the end of a long text, such as the last of stderr.
+    /// Adds the end of a long text, such as stderr, as a raw fact.
     #[must_use]
     pub fn with_end(mut self, name: &str, text: &str) -> Self {
         let cut = text.len().saturating_sub(RAW_LIMIT);
@@ -141,7 +142,7 @@ impl Error {
         self
     }
 
-    /// Adds a raw fact; long texts are cut.
+    /// Adds a raw fact; a long text is clipped.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = match value.into() {
@@ -152,7 +153,8 @@ impl Error {
         self
     }
 
-    /// The agent wants its user to sign in; `login` is the command known to do that, where the agent names none.
+    /// Creates the error for a missing sign-in. `login` is the well-known sign-in command, which is used if
+    /// the agent names no command itself.
     #[must_use]
     pub fn auth_required(said: &str, methods: &[AuthMethod], login: Option<&str>) -> Self {
         let in_terminal = |method: &AuthMethod| matches!(method.way, SignIn::Terminal(_));
@@ -165,7 +167,7 @@ impl Error {
         } else {
             format!("sign in first ({})", ways.join("; "))
         };
-        // The agent's own help, unless it only says once more what the error is.
+        // The agent's own message is added unless it only repeats the kind of the error.
         let bare = said.trim().trim_end_matches('.').to_lowercase();
         let bare = bare.strip_prefix("internal error: ").unwrap_or(&bare);
         let said_more = !matches!(
@@ -185,7 +187,7 @@ impl Error {
         .with("authMethods", json!(methods))
     }
 
-    /// `data` as clients get it: the kind and the raw facts.
+    /// Returns the `data` member that clients get: the kind and the raw facts.
     #[must_use]
     pub fn data(&self) -> Value {
         let mut data = self.data.clone();
@@ -194,11 +196,11 @@ impl Error {
     }
 }
 
-/// A way to sign in, in words.
+/// Describes a sign-in method.
 fn way(method: &AuthMethod) -> String {
     match &method.way {
         SignIn::Agent => match &method.description {
-            // Some agents name the command only here.
+            // Some agents name the command only in the description.
             Some(description) if description.contains('`') => {
                 format!("{}: {description}", method.name)
             }
@@ -233,26 +235,26 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A parameter is wrong; `field` is its path.
+/// Creates the error for an invalid parameter; `field` is its path.
 #[must_use]
 pub fn invalid(field: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidParams, format!("{field}: {why}")).with("field", field)
 }
 
-/// A call came in a state in which it cannot be done.
+/// Creates the error for a call that is not possible in the current state.
 #[must_use]
 pub fn out_of_order(message: &str) -> Error {
     Error::new(ErrorKind::OutOfOrder, message)
 }
 
-/// There is no session of this id.
+/// Creates the error for a session id that does not exist.
 #[must_use]
 pub fn no_session(id: &str) -> Error {
     let message = format!("there is no session {id:?}: call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
 }
 
-/// Words for a connection that failed, as Node, Bun, Rust and Python and what is written in them have them.
+/// Texts by which Node, Bun, Rust and Python, and programs written in them, report a failed connection.
 const CONNECTION_FAILURES: &[&str] = &[
     "ECONNREFUSED",
     "ECONNRESET",
@@ -269,13 +271,13 @@ const CONNECTION_FAILURES: &[&str] = &[
     "Unable to connect to API",
 ];
 
-/// Whether a text reports that a connection failed.
+/// Returns `true` if the text reports a failed connection.
 #[must_use]
 pub fn is_connection_failure(text: &str) -> bool {
     CONNECTION_FAILURES.iter().any(|words| text.contains(words))
 }
 
-/// What agents say in several lines, in one.
+/// Joins the lines of a message with spaces.
 fn one_line(message: Cow<'_, str>) -> String {
     if !message.contains('\n') {
         return message.into_owned();
@@ -284,7 +286,7 @@ fn one_line(message: Cow<'_, str>) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// At most `RAW_LIMIT` bytes of `text`, cut between characters.
+/// Clips a text to `RAW_LIMIT` bytes, cut between characters, and appends its full length.
 #[must_use]
 pub fn clip(text: &str) -> String {
     if text.len() <= RAW_LIMIT {

@@ -1,13 +1,13 @@
-//! Numbers that identify calls, processes and agents.
+//! Counters for the ids of calls, processes and agents.
 
 use super::ask::AskId;
 use super::event::CallId;
 
-/// Identifies an agent machine as long as the program runs.
+/// Id of an agent machine, valid as long as the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentRef(pub usize);
 
-/// The last numbers that were given.
+/// Counters from which ids are taken.
 #[derive(Debug, Default)]
 pub struct Ids {
     call: u64,
@@ -19,43 +19,43 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Number of a call to an agent.
+    /// Returns the id of a new call to an agent.
     pub fn call(&mut self) -> CallId {
         self.call += 1;
         CallId(self.call)
     }
 
-    /// Number in the name of a message, turn or question.
+    /// Returns the number in the id of a new message, turn or question.
     pub fn name(&mut self) -> u64 {
         self.name += 1;
         self.name
     }
 
-    /// Number of a request to the client.
+    /// Returns the id of a new client request.
     pub fn ask(&mut self) -> AskId {
         self.ask += 1;
         AskId(self.ask)
     }
 
-    /// Number of a call to the store.
+    /// Returns the ticket of a new call to the store.
     pub fn ticket(&mut self) -> u64 {
         self.ticket += 1;
         self.ticket
     }
 
-    /// Number of a process of an agent.
+    /// Returns the number of a new agent process.
     pub fn process(&mut self) -> u64 {
         self.process += 1;
         self.process
     }
 
-    /// Number of a connection to an agent.
+    /// Returns the number of a new connection to an agent.
     pub fn connection(&mut self) -> u64 {
         self.connection += 1;
         self.connection
     }
 
-    /// How many processes of agents were started so far.
+    /// Returns how many agent processes were started so far.
     #[must_use]
     pub fn processes(&self) -> u64 {
         self.process

@@ -1,4 +1,5 @@
-//! What an agent asks its user, as against what it asks to be allowed: a form, an address to go to, a plan.
+//! Elicitations: questions of an agent to its user, as opposed to permission requests. A form, a URL to
+//! visit, or a plan to approve.
 
 pub mod choices;
 mod form;
@@ -6,24 +7,25 @@ mod form;
 use crate::proto::wire::{AskedTool, QuestionKind};
 use serde_json::{Map, Value};
 
-/// A question to the user. No policy answers it in his place.
+/// Content of an elicitation. The policy never answers it in place of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inquiry {
+    /// Kind of the question: form, URL or plan.
     pub kind: QuestionKind,
-    /// The question in words; of a plan, the plan.
+    /// Text of the question; for a plan, the plan itself.
     pub message: String,
-    /// The JSON schema of the answer to a form.
+    /// JSON schema of the answer to a form; `None` for other kinds.
     pub schema: Option<Value>,
-    /// Where the user is to go.
+    /// URL that the user is to visit; `None` for other kinds.
     pub url: Option<String>,
-    /// The agent's own id, where it will tell that the user has been there.
+    /// Id that the agent gave the elicitation, if it reports later that the user has visited the URL.
     pub id: Option<String>,
-    /// What else it said with the question.
+    /// Other fields that the agent sent with the question.
     pub other: Map<String, Value>,
 }
 
 impl Inquiry {
-    /// To fill in a form.
+    /// Creates an elicitation of a form to fill in.
     #[must_use]
     pub fn form(message: String, schema: Value) -> Self {
         Self {
@@ -36,7 +38,7 @@ impl Inquiry {
         }
     }
 
-    /// To go to an address.
+    /// Creates an elicitation of a URL to visit.
     #[must_use]
     pub fn url(message: String, url: String, id: Option<String>) -> Self {
         Self {
@@ -49,7 +51,8 @@ impl Inquiry {
         }
     }
 
-    /// To approve the plan that a tool call tells, or what it tells in place of one.
+    /// Creates an elicitation to approve the plan in a tool call. Without a plan in the input, the message is
+    /// the text of the call's content, else its title.
     #[must_use]
     pub fn plan(call: &AskedTool) -> Self {
         let input = call.input.as_ref();
@@ -73,11 +76,11 @@ impl Inquiry {
         }
     }
 
-    /// Whether an answer is one; if not, why.
+    /// Checks an answer against the schema.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for people.
+    /// The first fault in the answer, as text for people.
     pub fn check(&self, content: &Map<String, Value>) -> Result<(), String> {
         match &self.schema {
             Some(schema) => form::check(schema, content),
@@ -85,7 +88,8 @@ impl Inquiry {
         }
     }
 
-    /// What of an answer may be shown and stored: not what the schema calls secret.
+    /// Returns the fields of an answer that may be shown and stored: all but those that the schema marks as
+    /// secret.
     #[must_use]
     pub fn shown(&self, content: &Map<String, Value>) -> Map<String, Value> {
         let secret = |name: &str| {

@@ -1,26 +1,27 @@
-//! Structured answers against the JSON Schema that the client gave.
+//! Validation of structured answers against the JSON Schema of the client.
 //!
-//! A check of its own, so that no answer is rejected that a full validator would take: keywords that are not checked
-//! here (`pattern`, `format`, `patternProperties`, `unevaluated…`, references to other documents) decide nothing.
+//! acpipe has its own validator so that it never rejects an answer that a full validator would accept:
+//! keywords that are not implemented (`pattern`, `format`, `patternProperties`, `unevaluated…`, references to
+//! other documents) leave the result open.
 
 use serde_json::{Map, Value};
 
-/// How deep schemas may refer to each other.
+/// Maximum depth of nested schemas and references.
 const DEPTH: u32 = 64;
 
-/// How many schemas are looked at for one answer.
+/// Maximum number of schema evaluations for one answer.
 const STEPS: u32 = 100_000;
 
-/// How many items of a list are compared with each other.
+/// Maximum length of a list whose items are compared for `uniqueItems`.
 const UNIQUE: usize = 1000;
 
-/// Whether a value fits a schema.
+/// Result of the validation of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fit {
     Yes,
-    /// Where it does not, and what is expected there.
+    /// The value does not fit; the text has the path and what is expected there.
     No(String),
-    /// A keyword that is not checked here decides.
+    /// The result depends on a keyword that is not implemented.
     Unknown,
 }
 
@@ -45,7 +46,8 @@ impl Fit {
     }
 }
 
-/// What is wrong with an answer, by the place in it; `None` where it fits, or where that cannot be decided.
+/// Returns the first fault of an answer with its path; `None` if the answer fits or if that cannot be
+/// decided.
 #[must_use]
 pub fn fault(schema: &Value, answer: &Value) -> Option<String> {
     let mut check = Check {
@@ -76,7 +78,7 @@ impl<'a> Check<'a> {
             Value::Object(keywords) => keywords,
             _ => return Fit::Unknown,
         };
-        // Another base for references.
+        // An inner `$id` changes the base of references.
         if depth > 0 && keywords.contains_key("$id") {
             return Fit::Unknown;
         }
@@ -139,7 +141,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The schema that a reference within this document names.
+    /// Returns the schema that a reference within this document points to.
     fn definition(&self, reference: &Value) -> Option<&'a Value> {
         self.root.pointer(reference.as_str()?.strip_prefix('#')?)
     }
@@ -181,7 +183,7 @@ impl<'a> Check<'a> {
             (1, true) if exactly_one => Fit::Unknown,
             (1.., _) => Fit::Yes,
             (0, true) => Fit::Unknown,
-            // Of one choice the fault says more than that there is none.
+            // With a single choice its own fault is more precise than "none of the choices".
             (0, false) if faults.len() == 1 => Fit::No(faults.remove(0)),
             (0, false) => Fit::new(false, path, || {
                 "a value that fits one of its schemas".to_owned()
@@ -247,7 +249,7 @@ impl<'a> Check<'a> {
                 "an item that `contains` wants".to_owned()
             });
         }
-        // Schemas by position: of old in `items` itself.
+        // Schemas by position: `prefixItems`, or `items` in older drafts.
         let listed = |name: &str| all.get(name).and_then(Value::as_array);
         let places = listed("prefixItems").or(listed("items"));
         let places = places.map_or(&[][..], Vec::as_slice);
@@ -259,7 +261,7 @@ impl<'a> Check<'a> {
                 (false, Some(_)) => None,
                 (false, None) => Some(wanted),
             };
-            // It adds to `items` only where that goes by position.
+            // `additionalItems` has an effect only if `items` goes by position.
             let idle = keyword == "additionalItems" && listed("items").is_none();
             if let Some(schema) = schema.filter(|_| !idle) {
                 fit = fit.and(|| self.value(schema, item, &format!("{path}/{n}"), depth));
@@ -269,7 +271,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Keywords that hold no schemas.
+/// Evaluates a keyword that contains no schemas.
 fn plain(keyword: &str, wanted: &Value, value: &Value, path: &str) -> Fit {
     let number = |wanted: &Value, name: &str, fits: fn(f64, f64) -> bool| {
         let (Some(bound), Some(n)) = (wanted.as_f64(), value.as_f64()) else {
@@ -364,7 +366,7 @@ fn kind(wanted: &Value, value: &Value, path: &str) -> Fit {
     })
 }
 
-/// Whether two values are equal, numbers by what they amount to.
+/// Returns `true` if two values are equal. Numbers are compared by value: 1 equals 1.0.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

@@ -1,30 +1,30 @@
 //! Well-known agents: how each is started as an ACP agent, and how its user signs in.
 //!
-//! Only hints are made of this. What an agent says of itself goes first.
+//! Used only for hints. Information from the agent itself takes precedence.
 
 use super::launcher::{Launcher, launcher, program};
 
-/// What is known of a program.
+/// Facts about a well-known agent.
 struct Known {
-    /// The names of the program.
+    /// Names of its program.
     programs: &'static [&'static str],
-    /// The npm or Python packages that package runners start it from.
+    /// npm or Python packages from which package runners start it.
     packages: &'static [&'static str],
     acp: Acp,
-    /// The command by which its user signs in.
+    /// Command by which the user signs in.
     login: Option<&'static str>,
 }
 
-/// How a program speaks ACP.
+/// How a program is started as an ACP agent.
 enum Acp {
-    /// With these arguments; each list is one way, the first is suggested.
+    /// With arguments: each list is one alternative, and the first is suggested.
     Args(&'static [&'static [&'static str]]),
-    /// By another program, which is in another package.
+    /// By another program, which may be in another package.
     Other {
         program: &'static str,
         package: Option<&'static str>,
     },
-    /// Always.
+    /// Without additional arguments.
     Always,
 }
 
@@ -80,7 +80,8 @@ const fn other(program: &'static str, package: Option<&'static str>) -> Acp {
     Acp::Other { program, package }
 }
 
-/// The command line that starts this program as an ACP agent, where this one is known not to.
+/// Returns the command line that starts this program as an ACP agent; `None` if the program is unknown or the
+/// given command line does so already.
 #[must_use]
 pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
     let runner = launcher(command, args);
@@ -108,13 +109,13 @@ pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
             },
             Some(runner),
         ) if runner.is_npm() => Some(format!("npx -y {package}")),
-        // The program that speaks ACP may be named behind the package.
+        // The program that speaks ACP may follow the package.
         (Acp::Other { program, .. }, _) if args.iter().any(|arg| arg == program) => None,
         (Acp::Other { program, .. }, _) => Some((*program).to_owned()),
     }
 }
 
-/// The command line that starts the agent of this name as an ACP agent.
+/// Returns the command line that starts the well-known agent with this name as an ACP agent.
 #[must_use]
 pub fn named(name: &str) -> Option<String> {
     let name = name.to_lowercase();
@@ -128,7 +129,7 @@ pub fn named(name: &str) -> Option<String> {
     })
 }
 
-/// The command by which the user of this agent signs in.
+/// Returns the command by which the user of this agent signs in.
 #[must_use]
 pub fn login(command: &str, args: &[String]) -> Option<&'static str> {
     find(command, launcher(command, args))?.login
@@ -150,7 +151,7 @@ fn find(command: &str, runner: Option<Launcher<'_>>) -> Option<&'static Known> {
     }
 }
 
-/// A package without what follows its name: `@scope/name@1.2`, `name==1.2`, `name[extra]`.
+/// Strips version and extras from a package: `@scope/name@1.2`, `name==1.2`, `name[extra]`.
 fn without_version(package: &str) -> &str {
     let scope = usize::from(package.starts_with('@'));
     let end = package[scope..].find(['@', '=', '[', '<', '>', '~']);

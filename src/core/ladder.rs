@@ -1,22 +1,22 @@
-//! The ladder by which a session is brought back: resume, load, new.
+//! Plan of a restore: the strategies resume, load and new, in order.
 //!
-//! Live is the first rung of all, and nobody has to climb for it. Down a rung goes whatever the agent refuses;
-//! a wait that was given up, a cancel and a wanted sign-in end the climb, since the session may well be there.
+//! The strategy live comes first and needs no plan. A refusal by the agent leads to the next strategy. A
+//! timeout, a cancel and a missing sign-in end the restore, since the agent may still have the session.
 
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// A climb: the rungs that are left, and what failed on the way.
+/// Restore plan: the strategies that are left, and those that failed.
 #[derive(Debug, Default)]
 pub struct Ladder {
-    /// In order, each with the reason why it cannot be tried, if there is one.
+    /// Strategies in order, each with the reason why it cannot be tried, if there is one.
     rungs: VecDeque<(Rung, Option<Cow<'static, str>>)>,
     failed: Vec<Attempt>,
 }
 
-/// Why a way that was not tried could not have brought the session back.
+/// Reason why a strategy that was not tried could not have restored the session.
 const NEVER: &str = "the agent never had this session";
 const NOT_OFFERED: &str = "the agent does not offer it";
 
@@ -24,19 +24,20 @@ fn had_by(other: &str) -> Cow<'static, str> {
     format!("another agent has its memory: {other}").into()
 }
 
-/// What is known of the session that is brought back.
+/// Facts about the session that is restored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Knowledge<'a> {
-    /// The agent gave it an id once.
+    /// Whether this agent once gave the session an id.
     pub id: bool,
-    /// Its messages are known here: a load is not needed to have them.
+    /// Whether the session's messages are stored, so that no load is needed to get them.
     pub history: bool,
-    /// The command line of the agent that had it last, where that is another one and this one gave it no id.
+    /// Command line of the agent that had the session last, if that is another agent and this one gave the
+    /// session no id.
     pub other: Option<&'a str>,
 }
 
 impl Ladder {
-    /// The rungs to try, in order.
+    /// Creates the plan with the strategies to try, in order.
     #[must_use]
     pub fn plan(strategy: &Strategy, can: AgentCapabilities, knows: Knowledge<'_>) -> Self {
         let wanted = match strategy {
@@ -49,7 +50,7 @@ impl Ladder {
         for rung in wanted {
             let missing = match rung {
                 Rung::Live | Rung::New => None,
-                // The reason is the same for each way: it is given once.
+                // The reason is the same for resume and load, so it is recorded once.
                 _ if !knows.id && *strategy == Strategy::Auto => match knows.other {
                     Some(other) if ladder.rungs.is_empty() => Some(had_by(other)),
                     _ => continue,
@@ -63,7 +64,7 @@ impl Ladder {
         ladder
     }
 
-    /// The next rung to try; those before it that cannot be tried failed.
+    /// Takes the next strategy to try. Strategies before it that cannot be tried are recorded as failed.
     pub fn next_rung(&mut self) -> Option<Rung> {
         while let Some((rung, missing)) = self.rungs.pop_front() {
             match missing {
@@ -74,14 +75,14 @@ impl Ladder {
         None
     }
 
-    /// The rung after this one, if there is one that can be tried.
+    /// Returns the next strategy that can be tried, without taking it.
     #[must_use]
     pub fn peek(&self) -> Option<Rung> {
         let mut rungs = self.rungs.iter();
         rungs.find_map(|(rung, missing)| missing.is_none().then_some(*rung))
     }
 
-    /// Notes what failed.
+    /// Records a failed strategy.
     pub fn note(&mut self, rung: Rung, error: &Error) {
         self.failed.push(Attempt {
             rung,
@@ -90,14 +91,14 @@ impl Ladder {
         });
     }
 
-    /// What failed so far.
+    /// Returns the strategies that failed so far.
     #[must_use]
     pub fn failed(&self) -> &[Attempt] {
         &self.failed
     }
 }
 
-/// The ways that failed, each by its name and with the reason.
+/// Describes the failed strategies: the name of each with its reason.
 #[must_use]
 pub fn in_words(failed: &[Attempt]) -> String {
     let failed = failed.iter().map(|attempt| {
@@ -112,7 +113,8 @@ pub fn in_words(failed: &[Attempt]) -> String {
     failed.collect::<Vec<_>>().join("; ")
 }
 
-/// Whether an error says that the session is not there, or not that way: then the next rung may be tried.
+/// Returns `true` if the error means that the agent does not have the session or does not support the
+/// strategy, so that the next strategy may be tried.
 #[must_use]
 pub fn leads_down(error: &Error) -> bool {
     matches!(
@@ -125,8 +127,9 @@ pub fn leads_down(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    /// The rungs that an agent is tried on which refuses all, and how many failed before each and after the
-    /// last. The agent: whether it can resume and load, and whether the id and the history are known.
+    /// Runs a plan with an agent that refuses every strategy. Returns the strategies tried, each with the
+    /// number of failures before it, and the number of failures in the end. Facts: resume offered, load
+    /// offered, id known, history known.
     fn climbed(strategy: &Strategy, facts: [bool; 4]) -> (Vec<(Rung, usize)>, usize) {
         let [resume, load, id, history] = facts;
         let can = AgentCapabilities {
@@ -154,7 +157,7 @@ mod tests {
         }
     }
 
-    /// A strategy, an agent; where it was tried with how many failures before, and how many in the end.
+    /// Strategy, facts, expected strategies with the failures before each, and failures in the end.
     type Case<'a> = (&'a Strategy, [bool; 4], &'a [(Rung, usize)], usize);
 
     #[test]
@@ -173,7 +176,7 @@ mod tests {
             (auto, [yes, yes, yes, yes], &[(Resume, 0), (Load, 0), (New, 0)], 0),
             (auto, [yes, yes, yes, no], &[(Load, 0), (Resume, 0), (New, 0)], 0),
             (auto, [yes, no, yes, no], &[(Resume, 1), (New, 1)], 1),
-            // What is not reached did not fail.
+            // A strategy that is not reached has not failed.
             (auto, [yes, no, yes, yes], &[(Resume, 0), (New, 1)], 1),
             (auto, [no, yes, yes, no], &[(Load, 0), (New, 1)], 1),
             (auto, [no, yes, yes, yes], &[(Load, 1), (New, 1)], 1),

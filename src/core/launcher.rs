@@ -1,24 +1,25 @@
-//! Commands that fetch the program they start: a first start then takes as long as a download.
+//! Package runners: commands that download the program they start, so that a first start takes as long as the
+//! download.
 
 use std::fmt;
 
-/// What a command line fetches, and by what.
+/// Package runner of a command line, and the package that it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launcher<'a> {
-    /// As its users call it.
+    /// Name of the package runner, as users write it.
     name: &'static str,
-    /// The package or image, where the command line tells.
+    /// Package or image, if the command line names it.
     package: Option<&'a str>,
 }
 
 impl<'a> Launcher<'a> {
-    /// The package or image, where the command line names it.
+    /// Returns the package or image, if the command line names it.
     #[must_use]
     pub fn package(self) -> Option<&'a str> {
         self.package
     }
 
-    /// Whether its packages come from npm.
+    /// Returns `true` if the packages come from npm.
     #[must_use]
     pub fn is_npm(self) -> bool {
         matches!(
@@ -28,7 +29,7 @@ impl<'a> Launcher<'a> {
     }
 }
 
-/// What a launcher may be doing while it says nothing.
+/// Note for a silent start: which package may be downloading.
 impl fmt::Display for Launcher<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.package.unwrap_or("the agent");
@@ -37,21 +38,22 @@ impl fmt::Display for Launcher<'_> {
     }
 }
 
-/// How a launcher reads its command line.
+/// Command line syntax of a package runner.
 struct Manner {
-    /// The program, then its subcommands.
+    /// Program, then subcommands.
     words: &'static [&'static str],
     name: &'static str,
     options: Options,
-    /// The options that name the package: what stands without one is the program in it then.
+    /// Options that name the package. The first argument that is not an option is then the program in that
+    /// package.
     packages: &'static [&'static str],
 }
 
-/// Which of its options take the next word for their value.
+/// Options of a package runner that take the next argument as their value.
 enum Options {
-    /// These.
+    /// These options.
     Taking(&'static [&'static str]),
-    /// All but these, of which short ones can be joined.
+    /// All options except these. Short options without a value can be joined.
     AllBut(&'static [&'static str]),
 }
 
@@ -93,7 +95,7 @@ const CONTAINERS: Options = Options::AllBut(&[
     "--tty",
 ]);
 
-/// Of those that begin alike the longer comes first.
+/// If one entry is a prefix of another, the longer one comes first.
 const MANNERS: &[Manner] = &[
     manner(&["npx"], "npx", NPM, &["-p", "--package"]),
     manner(&["npm", "exec"], "npm exec", NPM, &["-p", "--package"]),
@@ -124,7 +126,7 @@ const fn manner(
     }
 }
 
-/// The launcher that a command line begins with, if it does.
+/// Returns the package runner that a command line begins with, if any.
 #[must_use]
 pub fn launcher<'a>(command: &'a str, args: &'a [String]) -> Option<Launcher<'a>> {
     let words: Vec<&str> = std::iter::once(command)
@@ -144,7 +146,7 @@ pub fn launcher<'a>(command: &'a str, args: &'a [String]) -> Option<Launcher<'a>
     })
 }
 
-/// The words behind `env A=1` and `cmd /c`, which change nothing of what is started.
+/// Returns the arguments after `env A=1` or `cmd /c`, which do not change the program that is started.
 pub(super) fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     match words {
         [first, rest @ ..] if program(first) == "env" => {
@@ -158,7 +160,7 @@ pub(super) fn unwrapped<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     }
 }
 
-/// The name of a program without its directory and what Windows adds.
+/// Returns the name of a program without its directory and without the extension of Windows.
 pub(super) fn program(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let mut endings = [".cmd", ".exe", ".ps1", ".bat"].iter();
@@ -167,7 +169,7 @@ pub(super) fn program(file: &str) -> &str {
 }
 
 impl Manner {
-    /// The package among the words behind the subcommand.
+    /// Returns the package among the arguments after the subcommand.
     fn package<'a>(&self, words: &[&'a str]) -> Option<&'a str> {
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
@@ -196,7 +198,7 @@ impl Manner {
 }
 
 impl Options {
-    /// Whether the value of this option is the next word.
+    /// Returns `true` if the next argument is the value of this option.
     fn takes_next(&self, option: &str) -> bool {
         let none = match self {
             Self::Taking(some) => return some.contains(&option),
@@ -205,7 +207,8 @@ impl Options {
         if option.starts_with("--") {
             return !none.contains(&option);
         }
-        // The first letter that takes a value takes the rest of its word, where there is one.
+        // The first letter that takes a value takes the rest of its argument, or the next argument if nothing
+        // is left.
         let alone = |letter: char| none.contains(&format!("-{letter}").as_str());
         let rest = option[1..].trim_start_matches(alone);
         rest.chars().count() == 1
@@ -262,7 +265,7 @@ mod tests {
             let want = Some((name, Some(package.to_owned())));
             assert_eq!(found(line), want, "{line}");
         }
-        // It says nothing of what it fetches.
+        // The command line does not name the package.
         for line in ["npx", "npx -y", "npx -p", "docker run -v", "uvx --from="] {
             assert_eq!(found(line).unwrap().1, None, "{line}");
         }

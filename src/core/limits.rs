@@ -1,46 +1,46 @@
-//! How long is waited for what: the one table of waits, and what the user makes of it.
+//! Time limits: the table of all waits with their defaults, and the limits that the user sets.
 
 use std::time::{Duration, Instant};
 
-/// Something that is waited for.
+/// Kind of a wait that has a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// A process of the agent starts.
+    /// Start of a process of the agent.
     Spawn,
-    /// The agent answers the handshake; `npx` downloads count.
+    /// Response of the agent to the handshake; includes the downloads of package runners such as `npx`.
     Initialize,
-    /// The agent opens a session: nothing is heard of it for so long.
+    /// Opening of a session by the agent: limit on the time without activity.
     Open,
-    /// The agent opens a session, from the first call to the end, however much is heard of it.
+    /// Opening of a session by the agent: limit on the whole time, from the first call to the end.
     Restore,
-    /// The agent sets a mode, a model, an option.
+    /// Change of a mode, model or option by the agent.
     Set,
-    /// The agent signs its user in, or out: with a browser that takes minutes.
+    /// Sign-in or sign-out at the agent. With a browser it takes minutes.
     Authenticate,
-    /// The agent tells its sessions.
+    /// Response of the agent to a request for its session list.
     List,
-    /// The agent goes on with a turn: nothing is heard of it for so long.
+    /// A running turn: limit on the time without activity.
     Prompt,
-    /// A turn as a whole, from its begin to its end, however much is heard of it.
+    /// A running turn: limit on the whole time, from begin to end.
     Turn,
-    /// The client answers a question of the agent.
+    /// Response of the client to a permission request or question of the agent.
     Answer,
-    /// The client answers a request for a file or a terminal.
+    /// Response of the client to a file or terminal request.
     Client,
-    /// The agent closes a session that is wanted again.
+    /// Closing by the agent of a session that is to be opened again.
     CloseSession,
-    /// The agent ends a turn that was cancelled.
+    /// End of a cancelled turn by the agent.
     Cancel,
-    /// A process ends after its stdin was closed.
+    /// Exit of a process after its stdin was closed.
     Close,
-    /// A process ends after SIGTERM.
+    /// Exit of a process after SIGTERM.
     Terminate,
-    /// The disk takes what is written to a session's log.
+    /// Write to a session's log on the disk.
     Store,
 }
 
 impl Wait {
-    /// Every wait, in the order of the table.
+    /// All waits, in the order of the table.
     pub const ALL: [Self; 16] = [
         Self::Spawn,
         Self::Initialize,
@@ -60,7 +60,7 @@ impl Wait {
         Self::Store,
     ];
 
-    /// Its name, in errors' `stage` and on the command line.
+    /// Returns the name of the wait, in the `stage` of errors and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,8 @@ impl Wait {
         }
     }
 
-    /// Whether it may last for ever: not where the end of something hangs on it.
+    /// Returns `true` if the wait may be unlimited. Waits on which the end of a session, turn or process
+    /// depends may not.
     #[must_use]
     pub fn may_last(self) -> bool {
         match self {
@@ -106,7 +107,7 @@ impl Wait {
         }
     }
 
-    /// How long it lasts where nobody says otherwise.
+    /// Returns the default limit; `None` for no limit.
     fn usual(self) -> Option<Duration> {
         let seconds = match self {
             Self::Answer => 300,
@@ -124,7 +125,7 @@ impl Wait {
     }
 }
 
-/// How long each wait lasts at most.
+/// Time limit of each wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits([Option<Duration>; Wait::ALL.len()]);
 
@@ -135,18 +136,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets a limit; `None` for a wait without one.
+    /// Sets a limit; `None` removes it.
     pub fn set(&mut self, wait: Wait, limit: Option<Duration>) {
         self.0[wait as usize] = limit;
     }
 
-    /// How long a wait lasts at most.
+    /// Returns the limit of a wait; `None` if it has none.
     #[must_use]
     pub fn of(&self, wait: Wait) -> Option<Duration> {
         self.0[wait as usize]
     }
 
-    /// When a wait is over that begins now.
+    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
     pub fn until(&self, wait: Wait, now: Instant) -> Option<Instant> {
         now.checked_add(self.of(wait)?)

@@ -1,13 +1,14 @@
-//! MCP servers of sessions: which a session gets, whether its agent reaches them, and the variables in them.
+//! MCP servers of sessions: which servers a session gets, whether its agent can reach them, and the variables
+//! in their fields.
 
 use super::error::{Error, ErrorKind};
 use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport};
 use std::collections::HashSet;
 
-/// Whether each server has a name of its own: agents know them by their names.
+/// Checks that the names of the servers are unique, since agents identify servers by name.
 ///
 /// # Errors
-/// Two have the same.
+/// `invalidParams` if two servers have the same name.
 pub fn check(servers: &[McpServer]) -> Result<(), Error> {
     let mut names = HashSet::new();
     for (n, McpServer { name, .. }) in servers.iter().enumerate() {
@@ -20,7 +21,7 @@ pub fn check(servers: &[McpServer]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A session's own servers, and the others but for names that are taken.
+/// Returns a session's own servers, followed by those of `others` whose names are not taken.
 #[must_use]
 pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
     let taken: HashSet<&str> = own.iter().map(|server| server.name.as_str()).collect();
@@ -30,10 +31,10 @@ pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
     own.iter().chain(others).cloned().collect()
 }
 
-/// Whether an agent reaches all of them.
+/// Checks that an agent supports the transport of each server.
 ///
 /// # Errors
-/// One is reached in a way that the agent does not offer.
+/// `invalidParams` if a server uses a transport that the agent does not support.
 pub fn reached(servers: &[McpServer], agent: &str, can: AgentCapabilities) -> Result<(), Error> {
     let is_out = |server: &&McpServer| match server.transport {
         McpTransport::Stdio { .. } => false,
@@ -59,10 +60,10 @@ pub fn reached(servers: &[McpServer], agent: &str, can: AgentCapabilities) -> Re
     Err(wrong(name, &why))
 }
 
-/// The servers with the variables filled in; `variable` gives the value of one that is set.
+/// Returns the servers with their variables replaced; `variable` returns the value of a variable that is set.
 ///
 /// # Errors
-/// A variable that is needed is not set, or something is no variable.
+/// `invalidParams` if a variable without a default is not set, or `${…}` is not valid.
 pub fn filled(
     servers: &[McpServer],
     variable: &impl Fn(&str) -> Option<String>,
@@ -81,7 +82,7 @@ pub fn filled(
     servers.iter().map(filled).collect()
 }
 
-/// The variables that stand in a text, each with what it is where it is not set.
+/// Returns the variables in a text, each with its default value if it has one.
 pub fn variables(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     pieces(text).filter_map(|piece| match piece {
         Ok(Piece::Variable(name, default)) => Some((name, default)),
@@ -89,7 +90,7 @@ pub fn variables(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Does something to each text of a server that may hold variables; the first failure ends it.
+/// Calls `act` with each field of a server that may contain variables; stops at the first error.
 fn each_text(
     transport: &mut McpTransport,
     act: &mut impl FnMut(&str, &mut String) -> Result<(), String>,
@@ -120,7 +121,7 @@ fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String
         match piece? {
             Piece::Text(text) => filled.push_str(text),
             Piece::Variable(name, default) => {
-                // As a shell has it: what is empty counts as not set where there is something else.
+                // As in a shell, an empty variable counts as not set if there is a default.
                 let value = variable(name).filter(|value| !value.is_empty() || default.is_none());
                 let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
                     format!(
@@ -135,14 +136,13 @@ fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String
     Ok(filled)
 }
 
-/// A piece of a text.
 enum Piece<'a> {
     Text(&'a str),
-    /// A variable, and what it is where it is not set.
+    /// Variable with its default value, if any.
     Variable(&'a str, Option<&'a str>),
 }
 
-/// What a text is made of; nothing comes after a fault.
+/// Splits a text at its variables; ends at the first error.
 fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -166,7 +166,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
     })
 }
 
-/// The variable at the beginning of a text, and what follows it.
+/// Parses the variable at the beginning of a text. Also returns the text after it.
 fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
     let Some((inside, left)) = text[2..].split_once('}') else {
         return (Err("a ${ has no }: write $${ for ${ itself".to_owned()), "");
@@ -227,7 +227,7 @@ mod tests {
             ("$${A}", "${A}"),
             ("x$${A}${A}", "x${A}a-value"),
             ("$$${A}", "$${A}"),
-            // What is filled in is not looked into.
+            // The value of a variable is not expanded again.
             ("${ODD}", "${A}"),
             ("é${A}é", "éa-valueé"),
         ] {

@@ -1,37 +1,42 @@
-//! The methods that a client can call: one table of their facts.
+//! Methods that a client can call, with their properties in one table.
 //!
-//! The command line's JSON-RPC dispatch, the schemas, the order of reading calls, the redaction of logs and the idle timeout
-//! of agents all follow from the table. A row without one of the facts does not compile, nor does a [`Command`] without a
-//! row.
+//! JSON-RPC dispatch, schemas, the order of read calls, the redaction of logs and the idle timeout of agents
+//! all follow from the table. A row without one of the properties does not compile, nor does a [`Command`]
+//! without a row.
 
 use super::client::Command;
 use crate::proto::wire::{McpServer, Variables};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-/// Facts of a method, apart from the types of its parameters and result.
+/// Properties of a method, apart from the types of its parameters and result.
 #[derive(Debug)]
 pub struct Method {
     /// Name on the wire.
     pub name: &'static str,
-    /// Description in the `OpenRPC` document.
+    /// Summary in the `OpenRPC` document.
     pub summary: &'static str,
-    /// The method has no effect apart from its answer, which may be large: while the client does not read, the call waits.
+    /// Whether the method has no effect apart from its response, which may be large. The call is delayed
+    /// while the client does not read.
     pub only_reads: bool,
-    /// The method needs a running agent: an agent that is stopping because it was idle is started again.
+    /// Whether the method needs a running agent. An agent that is stopping because it was idle is then
+    /// started again.
     pub needs_agent: bool,
-    /// Rust names of the parameters whose values must not be logged; [`Command::secrets`] has the values.
+    /// Rust names of the parameters whose values must not be logged; [`Command::secrets`] returns the values.
     pub secrets: &'static [&'static str],
-    /// The parameters hold content, a prompt or a message, and may be larger than those of other methods.
+    /// Whether the parameters contain a prompt or message, and so may be larger than those of other methods.
     pub content: bool,
 }
 
-/// Parameter whose values must not be logged.
+/// Parameter whose value must not be logged.
 ///
-/// A parameter of another type is added as a variant, so that the redaction of logs does not compile until it handles it.
+/// A parameter of another type needs a new variant, so the redaction of logs does not compile until it
+/// handles that type.
 #[derive(Debug, Clone, Copy)]
 pub enum Secret<'a> {
+    /// Environment variables.
     Variables(&'a Variables),
+    /// MCP servers, with headers and environment variables.
     McpServers(&'a [McpServer]),
 }
 
@@ -47,18 +52,20 @@ impl<'a> From<&'a Vec<McpServer>> for Secret<'a> {
     }
 }
 
-/// Receives every method of the table, with its types, in the order of the table.
+/// Visitor of all methods of the table, with their types, in the order of the table.
 pub trait MethodVisitor {
-    /// Receives one method: `P` is the type of its parameters, `R` of its result; `command` makes a command of parameters.
+    /// Visits one method. `P` is the type of its parameters, `R` of its result; `command` converts parameters
+    /// to a command.
     fn visit<P, R>(&mut self, method: &'static Method, command: fn(P) -> Command)
     where
         P: DeserializeOwned + JsonSchema + 'static,
         R: JsonSchema;
 }
 
-/// Makes [`visit_methods`], [`Command::method`] and [`Command::secrets`] of the rows of the table.
+/// Generates [`visit_methods`], [`Command::method`] and [`Command::secrets`] from the rows of the table.
 ///
-/// `command` is used both as an expression, which makes the command of `params`, and as a pattern, which binds `params`.
+/// `command` is used both as an expression, which creates the command from `params`, and as a pattern, which
+/// binds `params`.
 macro_rules! methods {
     (
         $(
@@ -73,7 +80,7 @@ macro_rules! methods {
         )+
     ) => {
         impl Command {
-            /// The method that the command is a call of.
+            /// Returns the method that the command calls.
             #[must_use]
             #[expect(unused_variables, reason = "the patterns bind the parameters")]
             pub fn method(&self) -> &'static Method {
@@ -91,7 +98,7 @@ macro_rules! methods {
                 }
             }
 
-            /// The parameters whose values must not be logged.
+            /// Returns the parameters whose values must not be logged.
             #[must_use]
             #[expect(unused_variables, reason = "most parameters hold no secrets")]
             pub fn secrets(&self) -> Vec<Secret<'_>> {

@@ -1,10 +1,11 @@
-//! Variables by which the Claude Code CLI and its SDK mark the programs that they start.
+//! Environment variables by which the Claude Code CLI and its SDK mark the programs that they start.
 //!
-//! acpipe itself may run below the CLI. An agent that finds these takes itself for a part of that other session.
+//! acpipe itself may be started by the CLI. An agent that inherits these variables assumes that it belongs to
+//! that other session.
 
 use crate::proto::wire::Variables;
 
-/// As measured with the CLI 2.1.330 and the Agent SDK 0.3.330.
+/// Measured with version 2.1.330 of the CLI and version 0.3.330 of the Agent SDK.
 const MARKS: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -14,7 +15,7 @@ const MARKS: &[&str] = &[
     "CLAUDE_CODE_STARTUP_FAILURE_RESULTS",
 ];
 
-/// The environment of programs that acpipe starts for agents: without these marks, unless the client sets them.
+/// Returns the variables to unset for programs that acpipe starts for agents. The client can set them again.
 #[must_use]
 pub fn environment() -> Variables {
     let unset = MARKS.iter().map(|name| ((*name).to_owned(), None));

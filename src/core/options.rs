@@ -1,4 +1,4 @@
-//! Options of sessions: the checks that every dialect shares.
+//! Checks of session options that all dialects share.
 
 use super::dialects;
 use super::error::{Error, invalid};
@@ -6,10 +6,10 @@ use super::policy::Policy;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions};
 use std::path::Path;
 
-/// Checks that an agent of this protocol can be given these options; `servers` are all MCP servers of the session.
+/// Checks the session options for an agent of this protocol; `servers` are all MCP servers of the session.
 ///
 /// # Errors
-/// `invalidParams`.
+/// `invalidParams` if an option is not valid, or the agent cannot be given it.
 pub fn check(
     protocol: Protocol,
     options: &SessionOptions,

@@ -1,30 +1,30 @@
-//! The answer to a permission question: which of the options an agent offers it is, and who chose it.
+//! Decisions on permission requests: the option that is chosen, by whom, and why.
 
 use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
 use serde_json::value::RawValue;
 
-/// Who decided.
+/// Source of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
-    /// The policy: by this rule, in its own words.
+    /// The policy, with the text of the rule that decided.
     Policy(String),
-    /// The client, or the person behind it.
+    /// The client, or its user.
     Client,
     /// Another client than the one that is notified of the decision.
     OtherClient,
-    /// Nobody in time: what the policy says for that case, if it does.
+    /// A timeout, with the policy's rule for that case, if there is one.
     Timeout(Option<String>),
-    /// The agent: it withdrew its question, or went on without an answer.
+    /// The agent, which withdrew its request or continued without a response.
     Agent,
-    /// Whoever cancelled the turn.
+    /// The cancel of the turn.
     Cancel,
-    /// Nobody: the turn, the session or the agent ended.
+    /// The end of the turn, the session or the agent.
     End,
 }
 
 impl By {
-    /// The word for it on the wire and in the ledger.
+    /// Returns the name of the source on the wire and in the ledger.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl By {
         }
     }
 
-    /// The rule of the policy that decided.
+    /// Returns the policy rule that decided; `None` if no rule did.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match self {
@@ -66,18 +66,20 @@ impl By {
     }
 }
 
-/// What a person said with an answer.
+/// Text that the user sent with a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feedback {
+    /// Text of the user.
     pub words: String,
-    /// Whether they go to the agent with the answer: not all protocols have a place for them.
+    /// Whether the agent receives the text with the response. Not all protocols have a field for it.
     pub delivered: bool,
-    /// Whether the client wants them sent with the next prompt where they are not delivered.
+    /// Whether the client requests to send the text with the next prompt if it is not delivered with the
+    /// response.
     pub next_prompt: bool,
 }
 
 impl Feedback {
-    /// Words that are not delivered yet; `None` where nothing is said.
+    /// Creates feedback that is not delivered yet; `None` if the text is empty.
     #[must_use]
     pub fn of(words: Option<String>, next_prompt: bool) -> Option<Self> {
         let words = words.filter(|words| !words.trim().is_empty())?;
@@ -89,7 +91,8 @@ impl Feedback {
     }
 }
 
-/// The text that delivers words after the answer that they belong to; `what` is the title of the call.
+/// Returns the text of a prompt that delivers feedback after its decision; `what` is the title of the tool
+/// call.
 #[must_use]
 pub fn late_words(what: Option<&str>, approved: bool, words: &str) -> String {
     let decided = if approved { "allowed" } else { "refused" };
@@ -99,22 +102,24 @@ pub fn late_words(what: Option<&str>, approved: bool, words: &str) -> String {
     }
 }
 
-/// An answer to a question, and why.
+/// Response to a permission request, with the reason.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// The chosen option; `None` answers "cancelled".
+    /// Chosen option; `None` responds "cancelled".
     pub choice: Option<PermissionOption>,
-    /// What a person said with it.
+    /// Text that the user sent with the decision.
     pub feedback: Option<Feedback>,
-    /// What a person answered to the questions that the agent asked him: an object.
+    /// The user's answer to an elicitation, a JSON object.
     pub content: Option<Box<RawValue>>,
-    /// Why, for people.
+    /// Reason, as text for people.
     pub reason: String,
+    /// Source of the decision.
     pub by: By,
 }
 
 impl Decision {
-    /// Allows or refuses with the option that fits, as far as there is one.
+    /// Allows or refuses with the best matching option. If nothing can allow the request, it is refused; if
+    /// nothing can refuse it either, it is cancelled.
     #[must_use]
     pub fn of(allow: bool, prefers_always: bool, options: &[PermissionOption], by: By) -> Self {
         let chosen = choose(allow, prefers_always, options);
@@ -152,7 +157,7 @@ impl Decision {
         }
     }
 
-    /// The client's own choice.
+    /// Creates the decision for an option that the client chose.
     #[must_use]
     pub fn chosen(choice: PermissionOption, feedback: Option<Feedback>) -> Self {
         let word = if choice.kind.refuses() {
@@ -169,7 +174,7 @@ impl Decision {
         }
     }
 
-    /// The answer to a question that nobody needs an answer to any more (ACP, prompt turn, cancellation).
+    /// Creates the decision for a request that no longer needs a response (ACP, prompt turn, cancellation).
     #[must_use]
     pub fn cancelled(by: By) -> Self {
         Self {
@@ -181,7 +186,7 @@ impl Decision {
         }
     }
 
-    /// The words that the agent does not get with the answer.
+    /// Returns the feedback that the agent does not receive with the response.
     #[must_use]
     pub fn undelivered(&self) -> Option<&Feedback> {
         self.feedback
@@ -189,7 +194,8 @@ impl Decision {
             .filter(|feedback| !feedback.delivered)
     }
 
-    /// Whether the tool may run. What an option of an unknown kind means, only who chose it knows: it is no refusal.
+    /// Returns `true` if the tool may run. An option of an unknown kind counts as an approval, since only the
+    /// person who chose it knows its meaning.
     #[must_use]
     pub fn approved(&self) -> bool {
         self.choice
@@ -198,7 +204,8 @@ impl Decision {
     }
 }
 
-/// The answers to a question that an agent asks its user without a permission, as if it had offered them.
+/// Returns the options with which an elicitation outside a permission request is answered: accept, then
+/// decline. The agent offers none itself.
 #[must_use]
 pub fn elicitation() -> Vec<PermissionOption> {
     let option = |id: &str, name: &str, kind| PermissionOption {
@@ -212,8 +219,8 @@ pub fn elicitation() -> Vec<PermissionOption> {
     ]
 }
 
-/// Chooses by kind, never by position, and never an option that was not offered. A refusal takes a reject option
-/// where there is one: some agents end the turn when they hear "cancelled".
+/// Chooses an option by kind, never by position, and never one that was not offered. A refusal takes a reject
+/// option if there is one, since some agents end the turn on "cancelled".
 #[must_use]
 pub fn choose(
     allow: bool,
@@ -277,7 +284,7 @@ mod tests {
         let kinds = [AllowOnce, AllowAlways, RejectOnce];
         assert_eq!(answer(true, true, &kinds), (Some(AllowAlways), true));
         assert_eq!(answer(true, true, &[AllowOnce]), (Some(AllowOnce), true));
-        // What is refused for ever is never undone by a rule that changes.
+        // A permanent refusal cannot be undone by a change of the rules.
         let kinds = [RejectAlways, RejectOnce];
         assert_eq!(answer(false, true, &kinds), (Some(RejectOnce), false));
     }

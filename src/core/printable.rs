@@ -1,13 +1,14 @@
-//! Text of agents as one may write it to a terminal or into an error: without escape sequences and control characters.
+//! Conversion of agent output to text that is safe in a terminal or an error message: without escape
+//! sequences and control characters.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The text without escape sequences; other control characters are replaced by visible ones.
+/// Removes escape sequences, and replaces other control characters by visible ones.
 ///
-/// Newlines and tabs stay. A carriage return becomes a space, since it would let a line overwrite itself.
+/// Newlines and tabs are kept. A carriage return becomes a space, since it would let a line overwrite itself.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
@@ -26,7 +27,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
             '\0'..='\x1f' if is_unsafe(c) => shown.extend(char::from_u32(0x2400 + u32::from(c))),
             '\x7f' => shown.push('\u{2421}'),
             c if is_unsafe(c) => {
-                // Writing into memory cannot fail.
+                // Writing to memory cannot fail.
                 let _ = write!(shown, "<U+{:04X}>", u32::from(c));
             }
             c => shown.push(c),
@@ -35,7 +36,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// JSON with the characters that steer a terminal as escapes: it means the same. Newlines stay, between its values.
+/// Escapes the characters of a JSON text that control a terminal. The JSON value stays the same; newlines
+/// between tokens are kept.
 #[must_use]
 pub fn json_escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_unsafe) {
@@ -44,7 +46,7 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) {
-            // All of them are in the basic plane. Writing into memory cannot fail.
+            // All of these characters are in the basic multilingual plane. Writing to memory cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
             escaped.push(c);
@@ -53,7 +55,7 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Whether a character steers a terminal, or changes the direction in which text is shown.
+/// Returns `true` if the character controls a terminal or changes the direction of text.
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -64,7 +66,7 @@ fn is_unsafe(c: char) -> bool {
     }
 }
 
-/// Skips what follows an ESC; false where it begins no escape sequence that ends.
+/// Skips the characters after an ESC; returns `false` if they are not a complete escape sequence.
 fn skip_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
     match rest.peek() {
         Some('[') => {
@@ -76,7 +78,7 @@ fn skip_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
             }
             is_sequence
         }
-        // Strings that a terminal takes for a title, a link or settings.
+        // Strings by which terminals set titles, links or options.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             let mut after = rest.clone();
             while let Some(c) = after.next() {
@@ -101,7 +103,7 @@ fn skip_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
     }
 }
 
-/// Skips parameters and the final byte of a control sequence; false where it does not end.
+/// Skips the parameters and final byte of a control sequence; returns `false` if it is incomplete.
 fn skip_control_sequence(rest: &mut Peekable<Chars<'_>>) -> bool {
     while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
     rest.next_if(|c| matches!(c, '@'..='~')).is_some()
@@ -128,7 +130,7 @@ mod tests {
             ),
             ("\x1bPdevice\x1b\\x \x1b(Bx \x1bcx", "x x x"),
             ("\u{9b}2Jx", "x"),
-            // What does not end hides nothing.
+            // An unterminated sequence hides nothing.
             (
                 "\x1b]0;title and all the rest",
                 "␛]0;title and all the rest",

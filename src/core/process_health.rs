@@ -1,24 +1,24 @@
-//! Health of an agent's process: the end of its stderr, and since when a write to its stdin is pending.
+//! Health of an agent process: the end of its stderr, and since when a write to its stdin is pending.
 //!
-//! Neither has a place among the lines of the agent: the shell reports what changed before it gives the core any event, and
-//! the core reads it when it has to say why nothing goes on.
+//! Neither is ordered among the agent's lines. The shell reports changes before it gives the core any event,
+//! and the core uses them to explain why an agent makes no progress.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How much of a stderr is kept, in bytes: a stack trace with what came before it.
+/// Maximum size of the stderr that is kept, in bytes. Enough for a stack trace and the output before it.
 pub const STDERR_TAIL: usize = 64 * 1024;
 
-/// The end of a stderr, and how long all of it is.
+/// End of a process's stderr, with the length of the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StderrTail {
     kept: VecDeque<u8>,
-    /// Bytes so far, kept or not.
+    /// Number of bytes written so far, kept or not.
     end: u64,
 }
 
 impl StderrTail {
-    /// Adds what the process wrote.
+    /// Appends output of the process.
     pub fn add(&mut self, new: &[u8]) {
         self.end += new.len() as u64;
         let new = &new[new.len().saturating_sub(STDERR_TAIL)..];
@@ -27,28 +27,28 @@ impl StderrTail {
         self.kept.extend(new);
     }
 
-    /// Position of the end: what the process writes from now on comes after it.
+    /// Returns the current end as a position: later output comes after it.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// What is kept, as text.
+    /// Returns the text that is kept.
     #[must_use]
     pub fn text(&self) -> String {
         self.text_since(0)
     }
 
-    /// What is kept of what was written after this position, as text.
+    /// Returns the part of the kept text that was written after this position.
     #[must_use]
     pub fn text_since(&self, at: u64) -> String {
         String::from_utf8_lossy(&self.since(at)).into_owned()
     }
 
-    /// What is kept of what was written after this position.
+    /// Returns the part of the kept bytes that was written after this position.
     #[must_use]
     pub fn since(&self, at: u64) -> Vec<u8> {
-        // A position beyond the end is one of another process.
+        // A position beyond the end belongs to another process.
         let new = self.end.checked_sub(at).unwrap_or(u64::MAX);
         let new = usize::try_from(new).unwrap_or(usize::MAX);
         let skipped = self.kept.len().saturating_sub(new);
@@ -56,34 +56,36 @@ impl StderrTail {
     }
 }
 
-/// Health of a process, as it was last reported.
+/// Health of a process, as last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessHealth {
+    /// End of the process's stderr.
     pub stderr: StderrTail,
     /// Since when a write to its stdin is pending.
     pending_write: Option<Instant>,
 }
 
-/// What changed since the health of a process was last reported.
+/// Change of a process's health since the last report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HealthChange {
-    /// What it wrote to stderr; the end of it where it is long.
+    /// New output on stderr; only its end if it is long.
     pub stderr: Vec<u8>,
-    /// How many bytes it wrote before that and nobody kept.
+    /// Number of bytes written before that and not kept.
     pub skipped: u64,
-    /// Since when a write to its stdin is pending; `None` when all of it was taken.
+    /// Since when a write to stdin is pending; `None` if all input was taken.
     pub pending_write: Option<Instant>,
 }
 
 impl ProcessHealth {
-    /// Takes a change.
+    /// Applies a change.
     pub fn update(&mut self, change: &HealthChange) {
         self.stderr.end += change.skipped;
         self.stderr.add(&change.stderr);
         self.pending_write = change.pending_write;
     }
 
-    /// For how long it has not taken what is being written to its stdin.
+    /// Returns for how long the process has not taken the pending write to its stdin; `None` if no write is
+    /// pending.
     #[must_use]
     pub fn stuck(&self, now: Instant) -> Option<Duration> {
         let since = self.pending_write?;
@@ -91,7 +93,7 @@ impl ProcessHealth {
     }
 }
 
-/// The last line of a text that holds more than white space.
+/// Returns the last line of a text that is not blank.
 #[must_use]
 pub fn last_line(text: &str) -> Option<&str> {
     let mut lines = text.rsplit(['\n', '\r']).map(str::trim);
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!(stderr.text_since(at), "");
         stderr.add(b"after\n");
         assert_eq!(stderr.text_since(at), "after\n");
-        // Of another process.
+        // Position of another process.
         assert_eq!(stderr.text_since(1000), "before\nafter\n");
         stderr.add(&vec![b'x'; 2 * STDERR_TAIL]);
         assert_eq!(stderr.text_since(at), "x".repeat(STDERR_TAIL));
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn lines_are_found_behind_white_space() {
         assert_eq!(last_line("a\nb \n\n"), Some("b"));
-        // Progress bars write over themselves.
+        // Progress bars overwrite themselves.
         assert_eq!(last_line("10%\r20%\r"), Some("20%"));
         assert_eq!(last_line(" \n"), None);
     }

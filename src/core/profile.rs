@@ -1,18 +1,19 @@
-//! Chunk profiles: what older majors of the AI SDK accept in place of what they do not know.
+//! Chunk profiles: substitutes for chunks that older major versions of the AI SDK do not accept.
 //!
-//! The chunk view emits the chunks of `ai` 7. Majors 6 and 5 reject a whole stream because of one unknown type, so
-//! their clients get substitutes:
+//! The chunk view emits the chunks of `ai` 7. Majors 6 and 5 reject a whole stream because of one unknown
+//! type, so their clients get substitutes:
 //!
-//! - Major 6 has `tool-approval-request`, but no chunk for the answer: its client sets the answer itself. So it gets
-//!   the requests that the client answers, and `tool-output-denied` after those. A decision of the policy is in
-//!   `data-permission` alone, and a refusal by it is an error of the tool: the stored message would not be valid else.
+//! - Major 6 has `tool-approval-request`, but no chunk for the response: its client sets the response itself.
+//!   It gets the requests that the client answers, and `tool-output-denied` after those. A decision of the
+//!   policy is in `data-permission` only, and a refusal by the policy is an error of the tool: otherwise the
+//!   stored message would not be valid.
 //! - Major 5 has neither. Fields that it does not have are in `data-tool-call`.
 
 mod stored;
 
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
 
-/// The major of the AI SDK whose chunks a client wants.
+/// Major version of the AI SDK whose chunks a client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// `ai` 7.
@@ -25,7 +26,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile of a major, if there is one.
+    /// Returns the profile of a major version; `None` if acpipe does not support it.
     #[must_use]
     pub fn of_major(major: u32) -> Option<Self> {
         match major {
@@ -36,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// Its major.
+    /// Returns the major version.
     #[must_use]
     pub fn major(self) -> u32 {
         match self {
@@ -46,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// Hands the chunks that stand for `chunk` to `emit`, in order; there may be none.
+    /// Passes the substitutes of a chunk to `emit`, in order. There may be none.
     pub fn adapt(self, chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
         if self == Self::V7 {
             emit(chunk);
@@ -88,7 +89,7 @@ impl Profile {
     }
 }
 
-/// Fields that 5 refuses are left out; what they held follows in `data-tool-call`.
+/// Removes the fields that major 5 rejects; their values follow in `data-tool-call`.
 fn for_v5(chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
     let (id, state) = match chunk {
         Chunk::ToolInputStart(input) => {

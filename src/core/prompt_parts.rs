@@ -1,13 +1,13 @@
-//! The parts of a prompt, as agents get them.
+//! Conversion of a prompt's message parts to the parts that agents receive.
 
 use super::dialect::PromptPart;
 use super::error::{Error, invalid};
 use serde_json::Value;
 
-/// The parts of a prompt that can be sent, and the types of those that cannot.
+/// Returns the parts that can be sent, and the types of those that cannot.
 ///
 /// # Errors
-/// `invalidParams`: a part lacks a field, or no part can be sent.
+/// `invalidParams` if a part lacks a field, or no part can be sent.
 pub fn prompt_parts(
     message: Option<&Vec<Value>>,
 ) -> Result<(Vec<PromptPart<'_>>, Vec<String>), Error> {

@@ -1,20 +1,20 @@
-//! What is shown of a thing that grows stays in proportion to what was said of it.
+//! Limit on the output for growing items, in proportion to the agent's input.
 //!
-//! Tools, terminals and subagents are shown whole at a change, since readers replace what they had. An agent that says
-//! little, often, of something large would fill the log with it. So changes are shown as long as all that is shown is less than
-//! what was said; one that is not shown waits for the next, and at its end each thing is shown once more. In all that is about
-//! twice what was said.
+//! Tools, terminals and subagents are shown whole at every change, since readers replace the previous state.
+//! An agent that sends many small changes of a large item would fill the log. So a change is shown only while
+//! the output for its item stays below the input. A change that is not shown is contained in the next one,
+//! and each item is shown once more at its end. In total the output is at most about twice the input.
 
 use super::store::Count;
 use serde::Serialize;
 
-/// What anything may be shown beyond what was said of it, in bytes: small things are shown at every change.
+/// Output that is always allowed for an item, in bytes, so that small items are shown at every change.
 const FREE: usize = 16 * 1024;
 
-/// What is counted of a message beside what it says, in bytes: its frame.
+/// Size added to the payload of each message for its frame, in bytes.
 pub const FRAME: usize = 150;
 
-/// How large something is as JSON, in bytes.
+/// Returns the size of a value as JSON, in bytes.
 #[must_use]
 pub fn size(json: &impl Serialize) -> usize {
     let mut size = Count::default();
@@ -23,7 +23,7 @@ pub fn size(json: &impl Serialize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
-/// How much was said of a thing, and how much was shown.
+/// Input and output of an item, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Proportion {
     said: usize,
@@ -31,19 +31,19 @@ pub struct Proportion {
 }
 
 impl Proportion {
-    /// So many bytes were said of it.
+    /// Counts input for the item.
     pub fn hear(&mut self, bytes: usize) {
         self.said = self.said.saturating_add(bytes);
     }
 
-    /// Whether as much as this may be shown for a change.
+    /// Returns `true` if so many bytes may be shown for a change.
     #[must_use]
     pub fn allows(&self, bytes: usize) -> bool {
         let room = self.said.saturating_add(FREE);
         self.shown.saturating_add(bytes) <= room
     }
 
-    /// So many bytes were shown.
+    /// Counts output for the item.
     pub fn show(&mut self, bytes: usize) {
         self.shown = self.shown.saturating_add(bytes);
     }

@@ -1,30 +1,32 @@
-//! Keys of an agent's requests: which request an answer is for.
+//! Keys of an agent's requests, which assign each response to its request.
 
 use super::transport::Child;
 use serde_json::value::RawValue;
 
 /// Key of a request of an agent (permission, question, file, terminal), valid until the request is answered.
 ///
-/// A dialect makes the key from the request. The core compares it and returns it with the answer; it reads nothing else from
-/// it. An agent chooses its ids, so that two open requests may have equal keys.
+/// A dialect creates the key from the request. The core only compares it and returns it with the response. An
+/// agent chooses its ids itself, so two open requests may have equal keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// The process that sent the request. Requests of different processes may have the same id.
+    /// Process that sent the request. Requests of different processes may have the same id.
     pub child: Child,
+    /// Id of the request, as the agent sent it.
     pub id: RequestId,
 }
 
 /// Id of a request, as the agent sent it.
 #[derive(Debug, Clone)]
 pub enum RequestId {
-    /// A JSON value, byte for byte, as a JSON-RPC answer has to repeat it: `1`, `1.0` and `"1"` are different ids.
+    /// JSON value, byte for byte, as a JSON-RPC response has to repeat it: `1`, `1.0` and `"1"` are different
+    /// ids.
     Json(Box<RawValue>),
     /// Text, without quotes and escapes.
     Text(String),
 }
 
 impl RequestKey {
-    /// Key of a request whose id is JSON.
+    /// Creates the key of a request whose id is JSON.
     #[must_use]
     pub fn json(child: Child, id: &RawValue) -> Self {
         Self {
@@ -33,7 +35,7 @@ impl RequestKey {
         }
     }
 
-    /// Key of a request whose id is text.
+    /// Creates the key of a request whose id is text.
     #[must_use]
     pub fn text(child: Child, id: &str) -> Self {
         Self {
@@ -42,7 +44,7 @@ impl RequestKey {
         }
     }
 
-    /// The id, where it is JSON.
+    /// Returns the id if it is JSON.
     #[must_use]
     pub fn as_json(&self) -> Option<&RawValue> {
         match &self.id {
@@ -51,7 +53,7 @@ impl RequestKey {
         }
     }
 
-    /// The id, where it is text.
+    /// Returns the id if it is text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match &self.id {
@@ -60,7 +62,7 @@ impl RequestKey {
         }
     }
 
-    /// Bytes that the id takes in memory: the agent chooses how long it is.
+    /// Returns the size of the id in bytes. The agent chooses the length of its ids.
     #[must_use]
     pub fn size(&self) -> usize {
         match &self.id {

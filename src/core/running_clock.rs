@@ -1,24 +1,27 @@
-//! A clock that counts only the time in which acpipe runs.
+//! Clock that counts only the time in which acpipe runs.
 //!
-//! A process can be stopped for longer than any limit: by SIGSTOP, in a frozen container, on a suspended machine. That
-//! time counts for nobody, and what was written meanwhile is read before a deadline is acted on. The loop looks at the
-//! clock whenever it wakes. Where it wakes later than it asked for, it did not run in between. So that a pause is noticed
-//! long before a deadline too, the loop wakes now and then while it waits for one.
+//! A process can be stopped for longer than any limit: by SIGSTOP, in a frozen container, on a suspended
+//! machine. That time does not count towards any limit, and output written meanwhile is read before a
+//! deadline fires. The loop reads the clock whenever it wakes; if it wakes later than requested, it was
+//! paused. While a deadline is pending, the loop also wakes regularly, to notice a pause long before the
+//! deadline.
 //!
-//! *Real* time is what the world's monotonic clock shows; *running* time is what the rest of the core is given.
+//! *Real* time is the time of the system's monotonic clock. *Running* time is the time that the rest of the
+//! core gets.
 
 use std::time::{Duration, Instant};
 
-/// How much later than it asked for the loop may wake on a busy machine.
+/// Delay of a wakeup that is still normal on a busy machine.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
-/// How long one step of the loop may take: more is a pause. Work up to that counts, since it is part of what turns cost.
+/// Longest normal duration of one step of the loop; a longer one is a pause. Work up to that counts as
+/// running time, since it is part of the duration of turns.
 const STEP_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// For how long no deadline is acted on after a pause: what waits in pipes is read first.
+/// Time after a pause in which no deadline fires, so that pending output is read first.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// The shortest and the longest time between two looks at the clock while a deadline is awaited.
+/// Shortest and longest interval between two reads of the clock while a deadline is pending.
 const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(60));
 
 /// Running time, derived from real time.
@@ -26,16 +29,16 @@ const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(250), Duration::f
 pub struct RunningClock {
     /// Real time that does not count.
     paused: Duration,
-    /// The running time at the last look.
+    /// Running time at the last read.
     now: Instant,
-    /// When the loop is to wake at the latest, in real time; `None` while it waits for no deadline.
+    /// Real time at which the loop wakes at the latest; `None` while no deadline is pending.
     wake: Option<Instant>,
-    /// No deadline is acted on before this real time.
+    /// Real time before which no deadline fires.
     grace: Option<Instant>,
 }
 
 impl RunningClock {
-    /// A clock that shows this time now.
+    /// Creates a clock that shows this time now.
     #[must_use]
     pub fn new(real: Instant) -> Self {
         Self {
@@ -46,24 +49,25 @@ impl RunningClock {
         }
     }
 
-    /// The running time at the last look.
+    /// Returns the running time at the last read.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// How much real time did not count so far.
+    /// Returns the real time that did not count so far.
     #[must_use]
     pub fn paused(&self) -> Duration {
         self.paused
     }
 
-    /// The loop woke: for how long acpipe did not run while it slept, where that is noticed.
+    /// Reads the clock when the loop wakes. Returns how long acpipe was paused during the sleep, if it was.
     pub fn woke(&mut self, real: Instant) -> Option<Duration> {
         self.look(real, TOLERANCE)
     }
 
-    /// The loop has done what it woke for: for how long acpipe did not run meanwhile, where that is noticed.
+    /// Reads the clock after the loop has done its work. Returns how long acpipe was paused meanwhile, if it
+    /// was.
     pub fn worked(&mut self, real: Instant) -> Option<Duration> {
         self.look(real, STEP_TOLERANCE)
     }
@@ -74,7 +78,7 @@ impl RunningClock {
         let late = late.filter(|late| *late > tolerance);
         if let Some(late) = late {
             self.paused += late;
-            // Once in a while only: on a machine that is always late deadlines must come all the same.
+            // The grace is not renewed at once: on a machine that is always late, deadlines must still fire.
             if self.grace.is_none_or(|grace| real >= grace + GRACE) {
                 self.grace = Some(real + GRACE);
             }
@@ -84,7 +88,8 @@ impl RunningClock {
         late
     }
 
-    /// When to wake for a deadline in running time, as real time: then, or earlier to look at the clock.
+    /// Returns the real time at which to wake for a deadline in running time: at the deadline, or earlier to
+    /// read the clock.
     pub fn sleep(&mut self, due: Option<Instant>) -> Option<Instant> {
         self.wake = due.map(|due| {
             let left = due.saturating_duration_since(self.now);
@@ -94,14 +99,14 @@ impl RunningClock {
         self.wake
     }
 
-    /// A running time as real time, after the grace that follows a pause.
+    /// Converts a running time to real time, not before the end of the grace after a pause.
     #[must_use]
     pub fn real(&self, running: Instant) -> Instant {
         let real = running + self.paused;
         self.grace.map_or(real, |grace| real.max(grace))
     }
 
-    /// Whether a deadline is to be acted on at the last look.
+    /// Returns `true` if a deadline fires, by the last read of the clock.
     #[must_use]
     pub fn is_due(&self, due: Instant, real: Instant) -> bool {
         due <= self.now && self.grace.is_none_or(|grace| grace <= real)
@@ -114,8 +119,8 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// Sleeps as the loop does until a deadline is acted on, each time so much longer than asked for; gives the real
-    /// time that it took.
+    /// Sleeps like the loop until the deadline fires, each time `late` longer than requested. Returns the
+    /// real time that passed.
     fn real_time_to(limit: Duration, late: impl Fn(usize) -> Duration) -> Duration {
         let begun = Instant::now();
         let (mut clock, mut real) = (RunningClock::new(begun), begun);

@@ -1,15 +1,15 @@
-//! Text that looks like a secret: keys, tokens, passwords.
+//! Detection of text that looks like a secret: keys, tokens, passwords.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands in the place of a secret.
+/// Text that replaces a secret.
 pub const HIDDEN: &str = "[hidden]";
 
-/// Replaces the value of a variable in an answer to a client.
+/// Text that replaces the value of a variable in a response to a client.
 pub const REDACTED: &str = "[redacted]";
 
-/// Last words of the names of variables that hold a secret, beside [`NAMES`].
+/// Last parts of the names of variables that hold a secret, in addition to [`NAMES`].
 const LAST_WORDS: &[&str] = &[
     "auth",
     "cookie",
@@ -25,7 +25,7 @@ const LAST_WORDS: &[&str] = &[
     "secrets",
 ];
 
-/// How keys of known services begin, and how much follows at least.
+/// Prefixes of keys of well-known services, with the minimum number of characters that follow.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 16),
@@ -52,10 +52,10 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 20),
 ];
 
-/// How a header begins that goes on with a secret.
+/// Authentication schemes in a header, which are followed by a secret.
 const SCHEMES: &[&str] = &["bearer", "basic"];
 
-/// How the names of secrets end, without what parts their words.
+/// Endings of the names of secrets, without separators.
 const NAMES: &[&str] = &[
     "apikey",
     "accesskey",
@@ -70,10 +70,10 @@ const NAMES: &[&str] = &[
     "credentials",
 ];
 
-/// The shortest value of a named secret that is hidden; what is shorter may be said of a secret.
+/// Minimum length of a named secret that is hidden. A shorter text may be a description instead of a value.
 const SHORTEST: usize = 6;
 
-/// The text without what looks like a secret.
+/// Returns the text with everything that looks like a secret replaced.
 pub fn hide(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut done = 0;
@@ -100,7 +100,7 @@ pub fn hide(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The secret that a word is, or that it announces.
+/// Returns the secret that the word contains or that follows it.
 fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let said = &text[word.clone()];
     for (prefix, least) in PREFIXES {
@@ -133,14 +133,14 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     (secret.len() >= SHORTEST && !is_scheme(said)).then_some(secret)
 }
 
-/// Whether it is the name of a secret.
+/// Returns `true` if the name is the name of a secret.
 #[must_use]
 pub fn names_secret(name: &str) -> bool {
     let name = name.replace(['_', '-'], "").to_ascii_lowercase();
     NAMES.iter().any(|known| name.ends_with(known))
 }
 
-/// Whether a variable holds a secret, by its name or by its value.
+/// Returns `true` if a variable holds a secret, by its name or value.
 #[must_use]
 pub fn is_secret(name: &str, value: &str) -> bool {
     let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
@@ -151,7 +151,7 @@ pub fn is_secret(name: &str, value: &str) -> bool {
     !value.is_empty() && (by_name || matches!(hide(value), Cow::Owned(_)))
 }
 
-/// The password of an address.
+/// Returns the password in a URL.
 fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
     let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
     let user = run(text, start, is_userinfo);
@@ -160,7 +160,7 @@ fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
     is_there.then(|| user.start + colon + 1..user.end)
 }
 
-/// The characters from `at` on that are so.
+/// Returns the range of characters from `at` on that satisfy `is`.
 fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
     let rest = &text[at..];
     at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())

@@ -1,4 +1,4 @@
-//! State that every machine uses: the configuration, the clients' declarations, ids, open requests to clients.
+//! State that all machines use: configuration, declarations of the clients, ids, open client requests.
 
 use super::ask::AskId;
 use super::client::{ClientId, Notice, Token};
@@ -12,46 +12,54 @@ use crate::proto::wire::{ListSessionsParams, TurnSummary};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// State that every machine uses.
+/// State that all machines use.
 #[derive(Debug)]
 pub struct Shared {
+    /// Configuration of the core.
     pub settings: Settings,
+    /// Clients with their declarations.
     pub clients: Clients,
+    /// Counters for ids.
     pub ids: Ids,
-    /// The files and terminals that acpipe serves where no client does.
+    /// Files and terminals that acpipe serves if no client does.
     pub served: Offer,
-    /// Replies that wait for the store, by the ticket that the store was given.
+    /// Replies that wait for the store, by the ticket of the call to the store.
     pub store_waits: BTreeMap<u64, StoreWait>,
-    /// Open requests to clients, and which machine sent each.
+    /// Open client requests, each with the machine that sent it.
     pub client_requests: BTreeMap<AskId, RequestOwner>,
+    /// Clock of the time in which the core waits for input.
     pub waited: WaitClock,
 }
 
-/// The machine that sent a request to clients.
+/// Machine that sent a client request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOwner {
+    /// The session with this id.
     Session(String),
+    /// The agent with this reference.
     Agent(AgentRef),
 }
 
-/// A reply that waits for the store.
+/// Reply that waits for the store.
 #[derive(Debug)]
 pub struct StoreWait {
-    /// When the call is answered without the store.
+    /// Deadline after which the call is answered without the store.
     pub until: Option<Instant>,
+    /// The call to answer.
     pub call: StoreCall,
 }
 
-/// A call that waits for an answer of the store.
+/// Call of a client that waits for a response of the store.
 #[derive(Debug)]
 pub enum StoreCall {
-    /// The summary of a turn of a session, until it is on the disk.
+    /// Prompt of a session, whose summary is sent when it is on the disk.
     Turn(String, Token, Box<TurnSummary>),
-    /// A list of sessions.
+    /// List of sessions.
     List(Token, ListSessionsParams),
 }
 
 impl Shared {
+    /// Creates the state at the start of the program.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -65,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// The wall clock at a running time, RFC 3339.
+    /// Converts a running time to wall clock time, as RFC 3339.
     #[must_use]
     pub fn time(&self, now: Instant) -> String {
         let (at, unix) = self.settings.clock;
@@ -75,25 +83,25 @@ impl Shared {
             .map_or_else(|_| String::new(), |t| format!("{t:.3}"))
     }
 
-    /// A new id for a message, turn or question: `kind-prefix-number`.
+    /// Returns a new id for a message, turn or question: `kind-prefix-number`.
     pub fn next_id(&mut self, kind: &str) -> String {
         format!("{kind}-{}-{}", self.settings.id_prefix, self.ids.name())
     }
 
-    /// Opens a request to clients.
+    /// Opens a client request.
     pub fn next_ask(&mut self, owner: RequestOwner) -> AskId {
         let ask = self.ids.ask();
         self.client_requests.insert(ask, owner);
         ask
     }
 
-    /// The files and terminals that agents may ask for.
+    /// Returns the files and terminals that agents may use.
     #[must_use]
     pub fn offer(&self) -> Offer {
         self.clients.offer().or(self.served)
     }
 
-    /// The chunk profile of a client.
+    /// Returns the chunk profile of a client.
     #[must_use]
     pub fn profile(&self, client: ClientId) -> Profile {
         let declaration = self.clients.get(client);
@@ -110,7 +118,7 @@ impl Shared {
     }
 }
 
-/// Measures the time in which the core had nothing to do: it waited for agents.
+/// Measures the time in which the core waited for input.
 #[derive(Debug, Default)]
 pub struct WaitClock {
     total: Duration,
@@ -118,19 +126,19 @@ pub struct WaitClock {
 }
 
 impl WaitClock {
-    /// The core has nothing to do until the next input.
+    /// Starts to count: the core has nothing to do until the next input.
     pub fn begin(&mut self, now: Instant) {
         self.since = Some(now);
     }
 
-    /// The next input has come.
+    /// Stops to count: the next input has arrived.
     pub fn end(&mut self, now: Instant) {
         if let Some(since) = self.since.take() {
             self.total += now.saturating_duration_since(since);
         }
     }
 
-    /// The total so far.
+    /// Returns the total so far.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.total

@@ -1,6 +1,6 @@
-//! Programs and their arguments as lines that every shell reads as the same words.
+//! Quoting of command lines for shells.
 
-/// Joins words to a line.
+/// Joins arguments to a line that every shell splits into the same arguments.
 #[must_use]
 pub fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::new();
@@ -13,7 +13,7 @@ pub fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     line
 }
 
-/// Appends a word in quotes if it needs any.
+/// Appends an argument, quoted if necessary.
 pub fn push_quoted(line: &mut String, word: &str) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-+@%,:".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -30,7 +30,7 @@ pub fn push_quoted(line: &mut String, word: &str) {
     line.push('\'');
 }
 
-/// Whether shells take a text for the name of a variable.
+/// Returns `true` if the text is a valid name of a shell variable.
 #[must_use]
 pub fn is_variable(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,9 +1,10 @@
-//! The known word that a misspelt one stands for.
+//! Suggestion of the known name nearest to a misspelled one.
 
-/// The longest word that is compared, in bytes.
+/// Maximum length of a name that is compared, in bytes.
 const LONGEST: usize = 100;
 
-/// The known word nearest to a misspelt one: in any case, with at most a third of its letters wrong.
+/// Returns the known name nearest to a misspelled one. Case is ignored; at most a third of the letters may be
+/// wrong.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
@@ -20,14 +21,15 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     near.min_by_key(|(far, _)| *far).map(|(_, known)| known)
 }
 
-/// The number of letters in which two words differ.
+/// Returns the edit distance of two words.
 #[must_use]
 pub fn distance_of(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|word| word.chars().collect::<Vec<char>>());
     distance(&a, &b)
 }
 
-/// The number of letters to insert, remove, replace or swap with their neighbours to make one word of the other.
+/// Counts the letters to insert, remove, replace or swap with their neighbours to convert one word to the
+/// other.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

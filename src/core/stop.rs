@@ -1,32 +1,35 @@
-//! Ending an agent in order: close its stdin, then SIGTERM, then SIGKILL to its group.
+//! Ordered stop of an agent process: close its stdin, then send SIGTERM, then SIGKILL to its process group.
 
 use super::limits::{Limits, Wait};
 use std::time::{Duration, Instant};
 
-/// How long it may take after SIGTERM when the user is in a hurry.
+/// Time between SIGTERM and SIGKILL in an expedited stop.
 pub const HURRY_GRACE: Duration = Duration::from_millis(300);
 
-/// A step of the ending.
+/// Step of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// Close the process's stdin.
     CloseInput,
+    /// Send SIGTERM.
     Terminate,
+    /// Send SIGKILL.
     Kill,
 }
 
-/// How far an ending is.
+/// Progress of a stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
     last: Step,
-    /// When the next step is due.
+    /// Time at which the next step is due.
     next: Option<Instant>,
-    /// How long the process may take after SIGTERM.
+    /// Time that the process gets after SIGTERM.
     terminate: Duration,
     hurried: bool,
 }
 
 impl Stop {
-    /// The first step is to be done now.
+    /// Begins a stop. The returned step is to be performed at once.
     #[must_use]
     pub fn begin(now: Instant, limits: &Limits) -> (Self, Step) {
         let last = Step::CloseInput;
@@ -39,13 +42,13 @@ impl Stop {
         (stop, last)
     }
 
-    /// When the next step is due; `None` after the last.
+    /// Returns when the next step is due; `None` after the last step.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.next
     }
 
-    /// The step that is due, if one is.
+    /// Takes the next step if it is due.
     pub fn tick(&mut self, now: Instant) -> Option<Step> {
         if self.deadline()? > now {
             return None;
@@ -57,8 +60,8 @@ impl Stop {
         Some(self.last)
     }
 
-    /// Shortens the graces: SIGTERM now, so that the agent can still end its tools, SIGKILL very soon; or
-    /// at once, if this was asked before.
+    /// Expedites the stop. Returns SIGTERM at first, so that the agent can still end its tools, with SIGKILL
+    /// shortly after; a second call, or a call after SIGKILL, returns SIGKILL.
     pub fn hurry(&mut self, now: Instant) -> Step {
         if self.hurried || self.last == Step::Kill {
             (self.last, self.next) = (Step::Kill, None);

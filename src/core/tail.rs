@@ -1,16 +1,17 @@
-//! The end of a text that grows: its last bytes, and how many there were in all.
+//! End of a growing text: its last bytes, and the length of the whole.
 
-/// The last bytes of a text.
+/// Last bytes of a text.
 #[derive(Debug)]
 pub struct Tail {
     text: String,
-    /// How many bytes are kept.
+    /// Maximum number of bytes that are kept.
     limit: usize,
-    /// How many there were in all.
+    /// Length of the whole text in bytes.
     total: u64,
 }
 
 impl Tail {
+    /// Creates an empty tail that keeps at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -20,7 +21,7 @@ impl Tail {
         }
     }
 
-    /// Appends text; drops what came first where it is too much.
+    /// Appends text and drops old text beyond the limit.
     pub fn push(&mut self, more: &str) {
         self.total += more.len() as u64;
         let kept = end(more, self.limit);
@@ -28,17 +29,17 @@ impl Tail {
             self.text.clear();
         }
         self.text.push_str(kept);
-        // Twice as much is held, so that dropping costs little.
+        // The buffer may hold twice the limit, so that old text is seldom dropped.
         if self.text.len() > self.limit.saturating_mul(2) {
             self.cut();
         }
     }
 
-    /// Takes over the tail of another text, `total` bytes long, of which this one had the beginning.
+    /// Continues with the tail of a longer copy of this text, whose whole length is `total` bytes.
     pub fn follow(&mut self, text: &str, total: u64) {
         let news = usize::try_from(total.saturating_sub(self.total)).unwrap_or(usize::MAX);
         let Some(at) = text.len().checked_sub(news) else {
-            // Some bytes in between were dropped there.
+            // The copy has dropped some bytes in between.
             self.text.clear();
             self.text.push_str(end(text, self.limit));
             self.total = total;
@@ -52,26 +53,27 @@ impl Tail {
         self.text.drain(..self.text.len() - kept);
     }
 
-    /// The last bytes, `limit` at most, from a character on; and how many bytes come before them.
+    /// Returns the last bytes, at most `limit`, from a character boundary on, and the number of bytes before
+    /// them.
     #[must_use]
     pub fn last(&self, limit: usize) -> (&str, u64) {
         let text = end(&self.text, limit.min(self.limit));
         (text, self.total - text.len() as u64)
     }
 
-    /// All that is kept.
+    /// Returns everything that is kept.
     #[must_use]
     pub fn text(&self) -> &str {
         self.last(self.limit).0
     }
 
-    /// How many bytes there were in all.
+    /// Returns the length of the whole text in bytes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the capacity of the buffer in bytes.
     #[cfg(test)]
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -79,7 +81,7 @@ impl Tail {
     }
 }
 
-/// At most `limit` bytes of the end of a text, cut between characters.
+/// Returns at most `limit` bytes of the end of a text, cut between characters.
 #[must_use]
 pub fn end(text: &str, limit: usize) -> &str {
     let cut = text.len().saturating_sub(limit);
@@ -113,12 +115,12 @@ mod tests {
         let mut tail = Tail::new(8);
         tail.follow("abc", 3);
         assert_eq!(tail.text(), "abc");
-        // The other one dropped "ab" meanwhile.
+        // The copy has dropped "ab" meanwhile.
         tail.follow("cdef", 6);
         assert_eq!(tail.text(), "abcdef");
         tail.follow("cdef", 6);
         assert_eq!(tail.text(), "abcdef");
-        // Too much came to know all of it.
+        // Text in between was dropped.
         tail.follow("wxyz", 20);
         assert_eq!((tail.text(), tail.last(9).1), ("wxyz", 16));
     }

@@ -1,4 +1,4 @@
-//! The error of a wait that was given up, and the notice of one that goes on.
+//! Errors of timeouts, and notices of waits that continue.
 
 use super::cause::cause_or_last;
 use super::error::{Error, ErrorKind, clip};
@@ -10,30 +10,32 @@ use crate::proto::wire::{Party, Waiting};
 use serde_json::json;
 use std::time::Duration;
 
-/// A wait that was given up.
+/// Wait that reached its time limit.
 pub struct TimedOut<'a> {
+    /// Kind of the wait.
     pub wait: Wait,
-    /// The limit that was reached.
+    /// Limit that was reached.
     pub limit: Duration,
-    /// What did not happen: subject and verb.
+    /// What did not happen, as subject and verb.
     pub what: &'a str,
-    /// What to do about it.
+    /// Advice on what to do next.
     pub advice: &'a str,
-    /// The last sign of life, and how long ago.
+    /// Last activity of the agent, and how long ago it was.
     pub heard: Option<(&'static str, Duration)>,
-    /// The end of the process's stderr.
+    /// End of the process's stderr.
     pub stderr: &'a str,
 }
 
 impl TimedOut<'_> {
-    /// The error that clients get.
+    /// Creates the error that clients get.
     #[must_use]
     pub fn error(&self) -> Error {
         let words = match self.heard {
             Some((what, ago)) => format!("last heard: {what}, {} ago", in_words(ago)),
             None => "nothing was heard".to_owned(),
         };
-        // A start that fails in silence may have said why; later the last line says what the agent does.
+        // If a start failed without a message, stderr may hold the cause. Later, the last line of stderr
+        // describes what the agent does.
         let last = match self.wait {
             Wait::Initialize | Wait::Spawn => cause_or_last(self.stderr),
             _ => last_line(self.stderr).map(|last| clip(&printable(last))),
@@ -59,7 +61,7 @@ impl TimedOut<'_> {
     }
 }
 
-/// The notice of a wait that goes on; `note` is for people.
+/// Creates the notice of a wait that continues; `note` is text for people.
 #[must_use]
 pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Waiting {
     Waiting {
@@ -70,7 +72,7 @@ pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Wai
     }
 }
 
-/// The last line of a process's stderr, as the end of a notice.
+/// Returns the last line of a process's stderr as the end of a notice.
 #[must_use]
 pub fn last_of_stderr(stderr: &str) -> String {
     last_line(stderr).map_or_else(String::new, |last| {
@@ -78,7 +80,7 @@ pub fn last_of_stderr(stderr: &str) -> String {
     })
 }
 
-/// Milliseconds, as clients get them.
+/// Converts a duration to milliseconds, as clients get it.
 #[must_use]
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Unknown fields of what a client sends: refused, unless the client asked for them to be ignored.
+//! Unknown fields in a client's messages: rejected, unless the client asked to ignore them.
 
 use super::error::{Error, ErrorKind, clip};
 use super::similar::nearest;
@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Refuses parameters that have an unknown field.
+/// Rejects parameters that have an unknown field.
 ///
 /// # Errors
-/// `invalidParams`: `field` is the path of the first unknown field, `choices` are the names that are known there.
+/// `invalidParams`: `field` is the path of the first unknown field, `choices` are the known names in that
+/// place.
 pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
     let unknown = fields.unknown_in(json);
     let Some(first) = unknown.first() else {
@@ -24,10 +25,10 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
         .with("choices", first.known.clone()))
 }
 
-/// Reads the result with which a client answers a request.
+/// Parses the result in a client's response to a request.
 ///
 /// # Errors
-/// The reason, for people: an unknown field, or a result of another type.
+/// Reason as text for people: an unknown field, or a result of another type.
 pub fn read<T: DeserializeOwned + JsonSchema>(
     result: &RawValue,
     unknown_fields: UnknownFields,
@@ -39,7 +40,7 @@ pub fn read<T: DeserializeOwned + JsonSchema>(
 }
 
 fn path(unknown: &Unknown) -> String {
-    // Somebody may have written a value behind the name.
+    // The client may have sent `name=value` in place of the name.
     let name = unknown.name.split('=').next().unwrap_or_default();
     let dot = if unknown.object.is_empty() { "" } else { "." };
     clip(&format!("{}{dot}{name}", unknown.object))

@@ -1,20 +1,22 @@
-//! Questions with answers to choose from, as a form. Several agents have the same: a list of `{question, header, options:
-//! [{label, description}], multiSelect}`. Fields are named as claude-agent-acp names them, so that a client needs no second
-//! way to show them.
+//! Questions with answers to choose from, as a form.
+//!
+//! Several agents send the same format: a list of `{question, header, options: [{label, description}],
+//! multiSelect}`. The form's fields have the names that claude-agent-acp gives them, so a client can show
+//! both in the same way.
 
 use super::Inquiry;
 use serde_json::{Map, Value, json};
 
-/// The answer to one question.
+/// Answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// One of the choices, and a note to it; or the user's own words.
+    /// One of the choices with an optional note, or text that the user entered instead of a choice.
     One(String, Option<String>),
-    /// Some of the choices, the user's own words behind them.
+    /// Several of the choices; text that the user entered is last.
     Some(Vec<String>),
 }
 
-/// Whether something is a question that can be asked.
+/// Returns `true` if the value is a question with text and at least one option.
 #[must_use]
 pub fn is_question(question: &Value) -> bool {
     let options = question["options"].as_array();
@@ -25,7 +27,7 @@ fn is_multiple(question: &Value) -> bool {
     question["multiSelect"] == true
 }
 
-/// The form that asks these questions; `None` where there is nothing to ask.
+/// Converts questions to a form; `None` if the list is empty.
 #[must_use]
 pub fn form(questions: &[Value]) -> Option<Inquiry> {
     let (first, more) = questions.split_first()?;
@@ -61,8 +63,8 @@ pub fn form(questions: &[Value]) -> Option<Inquiry> {
     Some(Inquiry::form(message.to_owned(), schema))
 }
 
-/// An answer that can be chosen, as ACP's forms have it; what is to be seen beside it under the name that the adapter has
-/// for it.
+/// Converts an option to a choice of an ACP form. Its preview is stored under the name that claude-agent-acp
+/// uses.
 fn option(option: &Value) -> Option<Value> {
     let label = option["label"].as_str()?;
     let mut choice = json!({ "const": label, "title": label });
@@ -84,7 +86,7 @@ fn written(n: usize) -> String {
     format!("question_{n}_custom")
 }
 
-/// The answers in a filled-in form, each with the place of its question.
+/// Returns the answers in a filled-in form, each with the index of its question.
 #[must_use]
 pub fn answers(questions: &[Value], content: &Value) -> Vec<(usize, Answer)> {
     let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned());

@@ -1,9 +1,9 @@
-//! The answer to a form against its schema: a flat object of strings, numbers, booleans and choices, as ACP and MCP
-//! have it. What a schema says beyond that (`pattern`, `format`) is for the agent to judge.
+//! Validation of a form's answer against its schema: a flat object of strings, numbers, booleans and choices,
+//! as in ACP and MCP. The agent checks everything else in a schema (`pattern`, `format`).
 
 use serde_json::{Map, Value};
 
-/// Whether the answer is one to this form.
+/// Checks the answer to a form; returns the first fault.
 pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
     let required = schema["required"].as_array().into_iter().flatten();
     for name in required.filter_map(Value::as_str) {
@@ -22,20 +22,20 @@ pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), 
     Ok(())
 }
 
-/// Whether what stands in this field is a secret.
+/// Returns `true` if the value of this field is a secret.
 pub(super) fn is_secret(schema: &Value, name: &str) -> bool {
     let property = &schema["properties"][name];
     property["format"] == "password" || property["writeOnly"] == true
 }
 
-/// What a value should be, where it is not.
+/// Returns what the value must be, if it is not valid.
 fn fault(property: &Value, value: &Value) -> Option<String> {
     match property["type"].as_str() {
         Some("string") => text(property, value),
         Some(kind @ ("number" | "integer")) => number(property, kind == "integer", value),
         Some("boolean") => (!value.is_boolean()).then(|| "true or false".to_owned()),
         Some("array") => list(property, value),
-        // A kind that only the agent knows.
+        // Only the agent knows this type.
         _ => None,
     }
 }
@@ -77,7 +77,7 @@ fn list(property: &Value, value: &Value) -> Option<String> {
     within(property, "Items", items.len()).map(|bound| format!("a list of {bound}"))
 }
 
-/// What can be chosen, where not everything can: plain, or with titles.
+/// Returns the allowed values, from `enum` or from titled choices; `None` if any value is allowed.
 fn choices(property: &Value) -> Option<Vec<&str>> {
     let plain = property["enum"].as_array();
     let titled = || {
@@ -90,7 +90,7 @@ fn choices(property: &Value) -> Option<Vec<&str>> {
     Some(choices.iter().filter_map(choice).collect())
 }
 
-/// The bound that a size is beyond, if any.
+/// Returns the bound that the size violates, if any.
 fn within(property: &Value, of: &str, size: usize) -> Option<String> {
     let bound = |which: &str| {
         let bound = property[format!("{which}{of}")].as_u64()?;
@@ -186,7 +186,7 @@ mod tests {
             let checked = check(&schema, answer.as_object().unwrap());
             assert_eq!(checked.err().unwrap_or_default(), fault, "{answer}");
         }
-        // A form without fields takes an answer without any.
+        // A form without fields accepts an empty answer.
         assert_eq!(check(&Value::Null, &Map::new()), Ok(()));
     }
 }

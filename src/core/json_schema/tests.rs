@@ -1,9 +1,9 @@
-//! Answers that fit their schema, and answers that do not.
+//! Tests of answers that fit their schema and of answers that do not.
 
 use super::*;
 use serde_json::json;
 
-/// A schema, an answer, and a part of its fault; none where it is not rejected.
+/// A schema, an answer, and a part of the expected fault; `None` if the answer is accepted.
 type Case = (Value, Value, Option<&'static str>);
 
 fn check(cases: Vec<Case>) {
@@ -170,13 +170,13 @@ fn what_is_not_checked_rejects_nothing() {
         (json!({"$ref": "https://example.com/s"}), json!(1), None),
         (json!({"type": "novel"}), json!(1), None),
         (json!({"minimum": "1"}), json!(0), None),
-        // Another keyword decides all the same.
+        // The other keyword still decides.
         (
             json!({"pattern": "^a", "type": "number"}),
             json!("b"),
             Some("type"),
         ),
-        // Schemas that refer to themselves for ever.
+        // Schemas that refer to themselves without end.
         (json!({"$ref": "#"}), json!(1), None),
         (
             json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}),

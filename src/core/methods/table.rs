@@ -1,4 +1,4 @@
-//! The table of methods, in the order of the `OpenRPC` document.
+//! Table of methods, in the order of the `OpenRPC` document.
 
 use super::{Method, MethodVisitor, Secret};
 use crate::core::client::{Command, History};

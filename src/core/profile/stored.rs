@@ -1,11 +1,11 @@
-//! Chunks that were stored, as a profile has them: what [`Profile::adapt`] does to chunks that are made.
+//! Adaptation of stored chunks to a profile, the counterpart of [`Profile::adapt`] for chunks in JSON.
 
 use super::Profile;
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
 impl Profile {
-    /// Hands the JSON of the chunks that stand for one of which there is the JSON to `emit`, in order.
+    /// Passes the substitutes of a chunk in JSON text to `emit`, in order.
     pub fn adapt_json(self, chunk: &[u8], mut emit: impl FnMut(&[u8])) {
         if self == Self::V7 {
             emit(chunk);
@@ -17,8 +17,8 @@ impl Profile {
         self.adapt_stored(value(raw), |chunk| emit(chunk.to_string().as_bytes()));
     }
 
-    /// Like [`Profile::adapt_stored`], for a client that reads the live stream next: in major 6 it also gets the
-    /// requests that are open, since it is the one that answers them.
+    /// Like [`Profile::adapt_stored`], for a client that receives the live stream next. In major 6 it also
+    /// gets the open requests, since it is the client that answers them.
     pub fn adapt_replayed(
         self,
         mut chunk: Value,
@@ -37,9 +37,9 @@ impl Profile {
         }
     }
 
-    /// Hands the chunks that stand for a stored one to `emit`, in order; there may be none.
+    /// Passes the substitutes of a stored chunk to `emit`, in order. There may be none.
     ///
-    /// The requests of major 6 are left out: nothing in a stored stream of that major says how they were answered.
+    /// Major 6 gets no permission requests, since its chunks cannot express how they were answered.
     pub fn adapt_stored(self, chunk: Value, mut emit: impl FnMut(Value)) {
         if self == Self::V7 {
             emit(chunk);
@@ -95,7 +95,7 @@ impl Profile {
     }
 }
 
-/// The state of a call, taken out of its chunk.
+/// Removes and returns the tool state in a chunk.
 fn state(chunk: &mut Map<String, Value>) -> Option<Map<String, Value>> {
     let Some(Value::Object(named)) = chunk.remove("toolMetadata") else {
         return None;
