@@ -1,7 +1,7 @@
-//! An agent by its name: its connection, restarts, environment and sign-in.
+//! Agent machine: the connection, restarts, environment and sign-in of one named agent.
 //!
-//! A machine knows no session's content. What concerns sessions it returns to the hub, which tells the sessions of the
-//! agent.
+//! The machine does not know the content of sessions. Results that concern sessions are returned to the hub,
+//! which passes them to the agent's sessions.
 
 pub mod access;
 mod connect;
@@ -44,44 +44,44 @@ use std::time::Instant;
 pub use stop::Gone;
 pub use timeouts::Overdue;
 
-/// Error message of calls to an agent that is being stopped.
+/// Error message for calls to an agent that is being stopped.
 pub const STOPPING: &str = "the agent is stopping: call agent/connect when it has stopped";
 
-/// An agent by its name.
+/// State machine of one named agent.
 pub struct AgentMachine {
     reference: AgentRef,
     name: String,
-    /// The agent that is started when the client connects without a command.
+    /// Specification that is used when the client connects the agent without a command.
     configured: AgentSpec,
-    /// How the agent is started that is connected or started again; the configured one without either.
+    /// Specification of the connected agent, or of the one to be restarted; otherwise equal to `configured`.
     spec: AgentSpec,
     state: State,
-    /// Set when the agent ended without having been asked to, until it is ready again.
+    /// Last crash or idle stop, after which the next call restarts the agent; `None` once it is ready again.
     crash: Option<Crash>,
     /// Consecutive crashes without a completed turn.
     crashes: u32,
-    /// Restarts after a crash.
+    /// Number of restarts after a crash.
     restarts: u32,
-    /// Whether the client disconnected the last agent. If so, only the client can start another one.
+    /// Whether the client disconnected the last agent process. If so, only the client can start another one.
     disconnected: bool,
-    /// The replacement of the agent by one with another environment.
+    /// Pending replacement of the agent process by one with another environment.
     renewal: Option<Renewal>,
     sign_in: SignIn,
     /// Names of variables that `agent/authenticate` set and that the agent declared as secret.
     secret_variables: BTreeSet<String>,
     /// `agent/status` calls that wait for measurements.
     status_requests: Vec<StatusRequest>,
-    /// Open questions of the agent that belong to no session.
+    /// Open elicitations of the agent that belong to no session.
     questions: Vec<Ask>,
 }
 
-/// The agent's connection, or why there is none.
+/// State of the connection.
 enum State {
     Absent {
-        /// Why the last agent ended, unless the client asked for it.
+        /// Reason why the last connection ended, unless the client requested it.
         why: Option<String>,
     },
-    /// Waits before the restart after a crash.
+    /// Waiting for the restart after a crash.
     Backoff {
         until: Instant,
         why: Option<String>,
@@ -90,6 +90,7 @@ enum State {
 }
 
 impl AgentMachine {
+    /// Creates an agent that is not connected.
     #[must_use]
     pub fn new(reference: AgentRef, name: String, configured: AgentSpec) -> Self {
         Self {
@@ -110,36 +111,38 @@ impl AgentMachine {
         }
     }
 
+    /// Name of the agent; `default` for the default agent.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The agent that is started when the client connects without a command.
+    /// Specification that is used when the client connects the agent without a command.
     #[must_use]
     pub fn configured(&self) -> &AgentSpec {
         &self.configured
     }
 
-    /// How the agent is started: the connected one, else the one to be started again, else the configured one.
+    /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.
     #[must_use]
     pub fn spec(&self) -> &AgentSpec {
         &self.spec
     }
 
-    /// How the agent is started that is connected, or that is started again after a crash.
+    /// Specification of the connected agent, or of the one to be restarted; `None` if there is neither.
     #[must_use]
     pub fn connected_spec(&self) -> Option<&AgentSpec> {
         let is_in_use = self.is_connected() || self.crash.is_some();
         is_in_use.then_some(&self.spec)
     }
 
-    /// The identity under which sessions keep the agent's ids.
+    /// Identity under which sessions store the agent's session ids.
     #[must_use]
     pub fn identity(&self) -> String {
         identity(&self.name, &self.spec)
     }
 
+    /// The connection; `None` before the agent is started and after it has ended.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
         match &self.state {
@@ -148,6 +151,7 @@ impl AgentMachine {
         }
     }
 
+    /// Like [`AgentMachine::connection`], but mutable.
     pub fn connection_mut(&mut self) -> Option<&mut Connection> {
         match &mut self.state {
             State::Connected(connection) => Some(connection),
@@ -155,13 +159,13 @@ impl AgentMachine {
         }
     }
 
-    /// Number of the connection; 0 without one.
+    /// Number of the connection; 0 without a connection.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.connection().map_or(0, |connection| connection.number)
     }
 
-    /// What a session of this agent may use.
+    /// Returns the view of the agent for its sessions.
     pub fn access(&mut self) -> AgentAccess<'_> {
         AgentAccess {
             name: &self.name,
@@ -174,28 +178,31 @@ impl AgentMachine {
         }
     }
 
+    /// Returns `true` while the agent is starting, ready or stopping.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.connection().is_some()
     }
 
+    /// Returns `true` after the handshake until the agent stops.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.connection().is_some_and(|c| c.ready().is_some())
     }
 
+    /// Returns `true` while the agent is being stopped.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.connection().is_some_and(Connection::is_stopping)
     }
 
-    /// Whether the agent ended without having been asked to, and the next call that needs it starts it again.
+    /// Returns `true` if the agent has ended and the next call that needs it restarts it.
     #[must_use]
     pub fn has_crashed(&self) -> bool {
         self.crash.is_some()
     }
 
-    /// The MCP servers of a session that has these of its own.
+    /// Returns the MCP servers of a session, given those that it declares itself.
     ///
     /// # Errors
     /// See [`servers::servers`].
@@ -204,18 +211,18 @@ impl AgentMachine {
         servers::servers(own, settings, &self.spec, ready)
     }
 
-    /// A call that was not answered yet.
+    /// Returns a call that the agent has not answered yet.
     #[must_use]
     pub fn call(&self, call: CallId) -> Option<&Call> {
         self.connection()?.calls.get(&call)
     }
 
-    /// A turn was completed: earlier crashes do not count any more.
+    /// Resets the count of crashes after a completed turn.
     pub fn note_turn(&mut self) {
         self.crashes = 0;
     }
 
-    /// The agent had a use: it is not idle before this time.
+    /// Notes that the agent was used, which restarts its idle timeout.
     pub fn note_use(&mut self, now: Instant) {
         if let Some(connection) = self.connection_mut() {
             connection.used = now;

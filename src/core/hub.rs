@@ -1,9 +1,10 @@
-//! The hub: routes events between the client, agents and sessions.
+//! The hub: routes events between clients, sessions and agents.
 //!
-//! It is the only place that knows all machines. It gives an event to one machine and routes what the machine requests;
-//! rules live in the machines. Everything comes in through few doors (`command`, `client_answered`, `agent` with
-//! `drained`, `hosted`, `stored`, `tick`, `client_gone`), each of which runs to its end without waiting. Effects for the
-//! shell are collected in order; replies and chunks go to the [`ClientSinks`] at once.
+//! Only the hub knows all machines. It passes each event to one machine and performs the requests that the
+//! machine returns; the rules are in the machines. Events enter through few methods (`command`,
+//! `client_answered`, `agent` with `drained`, `hosted`, `stored`, `tick`, `client_gone`), each of which runs
+//! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
+//! [`ClientSinks`] at once.
 
 mod agent_calls;
 mod agent_events;
@@ -53,7 +54,7 @@ use reads::Reads;
 use route::Pending;
 use std::time::Instant;
 
-/// Routes events between the client, agents and sessions.
+/// Router of events between clients, sessions and agents.
 pub struct Hub {
     shared: Shared,
     store: Box<dyn Store>,
@@ -62,19 +63,19 @@ pub struct Hub {
     hosting: Hosting,
     /// Calls that read the history in pieces.
     reads: Reads,
-    /// Lists of sessions that wait for the agents' own.
+    /// `session/list` calls that wait for the lists of agents.
     listings: Vec<Listing>,
     idle: Idle,
-    /// What follows from events and is done after them.
+    /// Actions to perform after the current event.
     pending: Pending,
     /// Effects for the shell, in order.
     effects: Vec<Effect>,
-    /// Set once the program is to exit: the calls that asked for it.
+    /// The `shutdown` calls to answer; `Some` once the program is to exit.
     ending: Option<Vec<Token>>,
 }
 
 impl Hub {
-    /// A hub without connected agents and open sessions.
+    /// Creates a hub without connected agents and open sessions.
     #[must_use]
     pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
         let default = settings.default_agent.clone();
@@ -95,42 +96,43 @@ impl Hub {
         }
     }
 
-    /// Serves these files and terminals to agents where the client does not.
+    /// Sets the files and terminals that acpipe serves to agents if the client does not.
     #[must_use]
     pub fn serving(mut self, served: Offer) -> Self {
         self.shared.served = served;
         self
     }
 
-    /// Time limits.
+    /// Returns the time limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.settings.limits
     }
 
-    /// Sets the wall clock at a running time, in milliseconds since 1970: the two drift apart while acpipe does not run.
+    /// Sets the wall clock at a running time, in milliseconds since 1970. The two clocks drift apart while
+    /// acpipe is paused.
     pub fn set_time_of_day(&mut self, now: Instant, unix: i64) {
         self.shared.settings.clock = (now, unix);
     }
 
-    /// Takes the effects collected since the last time, in order.
+    /// Takes the effects collected since the last call, in order.
     pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
         self.deliver(now);
         std::mem::take(&mut self.effects)
     }
 
-    /// The hub has nothing to do until the next input.
+    /// Begins the wait for the next input.
     pub fn rest(&mut self, now: Instant) {
         self.sessions.settle(SessionMachine::has_more_to_do);
         self.shared.waited.begin(now);
     }
 
-    /// The next input has come.
+    /// Ends the wait for the next input.
     pub fn wake(&mut self, now: Instant) {
         self.shared.waited.end(now);
     }
 
-    /// True while an agent is being stopped: its steps must not wait for the client.
+    /// Returns `true` while an agent is being stopped. The steps of a stop must not wait for the client.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.agents
@@ -138,13 +140,13 @@ impl Hub {
             .any(super::agent::AgentMachine::is_stopping)
     }
 
-    /// True once the program is to exit.
+    /// Returns `true` once the program is to exit.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// The client is gone (its stdin ended, or it closed our stdout): everything ends in order.
+    /// Shuts down in order after the client is gone: its stdin ended, or it closed acpipe's stdout.
     pub fn client_gone(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         self.end(None, now, clients);
     }
@@ -163,7 +165,7 @@ impl Hub {
         self.finish_if_done(clients);
     }
 
-    /// Reports the end of everything, once all agents have ended and all summaries are stored.
+    /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
     fn finish_if_done(&mut self, clients: &mut impl ClientSinks) {
         let is_connected = self
             .agents

@@ -1,4 +1,4 @@
-//! `agent/connect` and `agent/disconnect`: which agent is started, and its handshake.
+//! Implements `agent/connect` and `agent/disconnect`: starts an agent and completes its handshake.
 
 use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 impl AgentMachine {
-    /// Connects the agent, or waits for the connection that there is.
+    /// Connects the agent, or waits for the existing connection.
     ///
     /// # Errors
-    /// `invalidParams`, and `outOfOrder` where another agent is connected under this name.
+    /// `invalidParams`, and `outOfOrder` if another agent is connected under this name.
     pub fn connect<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -35,7 +35,7 @@ impl AgentMachine {
         let names_command = p.command.is_some() || p.protocol.is_some();
         let spec = self.spec_of(p, cx.shared)?;
         if names_command && self.name != DEFAULT_AGENT {
-            // The default agent's is the user's.
+            // The default agent is configured by the user, not by clients.
             self.configured = spec.clone();
         }
         (self.crash, self.crashes, self.disconnected) = (None, 0, false);
@@ -63,7 +63,7 @@ impl AgentMachine {
         Ok(())
     }
 
-    /// The agent that `agent/connect` asks for.
+    /// Returns the specification of the agent that `agent/connect` requests.
     ///
     /// # Errors
     /// `invalidParams`.
@@ -149,7 +149,7 @@ impl AgentMachine {
         }
     }
 
-    /// The handshake is done; false where the agent was not starting.
+    /// Completes the handshake; returns `false` if the agent was not starting.
     pub fn ready<C: ClientSinks>(&mut self, info: Box<AgentInfo>, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
@@ -169,8 +169,8 @@ impl AgentMachine {
         true
     }
 
-    /// The client disconnects the agent; its sessions' turns are being cancelled: answers the call when the agent has
-    /// ended.
+    /// Answers `agent/disconnect` when the agent has ended. The agent must already be stopping, with the
+    /// turns of its sessions being cancelled.
     pub fn disconnect<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
         let Some(Phase::Stopping { waiters, then, .. }) = self
             .connection_mut()
@@ -186,14 +186,15 @@ impl AgentMachine {
         }
     }
 
-    /// The client ended the agent: no call starts it again, and what was about to be started again is not.
+    /// Prevents restarts after the client has disconnected the agent: no call starts it again, and a pending
+    /// restart is dropped.
     pub fn forget_crash(&mut self) {
         (self.crash, self.disconnected) = (None, true);
         self.settle_spec();
     }
 }
 
-/// The dialect of an agent that is about to be started.
+/// Creates the dialect of an agent that is about to be started.
 fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
     let mut env = shared.settings.inherited.clone();
     env.0.extend(spec.env.0.clone());

@@ -1,4 +1,4 @@
-//! The connection to an agent: its dialect, its processes, the calls that it has not answered.
+//! Connection to an agent: its dialect, processes, sessions and open calls.
 
 use super::cx::AgentCx;
 use super::directory::Directory;
@@ -16,71 +16,89 @@ use crate::proto::wire::{ProcessStatus, Program};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// An agent that was started and has not ended.
+/// Connection to an agent that was started and has not ended.
 pub struct Connection {
-    /// Distinguishes it from earlier connections: an answer to an earlier one's question is not for this one.
+    /// Number of the connection, which distinguishes it from earlier ones: a response to a request of an
+    /// earlier connection must not be sent to this one.
     pub number: u64,
+    /// Translator of the agent's protocol.
     pub dialect: Box<dyn Dialect>,
-    /// What is to be done to its processes and was not handed out yet.
+    /// Orders to the processes that are not delivered yet.
     pub out: Outgoing,
+    /// Phase of the connection.
     pub phase: Phase,
+    /// Running processes and other open transports.
     pub processes: Vec<Process>,
-    /// The calls that the agent has not answered.
+    /// Calls that the agent has not answered.
     pub calls: HashMap<CallId, Call>,
-    /// The agent's sessions, by the agent's ids.
+    /// The agent's sessions, by agent session id.
     pub directory: Directory,
-    /// Its program, once a process of it was started.
+    /// Program that was found for the agent; `None` until one of its processes was started.
     pub program: Option<Program>,
-    /// When it last had a live session or another use.
+    /// Time of the last use; a live session counts as use.
     pub used: Instant,
 }
 
-/// The phases of a connection.
+/// Phase of a connection.
 pub enum Phase {
+    /// The processes are being started, and the handshake is running.
     Starting {
+        /// `agent/connect` calls to answer when the agent is ready.
         waiters: Vec<Token>,
         /// Measures how long the handshake takes.
         idle: Silence,
     },
+    /// The handshake is complete, with the agent's properties.
     Ready(Box<AgentInfo>),
+    /// The processes are being stopped.
     Stopping {
+        /// `agent/disconnect` calls to answer when the agent has ended.
         waiters: Vec<Token>,
-        /// Why, unless the client asked for it.
+        /// Reason for the stop, unless the client requested it.
         why: Option<String>,
-        /// The agent to start when this one has ended, and who waits for that.
+        /// Agent to start when this one has ended, with the calls that wait for it.
         then: Option<(Box<AgentSpec>, Vec<Token>)>,
     },
 }
 
-/// What a call to the agent is about. Sessions are named by the client's id.
+/// Subject of a call to the agent. `session` is the client's id of the session.
 #[derive(Debug, Clone)]
 pub enum Call {
+    /// Opens a session.
     Open {
+        /// Session to open.
         session: String,
     },
-    /// A page of the agent's sessions, for the restore of a session.
+    /// Requests a page of the agent's session list, for the restore of a session.
     List {
+        /// Session that is restored.
         session: String,
     },
     /// Like `List`, for a session that refused a prompt.
     Look {
+        /// Session that refused the prompt.
         session: String,
     },
-    /// Like `List`, for a client.
+    /// Requests a page of the agent's session list for a client.
     ListAll,
-    /// Sign-in or sign-out.
+    /// Signs the user in or out.
     Sign,
+    /// Closes a session.
     Close {
+        /// Agent session id of the session.
         agent_session: String,
     },
+    /// Sets a mode, model or option.
     Set(SetCall),
+    /// Sends a prompt.
     Prompt {
+        /// Session of the prompt.
         session: String,
     },
 }
 
 impl Connection {
-    /// What the agent said in the handshake; `None` unless it is ready.
+    /// Properties that the agent reported in the handshake; `None` unless it is ready.
     #[must_use]
     pub fn ready(&self) -> Option<&AgentInfo> {
         match &self.phase {
@@ -89,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// How long the handshake takes; `None` unless the agent is starting.
+    /// Timer of the handshake; `None` unless the agent is starting.
     #[must_use]
     pub fn start_silence(&self) -> Option<&Silence> {
         match &self.phase {
@@ -98,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Like `start_silence`, for changes.
+    /// Like `start_silence`, but mutable.
     pub fn start_silence_mut(&mut self) -> Option<&mut Silence> {
         match &mut self.phase {
             Phase::Starting { idle, .. } => Some(idle),
@@ -106,13 +124,14 @@ impl Connection {
         }
     }
 
+    /// Returns `true` while the agent is being stopped.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         matches!(self.phase, Phase::Stopping { .. })
     }
 
-    /// Asks the agent to close a session, by the agent's id, where it can do that. To open the session again waits
-    /// for the answer, `until` at most.
+    /// Closes a session by its agent session id, if the agent can close sessions. The session cannot be
+    /// opened again before the agent's response, or before `until`.
     pub fn close_session(
         &mut self,
         agent_session: &str,
@@ -136,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Ends the process of a session that has one of its own, by the agent's id; false where it has none.
+    /// Ends the process that serves only this session; returns `false` if there is none.
     pub fn end_session_process(
         &mut self,
         agent_session: &str,
@@ -154,14 +173,14 @@ impl Connection {
         true
     }
 
-    /// The process that serves one session alone, by the agent's id of the session.
+    /// Returns the process that serves only this session; `None` if its process serves all sessions.
     #[must_use]
     pub fn own_process(&self, agent_session: &str) -> Option<Child> {
         let child = self.dialect.child_of(Some(agent_session), None)?;
         (child != Child::MAIN).then_some(child)
     }
 
-    /// The dialect's number of a process.
+    /// Returns the dialect's number of a process.
     #[must_use]
     pub fn child(&self, id: AgentId) -> Option<Child> {
         let process = self.processes.iter().find(|process| process.id == id)?;
@@ -173,7 +192,7 @@ impl Connection {
         self.processes.iter_mut().find(|p| p.child == child)
     }
 
-    /// The process that serves a session, by the agent's id of the session or by the call that opens it.
+    /// Returns the process that serves a session, given by the agent session id or by the call that opens it.
     #[must_use]
     pub fn process_of(
         &self,
@@ -184,20 +203,20 @@ impl Connection {
         self.processes.iter().find(|p| p.child == child)
     }
 
-    /// The process of the handshake.
+    /// Returns the process of the handshake.
     #[must_use]
     pub fn first_process(&self) -> Option<&Process> {
         self.processes.iter().find(|p| !p.is_read_only)
     }
 
-    /// The pid of the process that serves all sessions.
+    /// Returns the pid of the process that serves all sessions.
     #[must_use]
     pub fn main_pid(&self) -> Option<u32> {
         let main = self.processes.iter().find(|p| p.child == Child::MAIN)?;
         main.pid
     }
 
-    /// Notes output of a process; false where its output is not read any more.
+    /// Notes output of a process; returns `false` if its output is ignored.
     pub fn note_output(&mut self, child: Child, now: Instant) -> bool {
         self.process_mut(child).is_some_and(|process| {
             process.heard = Some(now);
@@ -205,14 +224,14 @@ impl Connection {
         })
     }
 
-    /// The processes that run.
+    /// Returns the ids of the running processes.
     #[must_use]
     pub fn running(&self) -> Vec<AgentId> {
         let running = self.processes.iter().filter(|p| p.pid.is_some());
         running.map(|process| process.id).collect()
     }
 
-    /// The state of the processes that run.
+    /// Returns the status of the running processes.
     #[must_use]
     pub fn process_status(&self, now: Instant) -> Vec<ProcessStatus> {
         self.processes
@@ -221,7 +240,7 @@ impl Connection {
             .collect()
     }
 
-    /// Turns the dialect's orders into effects.
+    /// Converts the dialect's orders to effects.
     pub fn deliver<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
         let limits = &cx.shared.settings.limits;
         let (now, effects) = (cx.now, &mut *cx.effects);
@@ -256,10 +275,11 @@ impl Connection {
         }
     }
 
-    /// Begins the end of all processes.
+    /// Begins to stop all processes.
     pub fn stop_processes<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
         self.deliver(spec, cx);
-        // A file may be long, or on a disk that does not answer: nothing waits for its end.
+        // Read-only transports are dropped: a file may be long, or on a disk that does not respond, and its
+        // end is not needed.
         self.processes.retain(|process| !process.is_read_only);
         for process in self.processes.iter_mut().filter(|p| p.stop.is_none()) {
             cx.effects

@@ -1,4 +1,4 @@
-//! What an agent machine may use while it handles one event.
+//! Context of an agent machine while it handles one event.
 
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -9,18 +9,20 @@ use crate::core::shared::Shared;
 use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
 
-/// The surroundings of one event.
+/// Context of one event.
 pub struct AgentCx<'a, C> {
+    /// Running time of the event.
     pub now: Instant,
+    /// State that all machines use.
     pub shared: &'a mut Shared,
-    /// Receive replies and notices.
+    /// Sinks of the clients, which receive replies and notifications.
     pub clients: &'a mut C,
     /// Effects for the shell, in order.
     pub effects: &'a mut Vec<Effect>,
 }
 
 impl<C> AgentCx<'_, C> {
-    /// When a wait that begins now is over.
+    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
     pub fn until(&self, wait: Wait) -> Option<Instant> {
         self.shared.settings.limits.until(wait, self.now)

@@ -1,9 +1,10 @@
-//! The sessions of an agent by the agent's ids: which session of the client each is, and what came for ids that are not
-//! open yet or not closed yet.
+//! Directory of an agent's sessions by agent session id: the client's session for each id, and the updates of
+//! sessions that are not open yet or not closed yet.
 //!
-//! Some agents fail a `session/load` or `session/resume` that comes before they have answered `session/close` of the same
-//! session. Others cannot close a session, and do not load one that is still open in their process. A session with a
-//! process of its own is closed when the process has ended: until then both would write what the agent stores of it.
+//! Some agents fail a `session/load` or `session/resume` that arrives before they have answered
+//! `session/close` of the same session. Others cannot close a session, and do not load one that is still open
+//! in their process. A session with its own process counts as closed when the process has exited: before
+//! that, both processes would write the agent's stored session.
 
 use crate::core::dialect::Child;
 use crate::core::event::{Original, Update};
@@ -14,83 +15,87 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 use tracing::warn;
 
-/// How many sessions an agent may send updates of before it answers the calls for them.
+/// Maximum number of sessions whose state is kept before the agent answers the calls that open them.
 const EARLY_SESSIONS: usize = 64;
 
-/// How many subagents of an agent are known by their session ids.
+/// Maximum number of subagents whose session ids are remembered.
 const SUBAGENTS: usize = 4096;
 
-/// How many sessions are remembered that the agent could not close.
+/// Maximum number of remembered sessions that the agent could not close.
 const MOST_LEFT_OPEN: usize = 64;
 
-/// The sessions of an agent, by the agent's ids.
+/// The sessions of an agent, by agent session id.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// The agent's ids → the client's. Looked up with every update: a tree, since there are few.
+    /// Agent session id → client's session id. Looked up at every update; a tree, since there are few
+    /// entries.
     routes: BTreeMap<String, String>,
-    /// The agent's ids of subagents → the client's ids of the sessions that they work for.
+    /// Agent session id of a subagent → client's id of the session that it works for.
     subagents: HashMap<String, String>,
-    /// State of sessions that the agent sent before it answered the call for them.
+    /// State of sessions that arrived before the agent answered the calls that open them.
     early: HashMap<String, Early>,
-    /// When an update of an unknown session last came.
+    /// Time of the last update of an unknown session.
     early_at: Option<Instant>,
-    /// Updates of sessions that neither a client opened nor the agent announced.
+    /// Number of updates of sessions that no client opened and the agent did not announce.
     unclaimed: u64,
     /// Sessions that the agent is closing.
     closing: BTreeMap<String, Closing>,
-    /// Sessions that are still open in the agent's process, though they were released.
+    /// Released sessions that are still open in the agent's process.
     left_open: VecDeque<LeftOpen>,
 }
 
-/// State that an agent sent of a session that is not open yet.
+/// State of a session that is not open yet.
 #[derive(Debug, Clone, Default)]
 pub struct Early {
+    /// Modes, models, options, commands and title, as the agent sent them.
     pub state: Map<String, Value>,
     /// Cost of the session so far.
     pub cost: Option<f64>,
 }
 
-/// Where updates of an agent's session go: to the session itself, or to a subagent of it.
+/// Target of the updates of an agent's session: the client's session, or one of its subagents.
 #[derive(Debug, Clone)]
 pub struct Route {
     /// The client's id of the session.
     pub session: String,
-    /// The agent's id of the subagent's session.
+    /// Agent session id of the subagent; `None` for the session itself.
     pub subagent: Option<String>,
 }
 
-/// A session that is still open in the agent's process, since the agent offers no `session/close`.
+/// Session that is still open in the agent's process because the agent does not offer `session/close`.
 #[derive(Debug)]
 pub struct LeftOpen {
+    /// Agent session id of the session.
     pub agent_session: String,
-    /// Its modes, models, options, commands and title when it was released.
+    /// Modes, models, options, commands and title at the time of the release.
     pub state: Map<String, Value>,
 }
 
-/// A session that the agent is closing.
+/// Session that the agent is closing.
 #[derive(Debug)]
 struct Closing {
-    /// Until when its end is awaited.
+    /// Deadline of the wait for the end of the close.
     until: Option<Instant>,
-    /// Its own process, whose end closes it; `None` where the answer to `session/close` does.
+    /// The session's own process, whose exit closes it; `None` if the response to `session/close` does.
     child: Option<Child>,
 }
 
 impl Directory {
-    /// The client's id of an agent's session.
+    /// Returns the client's id of an agent's session.
     #[must_use]
     pub fn session(&self, agent_session: &str) -> Option<&String> {
         self.routes.get(agent_session)
     }
 
-    /// The client's id of an agent's session, or of the session that a subagent works for.
+    /// Returns the client's id of an agent's session, or of the session that a subagent works for.
     #[must_use]
     pub fn owner(&self, agent_session: &str) -> Option<&String> {
         let routed = self.routes.get(agent_session);
         routed.or_else(|| self.subagents.get(agent_session))
     }
 
-    /// Where updates of an agent's session go. Subagents have sessions that no client opened, but the agent announced.
+    /// Returns the target of the updates of an agent's session. A subagent's session was announced by the
+    /// agent and opened by no client.
     #[must_use]
     pub fn route(&self, agent_session: &str) -> Option<Route> {
         if let Some(session) = self.routes.get(agent_session) {
@@ -105,30 +110,31 @@ impl Directory {
         })
     }
 
-    /// Whether a session of the client has an id of the agent.
+    /// Returns `true` if a client's session has an agent session id.
     #[must_use]
     pub fn has_session(&self, session: &str) -> bool {
         self.routes.values().any(|routed| routed == session)
     }
 
-    /// Routes an agent's id to a session.
+    /// Assigns an agent session id to a client's session.
     pub fn add(&mut self, agent_session: String, session: String) {
         self.routes.insert(agent_session, session);
     }
 
-    /// Removes all of a session's ids: what still comes under them belongs to no session.
+    /// Removes all agent session ids of a client's session. Later updates with these ids belong to no
+    /// session.
     pub fn remove(&mut self, session: &str) {
         self.routes.retain(|_, routed| routed != session);
     }
 
-    /// Routes a session by another id of the agent; returns the session.
+    /// Replaces an agent session id; returns the client's session id.
     pub fn rename(&mut self, old: &str, to: String) -> Option<String> {
         let session = self.routes.remove(old)?;
         self.routes.insert(to, session.clone());
         Some(session)
     }
 
-    /// Remembers whose subagent an update announces.
+    /// Records the session of a subagent that an update announces.
     pub fn note_subagent(&mut self, session: &str, update: &Update<'_>) {
         if let Update::Subagent { id } = update
             && self.subagents.len() < SUBAGENTS
@@ -140,7 +146,8 @@ impl Directory {
         }
     }
 
-    /// Keeps the state of a session that may be about to be opened; any other update belongs to no session.
+    /// Keeps the state of a session that may be about to be opened. All other updates only count as
+    /// unclaimed.
     pub fn note_early(
         &mut self,
         agent_session: &str,
@@ -167,18 +174,19 @@ impl Directory {
         }
     }
 
-    /// Takes the state that came before the session was open.
+    /// Takes the state that arrived before the session was open.
     pub fn take_early(&mut self, agent_session: &str) -> Early {
         self.early.remove(agent_session).unwrap_or_default()
     }
 
-    /// When an update of an unknown session last came.
+    /// Returns when the last update of an unknown session arrived.
     #[must_use]
     pub fn early_at(&self) -> Option<Instant> {
         self.early_at
     }
 
-    /// Notes that a session is being closed: to open it again waits for that, `until` at most.
+    /// Records that a session is being closed. It cannot be opened again before the close has ended, or
+    /// before `until`.
     pub fn note_closing(
         &mut self,
         agent_session: &str,
@@ -192,14 +200,14 @@ impl Directory {
         self.closing.insert(agent_session.to_owned(), closing);
     }
 
-    /// Until when a session is being closed, if it is.
+    /// Returns the deadline of a session's close; `None` if it is not being closed.
     #[must_use]
     pub fn closing_until(&self, agent_session: &str, now: Instant) -> Option<Instant> {
         let until = self.closing.get(agent_session)?.until;
         until.filter(|at| *at > now)
     }
 
-    /// The session that is closed by the end of this process.
+    /// Returns the session that is closed by the exit of this process.
     #[must_use]
     pub fn closed_by(&self, child: Child) -> Option<String> {
         let mut closing = self.closing.iter();
@@ -207,18 +215,19 @@ impl Directory {
         closed.map(|(session, _)| session.clone())
     }
 
-    /// A session is closed. What came of it meanwhile belongs to the closed one.
+    /// Records that a session is closed. State that arrived meanwhile belongs to the closed session and is
+    /// dropped.
     pub fn closed(&mut self, agent_session: &str) {
         self.closing.remove(agent_session);
         self.early.remove(agent_session);
     }
 
-    /// The wait for a session's close is over.
+    /// Ends the wait for a session's close without a result.
     pub fn give_up_closing(&mut self, agent_session: &str) {
         self.closing.remove(agent_session);
     }
 
-    /// Remembers a released session that the agent cannot close.
+    /// Records a released session that the agent cannot close.
     pub fn leave_open(&mut self, agent_session: String, state: Map<String, Value>) {
         self.left_open.retain(|l| l.agent_session != agent_session);
         if self.left_open.len() >= MOST_LEFT_OPEN {
@@ -238,7 +247,7 @@ impl Directory {
     }
 }
 
-/// The news of a session's state in an update, and the cost of the session so far.
+/// Returns the changes of a session's state in an update, and the cost of the session so far.
 #[must_use]
 pub fn state_news<'a>(
     update: &Update<'a>,

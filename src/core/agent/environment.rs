@@ -1,4 +1,4 @@
-//! The agent's environment: `agent/getEnvironment` and `agent/updateEnvironment`.
+//! The agent's environment: implements `agent/getEnvironment` and `agent/updateEnvironment`.
 
 use super::connection::Phase;
 use super::cx::AgentCx;
@@ -14,7 +14,7 @@ use crate::proto::wire::{
 use std::collections::BTreeSet;
 
 impl AgentMachine {
-    /// The variables set on top of acpipe's own environment, without the values of secrets.
+    /// Returns the variables set on top of acpipe's own environment, with the values of secrets redacted.
     #[must_use]
     pub fn environment(&self) -> EnvironmentResult {
         let spec = match self.connection().map(|connection| &connection.phase) {
@@ -37,7 +37,8 @@ impl AgentMachine {
         EnvironmentResult { env, redacted }
     }
 
-    /// The variables that the agent declares as secret in its `authMethods`, now or when they were set.
+    /// Returns the names of the variables that the agent declares as secret in its `authMethods`, now or when
+    /// they were set.
     fn declared_secrets(&self) -> BTreeSet<&str> {
         let info = self.connection().and_then(|connection| connection.ready());
         let methods = info.map(|info| info.auth_methods.as_slice());
@@ -46,12 +47,13 @@ impl AgentMachine {
         known.chain(vars).collect()
     }
 
-    /// Changes the environment of the agent, and of every later one of this name; the connected agent is replaced if it
-    /// has another. `is_busy` says whether a session of the agent runs a turn or has prompts queued, `ahead` are these
-    /// prompts.
+    /// Changes the environment of the agent now and after later restarts. A connected agent without these
+    /// values is renewed.
+    ///
+    /// `is_busy`: whether a session of the agent runs a turn or has queued prompts. `ahead`: these prompts.
     ///
     /// # Errors
-    /// `invalidParams`, and `busy` where the call does not want to wait.
+    /// `invalidParams`, and `busy` if the agent is busy and the call is not to wait.
     pub fn update_environment<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -81,12 +83,12 @@ impl AgentMachine {
         Ok(())
     }
 
-    /// Whether the connected agent lacks one of these variables.
+    /// Returns `true` if the connected agent lacks one of these variables.
     pub(super) fn is_stale(&self, update: &Variables) -> bool {
         self.is_connected() && !self.is_stopping() && !self.spec.env.include(update)
     }
 
-    /// Sets variables for the agent and every later one of this name; true where any of them changes.
+    /// Sets variables for the agent and all its later restarts; returns `true` if any value changes.
     pub(super) fn set_variables(&mut self, update: &Variables) -> bool {
         let mut changed = false;
         for spec in self.specs() {
@@ -96,14 +98,14 @@ impl AgentMachine {
         changed
     }
 
-    /// The value of a variable that the agent gets.
+    /// Returns the value of a variable in the agent's environment.
     #[must_use]
     pub(super) fn variable(&self, name: &str, inherited: &Variables) -> Option<String> {
         let value = self.spec.env.0.get(name).or_else(|| inherited.0.get(name));
         value.cloned().flatten()
     }
 
-    /// The specifications of all agents of this name that there are or may be.
+    /// Returns all specifications by which the agent was or may be started.
     fn specs(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
         let then = match &mut self.state {
             State::Connected(connection) => match &mut connection.phase {
@@ -117,7 +119,7 @@ impl AgentMachine {
     }
 }
 
-/// The variables of a method that hold a secret.
+/// Returns the variables of a sign-in method that hold a secret.
 pub(super) fn secrets(method: &AuthMethod) -> impl Iterator<Item = &str> {
     let vars = match &method.way {
         SignIn::EnvVar { vars, .. } => vars.as_slice(),
@@ -127,7 +129,7 @@ pub(super) fn secrets(method: &AuthMethod) -> impl Iterator<Item = &str> {
     secret.map(|var| var.name.as_str())
 }
 
-/// All changes of the call, checked.
+/// Returns all changes of the call after validation.
 fn changes(p: UpdateEnvironmentParams) -> Result<Variables, Error> {
     let UpdateEnvironmentParams { set, unset, .. } = p;
     let unset: Variables = unset.into_iter().map(|name| (name, None)).collect();

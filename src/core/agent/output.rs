@@ -1,4 +1,4 @@
-//! Output of an agent's processes, and what becomes of the calls to it.
+//! Output of the agent's processes, and its open calls.
 
 use super::AgentMachine;
 use super::connection::Call;
@@ -10,13 +10,13 @@ use crate::proto::wire::Program;
 use std::time::Instant;
 
 impl AgentMachine {
-    /// The dialect's number of a process of this agent.
+    /// Returns the dialect's number of a process of this agent.
     #[must_use]
     pub fn child(&self, id: AgentId) -> Option<Child> {
         self.connection()?.child(id)
     }
 
-    /// A process runs.
+    /// Records that a process runs.
     pub fn started(&mut self, child: Child, (pid, program): (u32, Program), now: Instant) {
         let Some(connection) = self.connection_mut() else {
             return;
@@ -28,7 +28,7 @@ impl AgentMachine {
         connection.program = Some(program);
     }
 
-    /// Output of a process is not read any more.
+    /// Ignores all further output of a process.
     pub fn ignore_output(&mut self, child: Child) {
         let process = self.connection_mut().and_then(|c| c.process_mut(child));
         if let Some(process) = process {
@@ -36,7 +36,7 @@ impl AgentMachine {
         }
     }
 
-    /// Whether a process got all that it will get, and ends by itself.
+    /// Returns `true` if the input of a process is closed and the process exits by itself.
     #[must_use]
     pub fn is_one_shot(&self, child: Child) -> bool {
         let processes = self.connection().map(|c| c.processes.iter());
@@ -44,26 +44,26 @@ impl AgentMachine {
         processes.any(|process| process.child == child && process.input_closed)
     }
 
-    /// Orders the end of a process.
+    /// Orders the stop of a process.
     pub fn stop_process(&mut self, child: Child) {
         if let Some(connection) = self.connection_mut() {
             connection.out.order(child, Order::Stop);
         }
     }
 
-    /// Takes a call that was answered.
+    /// Removes and returns a call that was answered.
     pub fn take_call(&mut self, call: CallId) -> Option<Call> {
         self.connection_mut()?.calls.remove(&call)
     }
 
-    /// Turns the dialect's orders into effects.
+    /// Converts the dialect's orders to effects.
     pub fn deliver<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         if let super::State::Connected(connection) = &mut self.state {
             connection.deliver(&self.spec, cx);
         }
     }
 
-    /// A panic may have left half a line for the agent: it is cut off.
+    /// Cuts off an incomplete line for the agent, which a panic may have left.
     pub fn mend(&mut self) {
         if let Some(connection) = self.connection_mut() {
             connection.out.mend();

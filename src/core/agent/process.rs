@@ -1,4 +1,4 @@
-//! One process of an agent, or another transport.
+//! Process of an agent, or another transport.
 
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
@@ -8,30 +8,36 @@ use crate::core::stop::{Step, Stop};
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
-/// One process of an agent, or a read-only transport in the place of one.
+/// Process of an agent, or a read-only transport.
 pub struct Process {
+    /// Id in effects and inputs.
     pub id: AgentId,
+    /// The dialect's number.
     pub child: Child,
+    /// Process id; `None` before the process runs.
     pub pid: Option<u32>,
-    /// When it began to run.
+    /// Time since which it runs.
     pub began: Option<Instant>,
+    /// Last measurement of its process tree.
     pub measure: Option<Measure>,
-    /// Whether its transport is read-only: it accepts no lines and is never stopped.
+    /// Whether the transport is read-only: it accepts no lines and is never stopped.
     pub is_read_only: bool,
-    /// When its start was ordered.
+    /// Time at which its start was ordered.
     pub since: Instant,
-    /// When it last wrote to its stdout.
+    /// Time of its last output on stdout.
     pub heard: Option<Instant>,
+    /// End of its stderr, and pending writes to its stdin.
     pub health: ProcessHealth,
-    /// Whether its output is not read any more, since reading it panicked.
+    /// Whether its output is ignored because reading it panicked.
     pub is_ignored: bool,
-    /// Whether its stdin was closed, though it is not to end.
+    /// Whether its stdin was closed without a stop.
     pub input_closed: bool,
-    /// The steps of its end, once it is to end.
+    /// Progress of its stop, once one has begun.
     pub stop: Option<Stop>,
 }
 
 impl Process {
+    /// Creates a transport whose start was just ordered.
     #[must_use]
     pub fn new(id: AgentId, child: Child, is_read_only: bool, now: Instant) -> Self {
         Self {
@@ -50,19 +56,19 @@ impl Process {
         }
     }
 
-    /// Whether it serves one session alone.
+    /// Returns `true` if the process serves a single session.
     #[must_use]
     pub fn is_for_one(&self) -> bool {
         self.child != Child::MAIN
     }
 
-    /// Whether its stdin is open, and stays so.
+    /// Returns `true` if its stdin is open and not to be closed.
     #[must_use]
     pub fn has_open_input(&self) -> bool {
         !self.is_read_only && !self.input_closed && self.stop.is_none()
     }
 
-    /// Its last output, for a timeout's message, and how long ago.
+    /// Returns a description of its last output for a timeout's message, and how long ago it was.
     #[must_use]
     pub fn last_output(&self, now: Instant) -> Option<(&'static str, Duration)> {
         let heard = self.heard?;
@@ -72,7 +78,7 @@ impl Process {
         ))
     }
 
-    /// Its state for `agent/status`; `None` before it runs.
+    /// Returns its status for `agent/status`; `None` before it runs.
     #[must_use]
     pub fn status(&self, now: Instant) -> Option<ProcessStatus> {
         let began = self.began?;
@@ -85,7 +91,7 @@ impl Process {
         })
     }
 
-    /// When it must have started; `None` once that is known.
+    /// Returns the deadline of its start; `None` once it has started or is being stopped.
     #[must_use]
     pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
         if self.pid.is_some() || self.heard.is_some() || self.is_read_only || self.stop.is_some() {
@@ -94,14 +100,14 @@ impl Process {
         limits.until(Wait::Spawn, self.since)
     }
 
-    /// Begins its end; returns the first step.
+    /// Begins its stop; returns the first step.
     pub fn begin_stop(&mut self, now: Instant, limits: &Limits) -> Effect {
         let (stop, first) = Stop::begin(now, limits);
         self.stop = Some(stop);
         self.effect(first)
     }
 
-    /// The effect of a step of its end.
+    /// Converts a step of its stop to an effect.
     #[must_use]
     pub fn effect(&self, step: Step) -> Effect {
         match step {

@@ -1,4 +1,4 @@
-//! Questions of an agent that belong to no session: the client is asked, and each is answered once.
+//! Elicitations of an agent that belong to no session: sent to the clients, and each answered once.
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Connection};
@@ -20,7 +20,8 @@ use crate::proto::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
 
 impl AgentMachine {
-    /// Asks the client a question that belongs to no session; true where it was asked.
+    /// Sends an elicitation that belongs to no session to the clients. Returns `false` if it was declined or
+    /// cancelled at once.
     pub fn ask_outside<C: ClientSinks>(
         &mut self,
         asked: Elicitation<'_>,
@@ -96,7 +97,7 @@ impl AgentMachine {
         !is_unanswerable
     }
 
-    /// A client has left: questions that nobody else can answer are declined.
+    /// Handles a client that has left: declines elicitations that no other client can answer.
     pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut AgentCx<'_, C>) {
         let questions = self.questions.iter_mut();
         let unanswerable = questions.filter_map(|ask| ask.note_left(client).then_some(ask.id));
@@ -113,7 +114,7 @@ impl AgentMachine {
         }
     }
 
-    /// A client answered a question: the first valid answer decides.
+    /// Handles a client's answer; the first valid answer decides.
     pub fn client_answered<C: ClientSinks>(
         &mut self,
         client: ClientId,
@@ -137,7 +138,7 @@ impl AgentMachine {
         self.decide(&ask, &decision, cx);
     }
 
-    /// The agent does not wait for the answer to this question any more; false where it is not one of these.
+    /// Handles an elicitation that the agent has withdrawn; returns `false` if this machine does not have it.
     pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut AgentCx<'_, C>) -> bool {
         let number = self.number();
         let meant = |ask: &Ask| ask.agent == number && ask.key == *key;
@@ -148,7 +149,7 @@ impl AgentMachine {
         true
     }
 
-    /// Gives up the questions whose processes have ended.
+    /// Cancels the elicitations of processes that have ended.
     pub(super) fn end_questions_of_ended<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let connection = self.connection();
         let takes = |ask: &Ask| connection.is_some_and(|c| c.dialect.takes_answer(&ask.key));
@@ -160,14 +161,14 @@ impl AgentMachine {
         }
     }
 
-    /// Gives up all questions: the connection is over.
+    /// Cancels all elicitations after the end of the connection.
     pub(super) fn end_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for ask in std::mem::take(&mut self.questions) {
             self.give_up_question(&ask, By::End, cx);
         }
     }
 
-    /// Declines the questions that the client has not answered in time.
+    /// Declines the elicitations that no client has answered in time.
     pub(super) fn time_out_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         while let Some(ask) = self.take_question(|ask| ask.until.is_some_and(|at| at <= now)) {
@@ -196,7 +197,7 @@ impl AgentMachine {
         }
     }
 
-    /// Answers a question of the agent to its user.
+    /// Answers an elicitation.
     pub fn elicited(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
@@ -204,7 +205,7 @@ impl AgentMachine {
         }
     }
 
-    /// Refuses a permission question of a session that was not opened.
+    /// Refuses a permission request of a session that is not open.
     pub fn refuse(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
@@ -212,7 +213,7 @@ impl AgentMachine {
         }
     }
 
-    /// Refuses a tool that the agent reports before it runs, of a session that was not opened.
+    /// Refuses a tool call that the agent reports before it runs, in a session that is not open.
     pub fn refuse_call(&mut self, key: &RequestKey) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
@@ -220,7 +221,7 @@ impl AgentMachine {
         }
     }
 
-    /// Refuses a request for a file or terminal of a session that was not opened.
+    /// Refuses a file or terminal request of a session that is not open.
     pub fn refuse_host_request(&mut self, key: &RequestKey, error: &Error) {
         if let Some(connection) = self.connection_mut() {
             let out = &mut connection.out;
@@ -229,7 +230,7 @@ impl AgentMachine {
     }
 }
 
-/// Withdraws a question from all clients that could still answer it.
+/// Withdraws an elicitation from all clients that could still answer it.
 fn withdraw<C: ClientSinks>(ask: &Ask, by: &By, cx: &mut AgentCx<'_, C>) {
     for client in &ask.asked {
         if let Some(sink) = cx.clients.sink(*client) {

@@ -1,7 +1,8 @@
-//! The replacement of an agent by one with another environment.
+//! Renewal: the replacement of an agent process by one with another environment.
 //!
-//! No turn is broken off: a renewal waits for the turns that run and for the prompts that were queued before it. Prompts
-//! that come later wait for the new agent. The sessions are restored at the new agent, then every waiting call is answered.
+//! A renewal interrupts no turn: it waits for the running turns and for the prompts that were queued before
+//! it. Later prompts wait for the new agent process. The sessions are restored at the new process; then every
+//! waiting call is answered.
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
@@ -11,39 +12,39 @@ use crate::core::error::Error;
 use crate::proto::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
 use std::collections::BTreeMap;
 
-/// An agent on its way to be started again with another environment.
+/// Pending replacement of an agent process by one with another environment.
 #[derive(Default)]
 pub struct Renewal {
-    /// The calls to answer, and whether each changed anything.
+    /// Calls to answer, and whether each changed the environment.
     waiters: Vec<(Token, bool)>,
-    /// The prompts that came before: the old agent gets them.
+    /// Prompts that were queued before the renewal; the old process gets them.
     ahead: Vec<Token>,
-    /// Whether the old agent has ended and the new one was started.
+    /// Whether the old process has ended and the new one was started.
     started: bool,
-    /// The sessions to restore, and the outcome of each.
+    /// Sessions to restore, and the outcome of each.
     sessions: BTreeMap<String, Option<Result<Recovery, Error>>>,
 }
 
 impl Renewal {
-    /// Whether a prompt has to wait for the new agent.
+    /// Returns `true` if a prompt has to wait for the new process.
     #[must_use]
     pub fn holds(&self, prompt: Token) -> bool {
         !self.started && !self.ahead.contains(&prompt)
     }
 
-    /// Whether a queued prompt goes to the old agent.
+    /// Returns `true` if a queued prompt goes to the old process.
     #[must_use]
     pub fn is_ahead(&self, prompt: Token) -> bool {
         self.ahead.contains(&prompt)
     }
 
-    /// Whether the new agent was started.
+    /// Returns `true` if the new process was started.
     #[must_use]
     pub fn has_started(&self) -> bool {
         self.started
     }
 
-    /// The sessions to restore.
+    /// Returns the sessions to restore.
     pub fn sessions(&self) -> impl Iterator<Item = &String> {
         self.sessions.keys()
     }
@@ -66,28 +67,29 @@ impl Renewal {
 }
 
 impl AgentMachine {
+    /// The pending renewal, if any.
     #[must_use]
     pub fn renewal(&self) -> Option<&Renewal> {
         self.renewal.as_ref()
     }
 
-    /// Whether the connected agent is to be replaced.
+    /// Returns `true` if the connected agent process is to be replaced.
     #[must_use]
     pub fn is_renewing(&self) -> bool {
         self.renewal.as_ref().is_some_and(|r| !r.started)
     }
 
-    /// Whether a prompt has to wait for the new agent.
+    /// Returns `true` if a prompt has to wait for the new process.
     #[must_use]
     pub fn holds(&self, prompt: Token) -> bool {
         self.renewal.as_ref().is_some_and(|r| r.holds(prompt))
     }
 
-    /// Begins a renewal, or begins it again where the new agent has an old environment by now. `ahead` are the prompts
-    /// that are queued.
+    /// Begins a renewal, or begins it again if the new process already lacks a change. `ahead` are the queued
+    /// prompts.
     pub(super) fn begin_renewal(&mut self, is_stale: bool, ahead: Vec<Token>) -> &mut Renewal {
         let renewal = self.renewal.get_or_insert_default();
-        // The first of several waiting calls decides what came before.
+        // With several waiting calls, the first determines which prompts were queued before.
         if renewal.waiters.is_empty() || (is_stale && renewal.started) {
             renewal.started = false;
             renewal.ahead = ahead;
@@ -95,14 +97,15 @@ impl AgentMachine {
         renewal
     }
 
-    /// The connected agent is to be started again with its environment as it is. All queued prompts go to the new one.
+    /// Begins to replace the connected process by one with the same environment. All queued prompts go to the
+    /// new process.
     pub fn renew_now(&mut self) {
         let renewal = self.renewal.get_or_insert_default();
         renewal.started = false;
         renewal.ahead.clear();
     }
 
-    /// Stops the agent; when it has ended it is started again. True when it has ended already.
+    /// Stops the agent; it is started again when it has ended. Returns `true` if it has already ended.
     pub fn replace<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
@@ -116,14 +119,14 @@ impl AgentMachine {
         self.begin_stopping(then, None, cx)
     }
 
-    /// The old agent had this session live: its outcome is a part of the answer.
+    /// Records that the session was live at the old process, so that its outcome is part of the answer.
     pub fn note_renewed_session(&mut self, session: &str) {
         if let Some(renewal) = &mut self.renewal {
             renewal.sessions.insert(session.to_owned(), None);
         }
     }
 
-    /// The outcome of a session that was restored, or could not be.
+    /// Records the outcome of a session's restore.
     pub fn note_restored(&mut self, session: &str, outcome: Result<&Recovery, &Error>) {
         let sessions = self.renewal.as_mut().map(|renewal| &mut renewal.sessions);
         if let Some(known) = sessions.and_then(|sessions| sessions.get_mut(session)) {
@@ -131,16 +134,16 @@ impl AgentMachine {
         }
     }
 
-    /// The new agent was started.
+    /// Records the start of the new process.
     pub(super) fn renewal_started(&mut self, now: std::time::Instant) {
         if let (Some(renewal), State::Connected(_)) = (&mut self.renewal, &self.state) {
             renewal.started = true;
-            // If it fails, the next prompt tries again.
+            // If the start fails, the next prompt tries again.
             self.allow_restart(now);
         }
     }
 
-    /// Answers every waiting call, once the new agent is ready and none of its sessions is being opened.
+    /// Answers every waiting call once the new process is ready and none of its sessions is being opened.
     pub fn answer_renewal<C: ClientSinks>(
         &mut self,
         is_opening: impl Fn(&str) -> bool,
@@ -161,7 +164,7 @@ impl AgentMachine {
         }
     }
 
-    /// There will be no new agent: every waiting call fails. The environment stays changed.
+    /// Fails every waiting call, since there will be no new process. The environment stays changed.
     pub fn renewal_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         self.fail_pending_sign_ins(error, cx);
         let waiters = self.renewal.take().map(|renewal| renewal.waiters);

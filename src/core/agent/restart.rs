@@ -1,4 +1,5 @@
-//! Restarts: a call that needs the agent starts it again after a crash, a few times and after growing pauses.
+//! Restarts after a crash: the next call that needs the agent restarts it, up to three times in a row, with
+//! increasing delays.
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
@@ -8,27 +9,27 @@ use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::proto::wire::{AgentSource, AgentState};
 use std::time::{Duration, Instant};
 
-/// How often an agent that ends without having completed a turn is started again.
+/// Maximum number of consecutive restarts of an agent that completes no turn.
 const RESTARTS: u32 = 3;
 
-/// The pause after so many consecutive crashes.
+/// Delay of the restart after so many consecutive crashes.
 fn pause(crashes: u32) -> Duration {
     Duration::from_secs(crashes.saturating_sub(1).into())
 }
 
-/// An agent that ended, and that the next call that needs it starts again.
+/// End of an agent after which the next call that needs it restarts it.
 pub(super) struct Crash {
     at: Instant,
-    /// Whether it ended without having been asked to: its restart counts.
+    /// Whether the end was unexpected, so that the restart counts.
     is_unexpected: bool,
 }
 
 impl AgentMachine {
-    /// Sees to it that there is an agent or that one is started. `own` is the agent that the session had last: nobody
-    /// gets the demo agent by mistake.
+    /// Makes sure that the agent is running or being started. `own` is the agent that the session had last,
+    /// which is started in place of the demo agent.
     ///
     /// # Errors
-    /// `agentExited` where it crashed too often, `outOfOrder` where no agent was named.
+    /// `agentExited` if it crashed too often, `outOfOrder` if no agent was named.
     pub fn need<C: ClientSinks>(
         &mut self,
         own: Option<AgentSpec>,
@@ -70,12 +71,12 @@ impl AgentMachine {
         Err(out_of_order(&format!("{why}: call agent/connect first")))
     }
 
-    /// Notifies the client that the agent is not started again.
+    /// Notifies the clients that the agent is not restarted.
     pub fn notify_disconnected<C: ClientSinks>(&self, cx: &mut AgentCx<'_, C>) {
         cx.notify_state(&self.name, AgentState::Disconnected, None);
     }
 
-    /// Starts the agent again, and counts that after a crash.
+    /// Restarts the agent; after a crash, counts the restart.
     pub(super) fn restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         if self.crash.as_ref().is_some_and(|crash| crash.is_unexpected) {
             self.restarts = self.restarts.saturating_add(1);
@@ -83,7 +84,7 @@ impl AgentMachine {
         self.start(self.spec.clone(), Vec::new(), cx);
     }
 
-    /// Ends the pause before a restart without one; true where there was a pause.
+    /// Cancels a pending restart; returns `true` if there was one.
     pub fn give_up_restart(&mut self) -> bool {
         let waits = matches!(self.state, State::Backoff { .. });
         if waits {
@@ -93,7 +94,7 @@ impl AgentMachine {
         waits
     }
 
-    /// Notes that the agent ends without having been asked to, if it was ready once.
+    /// Records an unexpected end of an agent that was ready before.
     pub fn note_crash(&mut self, now: Instant) {
         let Some(connection) = self.connection() else {
             return;
@@ -112,7 +113,7 @@ impl AgentMachine {
         }
     }
 
-    /// The next call that needs the agent starts it again, at once.
+    /// Allows the next call that needs the agent to restart it at once.
     pub fn allow_restart(&mut self, now: Instant) {
         self.crash = Some(Crash {
             at: now,
@@ -120,7 +121,7 @@ impl AgentMachine {
         });
     }
 
-    /// Without an agent in use the next one is the configured one.
+    /// Resets the specification to the configured one if no agent is in use.
     pub(super) fn settle_spec(&mut self) {
         if self.connected_spec().is_none() {
             self.spec = self.configured.clone();

@@ -1,4 +1,4 @@
-//! The MCP servers that a session gets from this agent.
+//! MCP servers that a session gets from this agent.
 
 use crate::core::agent_spec::AgentSpec;
 use crate::core::config::Settings;
@@ -7,13 +7,13 @@ use crate::core::event::AgentInfo;
 use crate::core::mcp;
 use crate::proto::wire::McpServer;
 
-/// The MCP servers of a session that has these of its own, as far as they are known: whether the agent reaches them is
-/// known once it is ready.
+/// Returns the MCP servers of a session, given those that it declares itself. Whether the agent can reach
+/// them is checked only once the agent is ready.
 ///
-/// Variables are filled in anew whenever a session is opened: the agent's environment may have changed.
+/// Variables are filled in at every opening of a session, since the agent's environment may have changed.
 ///
 /// # Errors
-/// A server cannot be reached by the agent, or a variable is not set.
+/// `invalidParams` if the agent cannot reach a server, or a variable is not set.
 pub fn servers(
     own: &[McpServer],
     settings: &Settings,

@@ -1,6 +1,6 @@
-//! Sign-in and sign-out: `agent/authenticate` and `agent/logout`.
+//! Sign-in and sign-out: implements `agent/authenticate` and `agent/logout`.
 //!
-//! Keys are set in the agent's environment, so that it is started again before it is asked to use them.
+//! Keys are set in the agent's environment, so the agent is restarted before it is called to use them.
 
 use super::AgentMachine;
 use super::connection::Call;
@@ -17,19 +17,19 @@ use crate::proto::wire::{
 };
 use std::time::{Duration, Instant};
 
-/// The open calls of clients to sign in or out.
+/// Open `agent/authenticate` and `agent/logout` calls.
 #[derive(Debug, Default)]
 pub(super) struct SignIn(Vec<Signing>);
 
-/// An open call of a client to sign in or out.
+/// An open `agent/authenticate` or `agent/logout` call.
 #[derive(Debug)]
 struct Signing {
     token: Token,
-    /// The id of the method; `None` to sign out.
+    /// Id of the sign-in method; `None` for a sign-out.
     method: Option<String>,
-    /// `None` until the agent that has the keys is ready.
+    /// Call to the agent; `None` until the agent process that has the keys is ready.
     call: Option<CallId>,
-    /// When the wait for the agent is over.
+    /// Deadline of the agent's response.
     until: Option<Instant>,
 }
 
@@ -54,11 +54,11 @@ impl SignIn {
 }
 
 impl AgentMachine {
-    /// Signs the user in by one of the agent's methods. `ahead` are the prompts that are queued: where the agent is
-    /// started again for its keys, the old one gets them.
+    /// Signs the user in by one of the agent's methods. `ahead` are the queued prompts; if the agent is
+    /// restarted for its keys, the old process gets them.
     ///
     /// # Errors
-    /// `invalidParams`, and `outOfOrder` where the agent is not ready.
+    /// `invalidParams`, and `outOfOrder` if the agent is not ready.
     pub fn authenticate<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -111,7 +111,7 @@ impl AgentMachine {
     /// Signs the user out.
     ///
     /// # Errors
-    /// `outOfOrder` where the agent is not ready or cannot do that.
+    /// `outOfOrder` if the agent is not ready or cannot sign out.
     pub fn logout<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -133,7 +133,8 @@ impl AgentMachine {
         })
     }
 
-    /// Checks that these variables are those of a method, and that none is missing that the agent does not have.
+    /// Checks that these variables belong to the method, and that every required variable is given or already
+    /// in the agent's environment.
     fn check_keys(
         &self,
         vars: &[AuthVariable],
@@ -165,7 +166,7 @@ impl AgentMachine {
         Err(invalid("env", &format!("the method needs {missing}")))
     }
 
-    /// Sets keys in the agent's environment; true where it has to be started again for them.
+    /// Sets keys in the agent's environment; returns `true` if the agent has to be restarted for them.
     fn set_keys(&mut self, keys: &Variables, ahead: Vec<Token>) -> bool {
         let is_stale = self.is_stale(keys);
         self.set_variables(keys);
@@ -208,14 +209,14 @@ impl AgentMachine {
         }
     }
 
-    /// The agent that has the keys is ready: it is asked before its sessions are restored.
+    /// Sends the waiting calls to the agent process that has the keys, before its sessions are restored.
     pub(super) fn sign_in_pending<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for signing in self.sign_in.take(|signing| signing.call.is_none()) {
             self.call_sign(signing.token, signing.method, cx);
         }
     }
 
-    /// The agent answered.
+    /// Handles the agent's response to a sign-in or sign-out.
     pub fn signed<C: ClientSinks>(
         &mut self,
         call: CallId,
@@ -235,13 +236,13 @@ impl AgentMachine {
         }
     }
 
-    /// The agent that was asked has ended.
+    /// Fails the calls whose agent has ended.
     pub(super) fn fail_sign_ins<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         let failed = self.sign_in.take(|signing| signing.call.is_some());
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
-    /// There will be no agent that has the keys.
+    /// Fails the calls that wait for an agent process with the keys, since there will be none.
     pub(super) fn fail_pending_sign_ins<C: ClientSinks>(
         &mut self,
         error: &Error,
@@ -251,12 +252,12 @@ impl AgentMachine {
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
-    /// Extends the waits for a sign-in: the user is asked something meanwhile.
+    /// Extends the deadlines of sign-ins while the user answers an elicitation.
     pub fn wait_for_user(&mut self, by: Duration) {
         self.sign_in.postpone(by);
     }
 
-    /// Gives up calls that the agent has not answered in time.
+    /// Fails the calls that the agent has not answered in time.
     pub(super) fn time_out_sign_ins<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let due = |signing: &Signing| signing.until.is_some_and(|at| at <= now);

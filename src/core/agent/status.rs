@@ -1,4 +1,4 @@
-//! `agent/status`.
+//! Implements `agent/status`.
 
 use super::connection::Connection;
 use super::cx::AgentCx;
@@ -18,7 +18,7 @@ pub(super) struct StatusRequest {
 }
 
 impl AgentMachine {
-    /// Has the agent's processes measured, then answers with its status.
+    /// Measures the agent's processes, then answers with its status.
     pub fn request_status<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
         let running = self.connection().map(Connection::running);
         let missing = running.unwrap_or_default();
@@ -27,7 +27,7 @@ impl AgentMachine {
             cx.reply(token, Reply::Status(Box::new(status)));
             return;
         }
-        // A process that is being measured already is not measured twice.
+        // A process that is already being measured is not measured twice.
         let mut requests = self.status_requests.iter();
         let new = |id: &&AgentId| !requests.any(|request| request.missing.contains(id));
         let effects = missing.iter().filter(new).map(|id| Effect::Measure(*id));
@@ -35,7 +35,7 @@ impl AgentMachine {
         self.status_requests.push(StatusRequest { token, missing });
     }
 
-    /// A process was measured.
+    /// Handles the measurement of a process.
     pub fn measured<C: ClientSinks>(
         &mut self,
         id: AgentId,
@@ -50,7 +50,7 @@ impl AgentMachine {
         self.settle_status(id, cx);
     }
 
-    /// A process was measured or has ended: answers the calls that waited for nothing else.
+    /// Answers the calls that waited only for this process, which was measured or has ended.
     pub(super) fn settle_status<C: ClientSinks>(&mut self, id: AgentId, cx: &mut AgentCx<'_, C>) {
         for request in &mut self.status_requests {
             request.missing.retain(|missing| *missing != id);
@@ -63,7 +63,7 @@ impl AgentMachine {
         }
     }
 
-    /// The agent's status.
+    /// Returns the agent's status.
     #[must_use]
     pub fn status(&self, now: Instant) -> wire::AgentStatus {
         let connection = match &self.state {
@@ -100,7 +100,7 @@ impl AgentMachine {
         }
     }
 
-    /// The agent in a list; `sessions` is how many open sessions belong to it.
+    /// Returns the agent's entry in a list; `sessions` is the number of its open sessions.
     #[must_use]
     pub fn summary(&self, sessions: u64, now: Instant) -> wire::AgentSummary {
         wire::AgentSummary {

@@ -1,4 +1,4 @@
-//! The end of an agent's connection, ordered or not.
+//! End of an agent's connection, ordered or unexpected.
 
 use super::connection::{Call, Phase};
 use super::cx::AgentCx;
@@ -12,20 +12,20 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
 use crate::proto::wire::{AgentState, Done};
 
-/// What follows from the end of a process.
+/// Consequence of a process's end.
 pub enum Gone {
-    /// Nothing: the agent goes on, or its other processes are still ending.
+    /// Nothing: the agent continues, or its other processes are still ending.
     Nothing,
-    /// A process that was stopped has ended: the agent's session of this id is closed.
+    /// A stopped process has exited: the session with this agent session id is closed.
     Closed(String),
-    /// The dialect reports what follows for sessions; with `false` the agent as a whole has ended.
+    /// Events for sessions from the dialect; with `false`, the agent as a whole has ended.
     Events(Vec<AgentEvent<'static>>, bool),
     /// The agent has ended.
     All,
 }
 
 impl AgentMachine {
-    /// Begins the ordered end of the agent: its stdin is closed. True when it has ended already.
+    /// Begins the ordered stop of the agent on the client's request. Returns `true` if it has already ended.
     pub fn stop<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
         let message = "the agent was disconnected before it was started with its new environment";
         self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), cx);
@@ -42,8 +42,8 @@ impl AgentMachine {
         self.begin_stopping(None, None, cx)
     }
 
-    /// Begins the end of the agent's processes; `then` is the agent to start when they have ended, `why` is reported
-    /// unless the client asked for the end. True when nothing has to end.
+    /// Begins to stop the agent's processes. `then` is the agent to start when they have ended; `why` is the
+    /// reason to report, unless the client requested the stop. Returns `true` if no process has to end.
     pub fn begin_stopping<C: ClientSinks>(
         &mut self,
         then: Option<(Box<AgentSpec>, Vec<Token>)>,
@@ -64,7 +64,7 @@ impl AgentMachine {
         is_over
     }
 
-    /// A process has ended, or could not be started.
+    /// Handles a process that has ended or could not be started.
     pub fn process_ended<C: ClientSinks>(
         &mut self,
         child: Child,
@@ -104,7 +104,8 @@ impl AgentMachine {
         self.dialect_ended(child, how)
     }
 
-    /// A process is of no use any more, though it may run; `None` where it is being stopped already.
+    /// Handles a process that can no longer be used, though it may still run; returns `None` if it is already
+    /// being stopped.
     pub fn process_failed(&mut self, child: Child, error: &Error) -> Option<Gone> {
         let process = self.connection_mut()?.process_mut(child);
         if process.is_some_and(|process| process.stop.is_some()) {
@@ -123,7 +124,7 @@ impl AgentMachine {
         Gone::Events(events, goes_on)
     }
 
-    /// The error for everything that waits for an agent that exited.
+    /// Returns the error for everything that waits for an agent that has exited.
     #[must_use]
     pub fn exit_error(&self, exit: &Exit) -> Error {
         let (kind, when) = match self.connection().map(|connection| &connection.phase) {
@@ -142,7 +143,7 @@ impl AgentMachine {
         error
     }
 
-    /// What to do about an agent that ended before it was ready; empty where its stderr says more.
+    /// Returns advice on an agent that ended before it was ready; empty if its stderr is more helpful.
     fn start_hint(&self, exit: &Exit) -> String {
         let hint = self.acp_hint();
         let is_silent = exit.code == Some(0) && exit.stderr.is_empty();
@@ -153,7 +154,7 @@ impl AgentMachine {
         hint
     }
 
-    /// Fails everything of the agent that waits for the connection, which cannot answer any more.
+    /// Fails the calls that wait for the start of a connection that has failed.
     pub fn fail_calls<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
         let starting = match self.connection_mut().map(|c| &mut c.phase) {
             Some(Phase::Starting { waiters, .. }) => Some(std::mem::take(waiters)),
@@ -166,7 +167,7 @@ impl AgentMachine {
         }
     }
 
-    /// The sessions have been told: nothing of the connection's sessions and calls is left.
+    /// Drops the connection's sessions and calls, after the sessions were notified.
     pub fn forget_sessions<C: ClientSinks>(
         &mut self,
         error: &Error,
@@ -183,7 +184,7 @@ impl AgentMachine {
             .collect()
     }
 
-    /// The connection is over: starts the next agent where one is to be started.
+    /// Handles the end of the connection: starts the next agent if one is to be started.
     pub fn gone<C: ClientSinks>(
         &mut self,
         error: &Error,

@@ -1,6 +1,6 @@
-//! An agent machine driven alone: no hub, no sessions, time passed in.
+//! Tests of an agent machine alone, without hub and sessions, in virtual time.
 //!
-//! Most tests are transcripts: rows of what happens and of everything that the machine puts out for it.
+//! Most tests are transcripts: rows of an input and everything that the machine outputs for it.
 
 mod connect;
 mod environment;

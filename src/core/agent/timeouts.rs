@@ -1,4 +1,5 @@
-//! Handlers of an agent's timers: errors of starts and sign-ins, notices of a slow start, the stop of an idle agent.
+//! Handlers of an agent's timers: timeouts of starts and sign-ins, notices of a slow start, the stop of an
+//! idle agent.
 
 use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
@@ -17,17 +18,19 @@ use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
 use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
 use std::time::{Duration, Instant};
 
-/// When a start is reported as slow for the first time.
+/// Time after which a start is first reported as slow.
 pub(super) const SLOW_START: Duration = Duration::from_secs(2);
 
-/// A process or agent whose time is over: the error, and the process where the agent may go on without it.
+/// A process or agent that reached its time limit.
 pub struct Overdue {
+    /// Error of the timeout.
     pub error: Error,
+    /// Process that timed out, if the agent may continue without it.
     pub process: Option<Child>,
 }
 
 impl AgentMachine {
-    /// Takes the next step of the end of each process that did not exit in time.
+    /// Performs the next step of the stop of each process that did not exit in time.
     pub(super) fn continue_stops<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         let Some(connection) = self.connection_mut() else {
             return;
@@ -39,7 +42,7 @@ impl AgentMachine {
         }
     }
 
-    /// The processes that did not start in time.
+    /// Returns the processes that did not start in time.
     pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<Overdue> {
         let limits = &cx.shared.settings.limits;
         let command = &self.spec.command;
@@ -63,7 +66,7 @@ impl AgentMachine {
         late.map(overdue).collect()
     }
 
-    /// The agent that did not answer the handshake in time.
+    /// Returns the agent if it did not answer the handshake in time.
     pub(super) fn overdue_handshake<C>(&self, cx: &AgentCx<'_, C>) -> Option<Overdue> {
         let connection = self.connection()?;
         let process = connection.first_process();
@@ -86,7 +89,7 @@ impl AgentMachine {
         })
     }
 
-    /// Notifies the clients that the start is slow, and of what it waits for.
+    /// Notifies the clients that the start is slow, and of the step that it waits for.
     pub(super) fn notify_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let connection = self.connection_mut();
@@ -102,7 +105,7 @@ impl AgentMachine {
         cx.shared.notify_all(&notice, cx.clients);
     }
 
-    /// What the agent's start waits for; `None` unless it is starting.
+    /// Describes the step that the agent's start waits for; `None` unless it is starting.
     #[must_use]
     pub fn start_wait(&self, now: Instant) -> Option<Waiting> {
         let connection = self.connection()?;
@@ -125,14 +128,15 @@ impl AgentMachine {
         Some(waiting(stage.name(), Party::Agent, lasted, note))
     }
 
-    /// The command line that starts the agent's program as an ACP agent, where its own is known not to do that.
+    /// Suggests the command line that starts the agent's program as an ACP agent; empty if the agent's own
+    /// command line is not known to be wrong.
     pub(super) fn acp_hint(&self) -> String {
         let spec = Some(&self.spec).filter(|spec| traits(spec.protocol).may_lack_argument);
         let meant = spec.and_then(|spec| acp_command(&spec.command, &spec.args));
         meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
     }
 
-    /// The agent did not sign in, or out, in time.
+    /// Returns the error for a sign-in or sign-out that the agent did not answer in time.
     pub(super) fn sign_in_timeout<C>(&self, signs_in: bool, cx: &AgentCx<'_, C>) -> Error {
         let method = if signs_in { "authenticate" } else { "logout" };
         let process = self.connection().and_then(Connection::first_process);
@@ -152,14 +156,14 @@ impl AgentMachine {
         .error()
     }
 
-    /// When the agent was last used, if it is connected.
+    /// Returns when the agent was last used, if it is connected.
     #[must_use]
     pub fn used(&self) -> Option<Instant> {
         self.connection().map(|connection| connection.used)
     }
 
-    /// Stops an agent that had no use for `limit`; a call that needs it starts it again. True when it has ended
-    /// already.
+    /// Stops an agent that was not used for `limit`. The next call that needs it restarts it. Returns `true`
+    /// if it has already ended.
     pub fn stop_idle<C: ClientSinks>(&mut self, limit: Duration, cx: &mut AgentCx<'_, C>) -> bool {
         let Some(connection) = self.connection() else {
             return false;
@@ -177,14 +181,14 @@ impl AgentMachine {
         self.begin_stopping(None, Some(why.to_owned()), cx)
     }
 
-    /// Whether the agent is being stopped without the client having asked for it.
+    /// Returns `true` if the agent is being stopped without a request of the client.
     #[must_use]
     pub fn is_stopping_by_itself(&self) -> bool {
         let phase = self.connection().map(|connection| &connection.phase);
         matches!(phase, Some(Phase::Stopping { why: Some(_), .. }))
     }
 
-    /// Shortens the time that ending processes get.
+    /// Shortens the time that processes get to stop.
     pub fn expedite<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         let State::Connected(connection) = &mut self.state else {
             return;

@@ -1,7 +1,7 @@
-//! The timers of an agent: the one table of what it waits for.
+//! Timers of an agent, in one table.
 //!
-//! A timer is a variant of [`AgentTimer`], with its arms in `due`, `postpone` and `expire`. The time itself stands where the
-//! wait is kept. What is done when a timer expires is in the file of its topic.
+//! A timer is a variant of [`AgentTimer`], with a match arm each in `due`, `postpone` and `expire`. The time
+//! itself is stored with the state that waits for it. The handler of a timer is in the file of its topic.
 
 use super::connection::Connection;
 use super::cx::AgentCx;
@@ -11,39 +11,39 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::limits::Limits;
 use std::time::{Duration, Instant};
 
-/// Something that an agent waits for until a time.
+/// Timer of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::core) enum AgentTimer {
-    /// A process that is being stopped exits; after that comes the next step of its end.
+    /// Exit of a process that is being stopped; then the next step of the stop is due.
     ProcessStop,
-    /// A process starts.
+    /// Start of a process.
     ProcessStart,
-    /// The agent answers the handshake.
+    /// Response to the handshake.
     Handshake,
-    /// The next notice to the clients that the start is slow.
+    /// Next notice to the clients that the start is slow.
     SlowStart,
-    /// The pause before the restart after a crash.
+    /// Delay of the restart after a crash.
     Restart,
-    /// A client answers a question that belongs to no session.
+    /// Answer of a client to an elicitation that belongs to no session.
     Question,
-    /// The agent answers a call to sign in or out.
+    /// Response of the agent to a sign-in or sign-out.
     SignIn,
 }
 
 impl AgentTimer {
-    /// Every timer, in the order in which those that are due expire.
+    /// All timers, in the order in which those that are due expire.
     pub(in crate::core) const ALL: [Self; 7] = [
         Self::ProcessStop,
         Self::ProcessStart,
         Self::Handshake,
-        // A start that has failed is not slow.
+        // After `Handshake`, so that a failed start is not reported as slow.
         Self::SlowStart,
         Self::Restart,
         Self::Question,
         Self::SignIn,
     ];
 
-    /// Name of the timer, for logs.
+    /// Returns the name of the timer, for logs.
     fn name(self) -> &'static str {
         match self {
             Self::ProcessStop => "stop",
@@ -58,7 +58,7 @@ impl AgentTimer {
 }
 
 impl AgentMachine {
-    /// When a timer of the agent is due next, and which.
+    /// Returns the next deadline of the agent's timers, and the name of the timer.
     #[must_use]
     pub fn deadline(&self, limits: &Limits) -> Option<(Instant, &'static str)> {
         let all = AgentTimer::ALL.into_iter();
@@ -66,8 +66,8 @@ impl AgentMachine {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Expires a timer if it is due. Returns what failed; the hub ends the sessions that this concerns before it gives the
-    /// next timer of [`AgentTimer::ALL`].
+    /// Expires a timer if it is due. Returns the failures; the hub ends the sessions that they concern before
+    /// it expires the next timer of [`AgentTimer::ALL`].
     pub(in crate::core) fn tick<C: ClientSinks>(
         &mut self,
         timer: AgentTimer,
@@ -80,7 +80,7 @@ impl AgentMachine {
         self.expire(timer, cx)
     }
 
-    /// When a timer is due; `None` where the agent does not wait for it.
+    /// Returns when a timer is due; `None` if it is not running.
     pub(super) fn due(&self, timer: AgentTimer, limits: &Limits) -> Option<Instant> {
         let start = || self.connection().and_then(Connection::start_silence);
         match timer {
@@ -103,7 +103,7 @@ impl AgentMachine {
         }
     }
 
-    /// Extends all waits: for this long nobody listened to the agent. Each stored time is extended once.
+    /// Extends all timeouts by a time in which the agent was not read. Each stored time is extended once.
     #[expect(
         clippy::match_same_arms,
         reason = "a timer that is not postponed says why"
@@ -111,7 +111,7 @@ impl AgentMachine {
     pub fn postpone(&mut self, by: Duration) {
         for timer in AgentTimer::ALL {
             match timer {
-                // The steps of a stop go on while no client reads.
+                // The steps of a stop continue while no client reads.
                 AgentTimer::ProcessStop => {}
                 AgentTimer::ProcessStart => {
                     let processes = self.connection_mut().map(|c| c.processes.iter_mut());
@@ -125,9 +125,9 @@ impl AgentMachine {
                         silence.postpone(by);
                     }
                 }
-                // It follows from the silence of the start, which is extended with `Handshake`.
+                // Derived from the timer of the start, which is extended with `Handshake`.
                 AgentTimer::SlowStart => {}
-                // A pause of acpipe's own: nothing of the agent is awaited.
+                // A delay of acpipe itself: it does not wait for the agent.
                 AgentTimer::Restart => {}
                 AgentTimer::Question => {
                     let limits = self.questions.iter_mut();
@@ -140,7 +140,7 @@ impl AgentMachine {
         }
     }
 
-    /// Does what follows from a timer that is due; returns what failed.
+    /// Handles a timer that is due; returns the failures.
     fn expire<C: ClientSinks>(
         &mut self,
         timer: AgentTimer,

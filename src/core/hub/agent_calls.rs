@@ -1,4 +1,5 @@
-//! Answers of agents to calls that are not about a turn: the handshake, lists, closes, and calls that failed.
+//! Responses of agents to calls that are not about a turn: the handshake, session lists, closed sessions, and
+//! failed calls.
 
 use super::Hub;
 use crate::core::agent::Call;
@@ -10,7 +11,7 @@ use crate::core::turn_ending::Ending;
 use std::time::Instant;
 
 impl Hub {
-    /// The handshake is done: the agent's sessions are opened.
+    /// Completes the handshake and opens the agent's sessions.
     pub(super) fn agent_ready(
         &mut self,
         agent: AgentRef,
@@ -30,7 +31,7 @@ impl Hub {
         }
     }
 
-    /// The agent gave a page of its sessions.
+    /// Handles a page of the agent's session list.
     pub(super) fn listed(
         &mut self,
         agent: AgentRef,
@@ -62,7 +63,7 @@ impl Hub {
         }
     }
 
-    /// The agent has done what it was asked for.
+    /// Handles the success of a sign-in, sign-out or close.
     pub(super) fn call_done(
         &mut self,
         agent: AgentRef,
@@ -83,7 +84,7 @@ impl Hub {
         }
     }
 
-    /// A call failed.
+    /// Handles a failed call.
     pub(super) fn call_failed(
         &mut self,
         agent: AgentRef,
@@ -121,7 +122,7 @@ impl Hub {
             Call::Sign => self.with_agent(agent, now, clients, |agent, cx| {
                 agent.signed(call, &Err(error), cx);
             }),
-            // A refusal is an answer, too.
+            // The session may be opened again after a refusal, too.
             Call::Close { agent_session } => self.closed(agent, &agent_session, now, clients),
             Call::Prompt { session } => {
                 let ending = Ending::Failed(error);
@@ -132,7 +133,7 @@ impl Hub {
         }
     }
 
-    /// The agent has closed a session: sessions that waited for that are opened.
+    /// Handles a session that the agent has closed: opens the sessions that waited for that.
     pub(super) fn closed(
         &mut self,
         agent: AgentRef,

@@ -1,4 +1,4 @@
-//! Events of agents, routed to the sessions that they are about.
+//! Routing of agent events to sessions.
 
 use super::Hub;
 use crate::core::agent::Call;
@@ -123,7 +123,7 @@ impl Hub {
         }
     }
 
-    /// Routes an update. The hot path is an update of a turn that runs.
+    /// Routes an update. The hot path is an update of a running turn.
     pub(super) fn take_update(
         &mut self,
         agent: AgentRef,
@@ -135,7 +135,7 @@ impl Hub {
     ) {
         let has_terminals = !self.hosting.host.is_idle();
         if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
-            // A terminal's output is a part of the result.
+            // The output of a terminal is part of the tool's result.
             self.with_routed(agent, agent_session, now, clients, |session, cx| {
                 session.show_terminals(cx);
             });
@@ -150,7 +150,7 @@ impl Hub {
         if let Update::Tool(tool) = update
             && tool.content.is_some()
         {
-            // A tool call may show a terminal from now on.
+            // The tool call may show a terminal from now on.
             self.hosting.host.show_soon(now);
         }
         if may_have_run {
@@ -167,8 +167,8 @@ impl Hub {
         }
     }
 
-    /// Routes an update that is not of a turn that runs; true where a tool may have run that the client was not asked
-    /// about.
+    /// Routes an update that does not belong to a running turn. Returns `true` if a tool may have run without
+    /// a permission request.
     fn other_update(
         &mut self,
         agent: AgentRef,
@@ -192,7 +192,7 @@ impl Hub {
         taken.unwrap_or(false)
     }
 
-    /// The session of an agent's id.
+    /// Returns the session with this agent session id.
     #[inline]
     fn routed(&mut self, agent: AgentRef, agent_session: &str) -> Option<&mut SessionMachine> {
         let connection = self.agents.get(agent).connection()?;
@@ -213,7 +213,7 @@ impl Hub {
         self.with(&id, now, clients, act)
     }
 
-    /// The session and subagent of an agent's id.
+    /// Returns the acpipe ids of the session and the subagent with this agent session id.
     fn route(&self, agent: AgentRef, agent_session: &str) -> Option<(String, Option<String>)> {
         let connection = self.agents.get(agent).connection()?;
         let route = connection.directory.route(agent_session)?;
@@ -262,7 +262,7 @@ impl Hub {
         }
     }
 
-    /// Routes a question to the user; one that belongs to no session is asked by the agent's machine.
+    /// Routes an elicitation. The agent's machine handles one that belongs to no session.
     fn elicitation(
         &mut self,
         agent: AgentRef,
@@ -291,8 +291,8 @@ impl Hub {
         }
     }
 
-    /// The user is asked something before a session is open, or the agent signed in: what waits for the agent waits as
-    /// much longer as the user may take.
+    /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
+    /// outside of an open session.
     fn wait_for_user(&mut self, agent: AgentRef) {
         let Some(by) = self.shared.settings.limits.of(Wait::Answer) else {
             return;
@@ -331,7 +331,7 @@ impl Hub {
         self.agents.get_mut(agent).refuse_host_request(&key, &error);
     }
 
-    /// The agent does not wait for the answer to a question or request any more.
+    /// Handles a request that the agent has withdrawn.
     fn withdrawn(
         &mut self,
         agent: AgentRef,

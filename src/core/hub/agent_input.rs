@@ -1,4 +1,4 @@
-//! Input of agents' processes: what happens to a process, and the lines that it writes.
+//! Input from agent processes: process events and output.
 
 use super::Hub;
 use crate::core::clean::clean;
@@ -16,10 +16,10 @@ use std::time::Instant;
 use tracing::debug;
 
 impl Hub {
-    /// Takes input of an agent's process; that of a process that is gone is ignored.
+    /// Handles input of an agent's process. Input of a process that no longer exists is ignored.
     ///
-    /// What is returned is to be given again when the agent's clients have room: a few bytes of an agent can become many of a
-    /// client's.
+    /// Returns the part of the output that was not handled, to be passed again when the agent's clients have
+    /// room: a few bytes from an agent can become many for a client.
     #[must_use]
     pub fn agent(
         &mut self,
@@ -52,7 +52,7 @@ impl Hub {
         None
     }
 
-    /// Takes what is not output of a process.
+    /// Handles all input of a process except output and health.
     fn process_event(
         &mut self,
         agent: AgentRef,
@@ -97,7 +97,7 @@ impl Hub {
         }
     }
 
-    /// Takes output of a process; returns what there is no room for.
+    /// Handles output of a process; returns the part for which the clients have no room.
     fn batch(
         &mut self,
         agent: AgentRef,
@@ -154,14 +154,14 @@ impl Hub {
             if !goes_on {
                 return None;
             }
-            // What a panic left of the line goes with it.
+            // A panic may have left events of the line; they are dropped.
             events.clear();
             read = line.end;
         }
         None
     }
 
-    /// Reads one line; false where nothing more of the process is to be read.
+    /// Reads one line; returns `false` if no more output of the process is to be read.
     fn line<'a>(
         &mut self,
         agent: AgentRef,
@@ -179,7 +179,7 @@ impl Hub {
             connection.dialect.read(child, text, events, out);
             for event in events.drain(..) {
                 match &event {
-                    // The hot path: the event is not moved once more.
+                    // Hot path: avoids another move of the event.
                     AgentEvent::Update {
                         session,
                         update,

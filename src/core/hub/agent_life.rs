@@ -1,4 +1,4 @@
-//! The end of an agent, ordered or not, and what it means for the agent's sessions.
+//! End of an agent, ordered or unexpected, and its effect on the agent's sessions.
 
 use super::Hub;
 use crate::core::agent::{AgentMachine, Gone};
@@ -11,7 +11,7 @@ use crate::core::session::{SessionMachine, Stage};
 use std::time::Instant;
 
 impl Hub {
-    /// Begins the ordered end of an agent: running turns are cancelled, its stdin is closed.
+    /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.
     pub(super) fn stop_agent(
         &mut self,
         agent: AgentRef,
@@ -39,15 +39,15 @@ impl Hub {
         }
     }
 
-    /// Shortens the time that ending processes get: the user interrupted a second time.
+    /// Shortens the time that processes get to stop, after the user's second interrupt.
     pub fn expedite(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for agent in self.agents.all() {
             self.with_agent(agent, now, clients, AgentMachine::expedite);
         }
     }
 
-    /// The agent cannot be used any more, though its process may run: everything that waits for it fails, and it is
-    /// stopped.
+    /// Handles the failure of an agent whose process may still run: fails everything that waits for the
+    /// agent, and stops it.
     pub(super) fn agent_failed(
         &mut self,
         agent: AgentRef,
@@ -61,7 +61,7 @@ impl Hub {
             if agent.is_renewing() {
                 agent.replace(cx)
             } else if !agent.is_stopping() {
-                // No turn runs any more, and queued prompts go to the agent that is started after this one.
+                // No turn is running now, and queued prompts go to the agent that is started next.
                 agent.begin_stopping(None, None, cx)
             } else {
                 false
@@ -72,7 +72,7 @@ impl Hub {
         }
     }
 
-    /// The agent was stopped and had no process that had to end.
+    /// Handles the end of a stop for which no process had to exit.
     pub(super) fn agent_stopped(
         &mut self,
         agent: AgentRef,
@@ -83,7 +83,7 @@ impl Hub {
         self.agent_gone(agent, &error, now, clients);
     }
 
-    /// The connection of the agent is over.
+    /// Handles the end of the agent's connection.
     pub(super) fn agent_gone(
         &mut self,
         agent: AgentRef,
@@ -103,8 +103,8 @@ impl Hub {
         self.finish_if_done(clients);
     }
 
-    /// Ends all turns of the agent's sessions and fails all calls that wait for the agent: its sessions are gone with it,
-    /// or restored at the next one where it is being renewed.
+    /// Ends all turns of the agent's sessions and fails all calls that wait for the agent. Its sessions are
+    /// closed, or restored at the next agent process if it is being renewed.
     fn fail_sessions(
         &mut self,
         agent: AgentRef,
@@ -114,7 +114,7 @@ impl Hub {
     ) {
         self.with_agent(agent, now, clients, |agent, cx| agent.fail_calls(error, cx));
         let renews = self.agents.get(agent).is_renewing();
-        // What is stopped ends, what breaks off fails.
+        // The end of a stopped agent is no failure of its turns; an unexpected end is.
         let broke_off = !self.agents.get(agent).is_stopping();
         let ids = self.sessions_of(agent);
         for id in &ids {
@@ -135,7 +135,7 @@ impl Hub {
         });
     }
 
-    /// Sends a session on its way to the agent that replaces the old one.
+    /// Prepares a session to be restored at the agent process that replaces the current one.
     fn reopen_at_next(&mut self, agent: AgentRef, id: &str) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
@@ -148,8 +148,8 @@ impl Hub {
         session.reopen();
     }
 
-    /// Continues a renewal: stops the old agent as soon as it has nothing left to do, answers the waiting calls once the
-    /// new one has the sessions.
+    /// Continues a renewal: stops the current agent process once it has no work left, or answers the waiting
+    /// calls once the new process has the sessions.
     pub(super) fn go_on_renewal(
         &mut self,
         agent: AgentRef,
@@ -197,7 +197,7 @@ impl Hub {
         });
     }
 
-    /// A process of the agent has exited.
+    /// Handles the exit of an agent process.
     pub(super) fn process_exited(
         &mut self,
         agent: AgentRef,
@@ -215,7 +215,7 @@ impl Hub {
         }
     }
 
-    /// A process of the agent could not be started.
+    /// Handles an agent process that could not be started.
     pub(super) fn process_not_started(
         &mut self,
         agent: AgentRef,
@@ -232,7 +232,7 @@ impl Hub {
         }
     }
 
-    /// A process is of no use any more, though it may run.
+    /// Handles an agent process that can no longer be used, though it may still run.
     pub(super) fn process_failed(
         &mut self,
         agent: AgentRef,
@@ -251,7 +251,7 @@ impl Hub {
         }
     }
 
-    /// Does what follows from the end of a process; true when the agent as a whole has ended.
+    /// Performs the consequences of a process's end. Returns `true` if the agent as a whole has ended.
     fn is_over(
         &mut self,
         agent: AgentRef,

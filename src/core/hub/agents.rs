@@ -1,18 +1,17 @@
-//! The agents by name.
+//! The agents, by name.
 
 use crate::core::agent::{AgentMachine, AgentSpec};
 use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
 
-/// The agents by name; the first is the default agent. Agents are never removed.
+/// All agents. The first is the default agent. Agents are never removed.
 #[derive(Default)]
 pub(super) struct Agents(Vec<AgentMachine>);
 
 impl Agents {
-    /// The default agent.
     pub(super) const DEFAULT: AgentRef = AgentRef(0);
 
-    /// Adds an agent of a name that there is not yet.
+    /// Adds an agent. The name must not exist yet.
     pub(super) fn add(&mut self, name: &str, configured: AgentSpec) -> AgentRef {
         let reference = AgentRef(self.0.len());
         let machine = AgentMachine::new(reference, name.to_owned(), configured);
@@ -20,13 +19,12 @@ impl Agents {
         reference
     }
 
-    /// Finds an agent by its name.
     pub(super) fn find(&self, name: &str) -> Option<AgentRef> {
         let at = self.0.iter().position(|agent| agent.name() == name)?;
         Some(AgentRef(at))
     }
 
-    /// The agent that has this process.
+    /// Returns the agent to which this process belongs.
     pub(super) fn with_process(&self, id: AgentId) -> Option<AgentRef> {
         let at = self.0.iter().position(|agent| agent.child(id).is_some())?;
         Some(AgentRef(at))
@@ -40,7 +38,6 @@ impl Agents {
         &mut self.0[agent.0]
     }
 
-    /// References to all agents.
     pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {
         (0..self.0.len()).map(AgentRef)
     }

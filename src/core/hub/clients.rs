@@ -1,4 +1,5 @@
-//! Clients: which sessions they are subscribed to, which of them agents wait for, and what happens when one leaves.
+//! Clients: their subscriptions, the clients that an agent waits for, and the effects of a client that
+//! leaves.
 
 use super::Hub;
 use crate::core::ask::{AskId, ClientAnswer};
@@ -14,7 +15,8 @@ use std::time::Instant;
 use tracing::debug;
 
 impl Hub {
-    /// Sets whether a client receives chunks: of one session, or of all that it is subscribed to and will open.
+    /// Sets whether a client receives chunks: of one session, or of all sessions to which it is subscribed or
+    /// will be.
     pub(super) fn subscribe(
         &mut self,
         client: ClientId,
@@ -40,7 +42,8 @@ impl Hub {
         Ok(())
     }
 
-    /// A client answered a request of ours; an answer that is not awaited any more changes nothing.
+    /// Handles a client's response to a client request. A response to a request that is already decided is
+    /// ignored.
     pub fn client_answered(
         &mut self,
         client: ClientId,
@@ -68,8 +71,8 @@ impl Hub {
         });
     }
 
-    /// A client has left: it takes only its own requests with it. Its calls are not answered any more, its turns are
-    /// cancelled, and what it was asked is asked of the other clients alone.
+    /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
+    /// cancelled, and requests sent to it are left to the other clients.
     pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut impl ClientSinks) {
         self.mending(now, clients, |hub, clients| {
             hub.number_unsent(clients);
@@ -91,13 +94,13 @@ impl Hub {
         });
     }
 
-    /// Sends lagging clients what they have not received, as far as they have room.
+    /// Sends lagging clients the chunks that they have not received, as far as they have room.
     pub fn catch_up(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let is_lagging = |session: &SessionMachine| session.subscribers.are_lagging();
         if !self.sessions.awake().any(is_lagging) {
             return;
         }
-        // Only what is written is sent.
+        // Only chunks that are written to the log are sent.
         self.commit(now, clients);
         self.mending(now, clients, |hub, clients| {
             hub.sessions
@@ -105,10 +108,10 @@ impl Hub {
         });
     }
 
-    /// Whether an agent has to wait, since no client that it works for has room.
+    /// Returns `true` if an agent has to wait because no client that it works for has room.
     ///
-    /// An agent works for the clients whose turns it runs; without a turn for those of its sessions. Where one of them has
-    /// room the agent goes on, and the others lag.
+    /// An agent works for the clients whose turns it runs, or without a turn for the clients of its sessions.
+    /// If one of them has room, the agent continues and the others lag.
     pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
         let mut all = self.shared.clients.ids();
         let is_any_full = all.any(|client| clients.is_client_full(client));

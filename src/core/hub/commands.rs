@@ -1,4 +1,4 @@
-//! Commands of the client, each given to the machine that it is about.
+//! Client commands, each routed to its machine.
 
 use super::Hub;
 use super::agents::Agents;
@@ -13,14 +13,14 @@ use crate::core::setting::Setting;
 use crate::proto::wire::{self, Rung, Strategy};
 use std::time::Instant;
 
-/// The most agents that there may be.
+/// Maximum number of agents.
 const MOST_AGENTS: usize = 64;
 
-/// The longest name of an agent, in bytes.
+/// Maximum length of an agent's name, in bytes.
 const LONGEST_NAME: usize = 64;
 
 impl Hub {
-    /// Does what the client asks; the answer comes at once or later, once.
+    /// Runs a client's command. It is answered exactly once, at once or later.
     pub fn command(
         &mut self,
         token: Token,
@@ -28,7 +28,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        // What it reads or adds comes after all that was said before it.
+        // Everything reported before the command must precede what the command reads or adds.
         self.mending(now, clients, super::Hub::number_unsent);
         self.commit(now, clients);
         self.answering(token, now, clients, |hub, clients| {
@@ -184,7 +184,7 @@ impl Hub {
         })
     }
 
-    /// Connects an agent; a new name adds one.
+    /// Connects an agent. A new name adds an agent.
     fn connect(
         &mut self,
         token: Token,
@@ -199,7 +199,6 @@ impl Hub {
         self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
     }
 
-    /// Adds an agent of a new name.
     fn add_agent(&mut self, name: &str, p: &wire::ConnectParams) -> Result<AgentRef, Error> {
         check_name(name)?;
         if p.command.is_none() && p.protocol.is_none() {
@@ -214,7 +213,7 @@ impl Hub {
         Ok(self.agents.add(name, spec))
     }
 
-    /// The agent of this name; without a name the default agent.
+    /// Returns the agent with this name, or without a name the default agent.
     pub(super) fn agent_named(&self, name: Option<&str>) -> Result<AgentRef, Error> {
         match name {
             None => Ok(Agents::DEFAULT),
@@ -252,13 +251,13 @@ impl Hub {
         self.with_agent(agent, now, clients, |agent, cx| agent.disconnect(token, cx));
     }
 
-    /// Whether a session of the agent runs a turn or has prompts queued.
+    /// Returns `true` if a session of the agent runs a turn or has queued prompts.
     fn is_busy(&self, agent: AgentRef) -> bool {
         let mut own = self.sessions.of(agent);
         own.any(|s| s.running.is_some() || !s.queue.is_empty())
     }
 
-    /// The prompts that are queued in sessions of the agent.
+    /// Returns the calls of the prompts that are queued in the agent's sessions.
     fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
         let own = self.sessions.of(agent);
         own.flat_map(|s| s.queue.tokens()).collect()
@@ -291,7 +290,7 @@ impl Hub {
     }
 }
 
-/// Checks that a name can be that of an agent.
+/// Checks that a name is a valid name for an agent.
 fn check_name(name: &str) -> Result<(), Error> {
     let may = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());

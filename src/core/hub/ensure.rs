@@ -1,4 +1,4 @@
-//! `session/ensure`: the session is live at its agent, or on its way to be.
+//! Implements `session/ensure`: makes a session live at its agent.
 
 use super::Hub;
 use crate::core::agent::STOPPING;
@@ -94,7 +94,7 @@ impl Hub {
         if moves {
             self.with_session(id, now, clients, |session, cx| session.hand_over(agent, cx))?;
         }
-        // A fresh session in the place of the one to adopt is not what was asked for.
+        // The client asked to adopt a session; a new one must not take its place.
         let strategy = match p.strategy {
             Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),
             other => other,
@@ -120,7 +120,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The options that a session is to be opened with, checked.
+    /// Returns the checked options with which a session is to be opened.
     fn options(
         &self,
         id: &str,
@@ -149,7 +149,8 @@ impl Hub {
     }
 }
 
-/// Whether the session is live or being opened already in the way that is asked for; answers or waits then.
+/// Returns `true` if the session is already live or being opened as requested. In that case the call is
+/// answered, or will be when the session is open.
 fn ensured_already(
     session: &mut SessionMachine,
     token: Token,

@@ -1,4 +1,4 @@
-//! Calls about what is stored: lists of sessions, chunks, messages.
+//! Calls on stored data: session lists, chunks and messages.
 
 use super::Hub;
 use super::reads::{Read, WantedMessages};
@@ -9,10 +9,10 @@ use crate::core::session::SessionMachine;
 use crate::proto::wire;
 use std::time::Instant;
 
-/// How many chunks a page has at most, and where the call does not say.
+/// Maximum and default number of chunks in a page.
 const CHUNKS: (u32, u32) = (10_000, 1000);
 
-/// How many messages a page has at most, and where the call does not say.
+/// Maximum and default number of messages in a page.
 const MESSAGES: (u32, u32) = (1000, 100);
 
 impl Hub {
@@ -46,7 +46,7 @@ impl Hub {
                 let profile = self.shared.profile(token.client);
                 let session = self.readable(&id)?;
                 let page = session.replay(p.after_seq, limit, profile)?;
-                // Behind what the client has not received yet.
+                // The reply must follow the chunks that the client has not received yet.
                 session.reply(token, Ok(Reply::Replay(page)), clients);
                 return Ok(());
             }
@@ -77,7 +77,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A session whose log can be read: the disk has answered what it was given.
+    /// Returns a session whose log can be read: waits for a pending write to the disk.
     pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
         let session = self.session(id)?;
         session.log.must_be_answered()?;
@@ -121,7 +121,7 @@ impl Hub {
     }
 }
 
-/// The size of a page: as the call says, within the most, or the usual one.
+/// Returns the size of a page: the requested or default size, up to the maximum.
 pub(super) fn limit(given: Option<u32>, (most, usual): (u32, u32)) -> Result<usize, Error> {
     match given {
         Some(0) => Err(invalid("limit", "it must be at least 1")),

@@ -1,4 +1,4 @@
-//! Files and terminals that acpipe serves: events of the host, and what ends with a session.
+//! Files and terminals that acpipe serves: events of the host, and cleanup after sessions.
 
 use super::Hub;
 use crate::core::client_sink::ClientSinks;
@@ -7,7 +7,7 @@ use crate::core::host::HostEvent;
 use std::time::Instant;
 
 impl Hub {
-    /// Takes the outcome of something that was done for an agent.
+    /// Handles the result of an operation that was performed for an agent.
     pub fn hosted(&mut self, event: HostEvent, now: Instant, clients: &mut impl ClientSinks) {
         self.mending(now, clients, |hub, clients| {
             hub.hosting.host.heard(event, now);
@@ -15,7 +15,7 @@ impl Hub {
         });
     }
 
-    /// Hands out the host's effects and answers.
+    /// Delivers the host's effects and answers.
     pub(super) fn settle_host(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let effects = self.hosting.host.take_effects().into_iter();
         self.effects.extend(effects.map(Effect::Host));
@@ -28,7 +28,8 @@ impl Hub {
         }
     }
 
-    /// Carries out what was decided, and ends what belongs to sessions that no agent has any more.
+    /// Performs the host operations that were decided, and ends those of sessions that no longer belong to an
+    /// agent.
     pub(super) fn go_on_hosting(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for id in self.hosting.take_decided() {
             self.with(&id, now, clients, |session, cx| {
@@ -43,7 +44,7 @@ impl Hub {
     fn sweep_host_calls(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let agent = self.sessions.get(id).map(|session| session.agent);
         let connection = agent.and_then(|agent| self.agents.get(agent).connection());
-        // A session that is being opened is the agent's already.
+        // A session that is being opened already belongs to the agent.
         let is_live = connection.is_some_and(|c| !c.is_stopping() && c.directory.has_session(id));
         self.with(id, now, clients, |session, cx| {
             if is_live {

@@ -1,5 +1,7 @@
-//! Idle timeout: sessions that nobody uses are released, after a while or where too many are live, and an agent without
-//! live sessions is stopped. They are restored when somebody needs them; only what can be restored is released.
+//! Idle timeout: releases unused sessions and stops agents without live sessions.
+//!
+//! Sessions are released after the timeout, or when too many are live. Released sessions and stopped agents
+//! are restored on the next use; only a session that can be restored is released.
 
 use super::Hub;
 use crate::core::client::{ClientId, Command};
@@ -13,22 +15,22 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tracing::info;
 
-/// How many sessions are live at most where each has a process of its own.
+/// Default maximum of live sessions if each has its own process.
 const MAX_PROCESSES: usize = 64;
 
-/// How many sessions are live at most in one process.
+/// Default maximum of live sessions if they share one process.
 const MAX_SESSIONS: usize = 1024;
 
-/// What is idle, and when it is looked for that.
+/// State of the idle timeout.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// When the next check is due.
+    /// Time of the next check.
     check: Option<Instant>,
-    /// Sessions that were unloaded.
+    /// Sessions that were unloaded from memory.
     released: BTreeMap<String, Released>,
 }
 
-/// What an unloaded session had beside its log.
+/// State of an unloaded session that is not in its log.
 #[derive(Debug)]
 pub(super) struct Released {
     mcp_servers: Vec<McpServer>,
@@ -37,12 +39,12 @@ pub(super) struct Released {
 }
 
 impl Idle {
-    /// Takes what a session had that is opened from the store.
+    /// Takes the state of a session that is loaded again.
     pub(super) fn take(&mut self, id: &str) -> Option<Released> {
         self.released.remove(id)
     }
 
-    /// Sets whether a client receives the chunks of the unloaded sessions that it is subscribed to.
+    /// Sets whether a client receives the chunks of the unloaded sessions to which it is subscribed.
     pub(super) fn set_chunks(&mut self, client: ClientId, chunks: bool) {
         for released in self.released.values_mut() {
             if let Some(subscriber) = released.subscribers.get_mut(client) {
@@ -51,21 +53,20 @@ impl Idle {
         }
     }
 
-    /// Forgets a client that has left.
+    /// Removes a client that has left.
     pub(super) fn forget_client(&mut self, client: ClientId) {
         for released in self.released.values_mut() {
             released.subscribers.remove(client);
         }
     }
 
-    /// When the next check is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.check
     }
 }
 
 impl Released {
-    /// Takes what a session has beside its log.
+    /// Takes the state out of a session.
     fn of(session: &mut SessionMachine) -> Self {
         Self {
             mcp_servers: std::mem::take(&mut session.mcp_servers),
@@ -74,7 +75,7 @@ impl Released {
         }
     }
 
-    /// Gives it back.
+    /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.mcp_servers = self.mcp_servers;
         session.subscribers = self.subscribers;
@@ -83,14 +84,15 @@ impl Released {
 }
 
 impl Hub {
-    /// Notes the use by a command: something may become idle later, and an agent that is being stopped because it was
-    /// idle is needed again.
+    /// Notes a command as use: schedules a check, and starts an agent again that is stopping because it was
+    /// idle.
     pub(super) fn note_use(&mut self, command: &Command, now: Instant) {
         if let Some(limit) = self.shared.settings.idle_after {
             self.idle.check.get_or_insert(now + limit);
         }
         if command.method().needs_agent {
-            // Which agent it is about is not known yet: none of them has a session.
+            // The agent that the command concerns is not known yet. Agents that stop because they are idle
+            // have no sessions.
             for agent in self.agents.iter_mut() {
                 if agent.is_stopping_by_itself() {
                     agent.renew_now();
@@ -99,7 +101,7 @@ impl Hub {
         }
     }
 
-    /// Releases what was idle for long enough, and sets when the next check is due.
+    /// Releases everything that was idle for long enough, and schedules the next check.
     pub(super) fn check_idle(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let Some(limit) = self.shared.settings.idle_after else {
             return;
@@ -120,7 +122,7 @@ impl Hub {
                 .iter()
                 .filter_map(super::super::agent::AgentMachine::used),
         );
-        // What stays though it was not used for long is checked again as late as the others.
+        // A session or agent that stays although its timeout has passed does not cause a check of its own.
         let next = used.map(|used| used + limit).filter(|at| *at > now).min();
         let is_connected = self
             .agents
@@ -149,7 +151,8 @@ impl Hub {
         }
     }
 
-    /// Makes room for one more live session: where too many are live, the one that was idle for longest is released.
+    /// Makes room for one more live session: if too many are live, releases the one that was idle the
+    /// longest.
     pub(super) fn make_room(
         &mut self,
         id: &str,
@@ -183,7 +186,7 @@ impl Hub {
         self.shared.settings.max_sessions.unwrap_or(usual)
     }
 
-    /// Whether nothing goes on in a session, and nothing is to come.
+    /// Returns `true` if the session has no work in progress or pending.
     fn is_idle(&self, id: &str) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
@@ -195,7 +198,8 @@ impl Hub {
         session.is_idle() && !session.agent_session().is_some_and(busy)
     }
 
-    /// Releases a session, if it can be restored: the agent may forget it, and other programs may have it.
+    /// Releases a session if it can be restored: it is closed at the agent, and other programs may use it.
+    /// Returns `false` if it stays.
     fn release(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
@@ -204,7 +208,7 @@ impl Hub {
         let connection = self.agents.get(session.agent).connection();
         let info = connection.and_then(|connection| connection.ready());
         let comes_back = info.is_some_and(|i| i.capabilities.resume || i.capabilities.load);
-        // What is not stored is kept: with a full disk, or a session that was never live.
+        // A session that is not stored is kept: with a full disk, or if it was never live.
         let stored = session.log.identity().is_some();
         if (live && !comes_back) || !stored {
             return false;
@@ -231,7 +235,7 @@ impl Hub {
         true
     }
 
-    /// Keeps nothing in memory of a session that rests, where all of it is on the disk and nobody reads it.
+    /// Unloads a resting session from memory, if all of it is on the disk and no client reads it.
     fn unload(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let is_read = self.reads.is_replayed(id);
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
@@ -248,7 +252,7 @@ impl Hub {
         }
     }
 
-    /// Stops an agent that has had no session for long enough; a call that needs it starts it again.
+    /// Stops an agent that has had no session for long enough. The next call that needs it starts it again.
     fn stop_idle_agent(
         &mut self,
         agent: AgentRef,

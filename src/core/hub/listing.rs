@@ -1,4 +1,4 @@
-//! Lists of sessions: those that are stored or open, and those of the agents.
+//! Session lists: stored and open sessions, and the sessions that agents list.
 
 use super::Hub;
 use super::agents::Agents;
@@ -18,28 +18,28 @@ use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, Se
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-/// How many sessions a page has at most, and where the call does not say.
+/// Maximum and default number of sessions in a page.
 const LIMIT: (u32, u32) = (1000, 100);
 
-/// How many pages of an agent's list are taken.
+/// Maximum number of pages that are read of an agent's list.
 const PAGES: u32 = 50;
 
-/// A list that waits for the agents' own.
+/// A `session/list` call that waits for the lists of agents.
 #[derive(Debug)]
 pub(super) struct Listing {
     token: Token,
-    /// The agent that is asked.
+    /// Agent whose list is being read.
     pub agent: AgentRef,
-    /// The agents that are asked after it.
+    /// Agents whose lists are read after it.
     next: VecDeque<AgentRef>,
     params: ListSessionsParams,
-    /// The sessions so far: what is stored and open, and of the agents that were asked.
+    /// Sessions so far: stored sessions, open sessions, and those of the agents that have answered.
     own: Vec<SessionInfo>,
-    /// What the agent listed so far.
+    /// Sessions in the current agent's list so far.
     told: Vec<ListedSession>,
     pages: u32,
     call: CallId,
-    /// When it is answered without the agent's.
+    /// Deadline after which the current agent's list is left incomplete.
     pub until: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ impl Hub {
         }
         let ticket = self.shared.ids.ticket();
         if self.store.list(ticket) {
-            // Many sessions on a slow disk take long.
+            // On a slow disk, a list of many sessions takes long.
             let wait = StoreWait {
                 until: None,
                 call: StoreCall::List(token, p),
@@ -75,7 +75,8 @@ impl Hub {
         Ok(())
     }
 
-    /// All stored sessions are known: those that are open know more, and the agent may have others.
+    /// Continues a call with all stored sessions. The entries of open sessions replace their stored ones;
+    /// then agents may be asked for theirs.
     pub(super) fn list_with(
         &mut self,
         token: Token,
@@ -111,7 +112,7 @@ impl Hub {
         info.is_some_and(|info| info.capabilities.list)
     }
 
-    /// Asks the next agent for its list; answers when all were asked.
+    /// Requests the list of the next agent, or answers the call if there is no agent left.
     fn ask_next_agent(
         &mut self,
         mut listing: Listing,
@@ -147,7 +148,7 @@ impl Hub {
         self.listings.push(listing);
     }
 
-    /// The agent gave a page of its sessions, or with `None` none.
+    /// Handles a page of an agent's list; `None` if the agent refused the call.
     pub(super) fn agent_listed(
         &mut self,
         call: CallId,
@@ -171,7 +172,7 @@ impl Hub {
         }
     }
 
-    /// Answers the lists whose wait for the agent is over.
+    /// Ends the wait for the lists of agents that have reached the time limit.
     pub(super) fn time_out_listings(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
@@ -180,7 +181,7 @@ impl Hub {
         self.give_up_listings(due, now, clients);
     }
 
-    /// The connection of the agent is over: no list waits for it any longer.
+    /// Ends the wait for the list of an agent whose connection has ended.
     pub(super) fn end_listings(
         &mut self,
         agent: AgentRef,
@@ -204,7 +205,7 @@ impl Hub {
         }
     }
 
-    /// The agent's list is complete, or its wait is over: adds the sessions that only the agent has.
+    /// Adds the sessions that only the agent has, after its list is complete or its time limit is reached.
     fn end_agent_list(
         &mut self,
         mut listing: Listing,
@@ -225,7 +226,8 @@ impl Hub {
         self.ask_next_agent(listing, now, clients);
     }
 
-    /// The sessions of this directory. Few directories have many sessions: each is looked up once.
+    /// Keeps the sessions in this directory. Each directory is resolved once, since many sessions share few
+    /// directories.
     fn in_directory(&self, mut infos: Vec<SessionInfo>, cwd: &str) -> Vec<SessionInfo> {
         let mut same = BTreeMap::new();
         infos.retain(|info| {
@@ -262,7 +264,7 @@ fn add_foreign(
     }));
 }
 
-/// The page that a client asks for.
+/// Returns the requested page.
 fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResult {
     infos.sort_by(|a, b| order(b).cmp(&order(a)));
     if let Some(after) = p.cursor.as_deref().and_then(position) {
@@ -280,12 +282,12 @@ fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResu
     }
 }
 
-/// The time and the id that a cursor stands for, which is [`order`] of the last session of a page.
+/// Parses a cursor: time and id, the [`order`] of the last session of a page.
 fn position(cursor: &str) -> Option<(&str, &str)> {
     cursor.split_once(' ')
 }
 
-/// What sessions are ordered by: the time, then the id.
+/// Returns the sort key of a session: time, then id.
 fn order(info: &SessionInfo) -> (&str, &str) {
     let id = info.session_id.as_ref().or(info.agent_session_id.as_ref());
     (

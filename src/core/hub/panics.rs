@@ -1,14 +1,16 @@
-//! Panics: a fault of acpipe costs the turn in which it happened, and nothing else.
+//! Isolation of panics: a bug in acpipe ends the turn in which it panics, and nothing else.
 //!
-//! A session that was being written to when it happened is marked (see `Numbered`): its turn ends with an error, and its
-//! prompt is cancelled. Where none is, and
+//! A session that was being written to during the panic is marked (see `Numbered`): its turn ends with an
+//! error, and its prompt is cancelled. If no session is marked, and
 //!
-//! - output of an agent was being read: that process is ended as one that failed;
-//! - another event of a process was being handled, as its end: its agent has failed;
-//! - a call was being handled: the call is answered with an error, once;
-//! - a session with a running turn was handling any other event (`Hub::with` marks it): its turn ends in the same way.
+//! - output of an agent was being read: the process is ended as failed;
+//! - another process event was being handled, such as an exit: the agent has failed;
+//! - a call was being handled: it is answered with an error, once;
+//! - a session with a running turn was handling any other event (`Hub::with` marks it): its turn ends in the
+//!   same way.
 //!
-//! Every other panic unwinds on, and ends acpipe: one in `commit` among them, since what a client saw must be in the log.
+//! Every other panic continues to unwind and ends acpipe. This includes a panic in `commit`, since everything
+//! that a client received must be in the log.
 
 use super::Hub;
 use crate::core::client::Token;
@@ -26,24 +28,25 @@ const _: () = assert!(
     "a panic that aborts cannot be caught"
 );
 
-/// A panic that was caught.
+/// A caught panic.
 pub(super) struct Panic {
     payload: Box<dyn Any + Send>,
-    /// Whether the session in which it happened is known, and mended.
+    /// Whether the session in which it happened is known and repaired.
     mended: bool,
-    /// The calls that were answered with the ends of these turns.
+    /// Calls that were answered by the end of these turns.
     answered: Vec<Token>,
-    /// The sessions with running turns that were handling the event.
+    /// Sessions with running turns that were handling the event.
     handling: Vec<String>,
-    /// The error that the client gets; the log has the place of the panic.
+    /// Error for the client. The location of the panic is in acpipe's log.
     pub(super) error: Error,
 }
 
 impl Hub {
-    /// Does `act`; if it panics, mends the sessions that it was writing to.
+    /// Calls `act`. If it panics, repairs the sessions that it was writing to.
     ///
-    /// What is used afterwards is sound: of such a session the turn is dropped and its log cut to whole lines, no line
-    /// for an agent is left half written, and all other state changes in steps that each leave it valid.
+    /// The state is sound afterwards: the turn of such a session is dropped and its log is cut to complete
+    /// lines, no line for an agent stays incomplete, and all other state changes in steps that each leave it
+    /// valid.
     pub(super) fn caught<T, C: ClientSinks>(
         &mut self,
         now: Instant,
@@ -69,7 +72,7 @@ impl Hub {
         })
     }
 
-    /// Handles a call, which is answered at once where it fails or panics.
+    /// Handles a call. If it fails or panics, it is answered with the error.
     pub(super) fn answering<C: ClientSinks>(
         &mut self,
         token: Token,
@@ -82,7 +85,8 @@ impl Hub {
             Ok(Err(error)) => error,
             Err(panic) if panic.answered.contains(&token) => return,
             Err(panic) => {
-                // It may have been queued before the panic, and must not be sent after its answer.
+                // The prompt may have been queued before the panic. It must not be sent after its call was
+                // answered.
                 for session in self.sessions.values_mut() {
                     session.queue.take_call(token);
                 }
@@ -92,7 +96,8 @@ impl Hub {
         clients.reply(token, Err(error));
     }
 
-    /// Like `caught`, but mends the session that was handling the event; unwinds on with a panic that belongs to no turn.
+    /// Like `caught`, but repairs the session that was handling the event, and re-raises a panic that belongs
+    /// to no turn.
     pub(super) fn mending<C: ClientSinks>(
         &mut self,
         now: Instant,
@@ -109,8 +114,8 @@ impl Hub {
         }
     }
 
-    /// Like `caught`, for output of a process. Where the session is not known the process has failed: false, nothing
-    /// more of it is to be read.
+    /// Like `caught`, for output of a process. If the session is not known, the process has failed: returns
+    /// `false`, and no more of its output is to be read.
     pub(super) fn reading<C: ClientSinks>(
         &mut self,
         agent: AgentRef,
@@ -137,8 +142,8 @@ impl Hub {
         false
     }
 
-    /// Like `caught`, for another event of a process. The agent has failed where the session is not known, and where the
-    /// process `ends`: other sessions may not have got to know that.
+    /// Like `caught`, for another process event. The agent has failed if the session is not known, or if the
+    /// process `ends`, since other sessions may have missed the event.
     pub(super) fn ending<C: ClientSinks>(
         &mut self,
         agent: AgentRef,
@@ -161,7 +166,7 @@ impl Hub {
         marked.map(|session| session.id.clone()).collect()
     }
 
-    /// Ends the turns of these sessions, and returns the calls that were answered with that.
+    /// Ends the turns of these sessions; returns the calls that were answered by that.
     fn mend(
         &mut self,
         ids: &[String],
@@ -182,7 +187,7 @@ impl Hub {
         answered
     }
 
-    /// Counts the unsent bytes again: their sum may differ from its parts.
+    /// Recomputes the unsent bytes of each client, which may be wrong after a panic.
     fn count_unsent(&self, clients: &mut impl ClientSinks) {
         for client in self.shared.clients.ids() {
             let own = self.sessions.values();

@@ -1,4 +1,4 @@
-//! Prompts and settings: given to a session that has an agent, or that gets one for that.
+//! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
 use super::Hub;
 use crate::core::agent::{AgentSpec, STOPPING};
@@ -12,7 +12,7 @@ use crate::core::setting::Setting;
 use crate::proto::wire::{AgentSource, PromptParams, Strategy};
 use std::time::Instant;
 
-/// The longest id of a turn that a client may give, in bytes: each record of the turn has it.
+/// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;
 
 impl Hub {
@@ -24,7 +24,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        // What is wrong with it is reported now, not when its turn comes.
+        // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
         if p.timeout_ms == Some(0) {
             return Err(invalid("timeoutMs", "it must be at least 1"));
@@ -41,7 +41,7 @@ impl Hub {
         }
         let agent = self.session(id)?.agent;
         let machine = self.agents.get(agent);
-        // After a crash the next agent takes the prompt.
+        // After a crash, the next agent process takes the prompt.
         let stopping = machine.is_stopping() && !machine.has_crashed();
         let crashed = machine.is_stopping() && machine.has_crashed();
         let held = machine.holds(token);
@@ -76,7 +76,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Sends the next prompts of a session that can take one; where its agent is lost restores it for that.
+    /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session
+    /// first.
     pub(super) fn next_prompt(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
         let Some(session) = self.sessions.get(id) else {
             return;
@@ -91,7 +92,7 @@ impl Hub {
             });
             return;
         }
-        // One that cannot be sent makes room for the one behind it.
+        // After a prompt that cannot be sent, the next one is tried.
         while let Some(queued) = self
             .with(
                 id,
@@ -109,7 +110,7 @@ impl Hub {
         }
     }
 
-    /// Sets a mode, a model or an option; in a session that is not live once it is restored.
+    /// Sets a mode, model or option. A session that is not live is restored first.
     pub(super) fn set(
         &mut self,
         token: Token,
@@ -137,8 +138,8 @@ impl Hub {
         })
     }
 
-    /// Sees to it that there is an agent for a session, or that one is started. The demo agent never takes a session of
-    /// another agent.
+    /// Makes sure that the session's agent is running or being started. The demo agent never takes over a
+    /// session of another agent.
     pub(super) fn need_agent(
         &mut self,
         id: &str,
@@ -153,7 +154,8 @@ impl Hub {
         self.with_agent(agent, now, clients, |agent, cx| agent.need(own, cx))
     }
 
-    /// Fails where nobody named an agent, so that the demo agent is connected, and another agent has the session.
+    /// Returns an error if the demo agent is connected, since no agent was named, and another agent has the
+    /// session.
     fn must_not_be_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
         let demo = self.agents.get(agent).connected_spec();
         let demo = demo.filter(|spec| spec.source == AgentSource::Demo);

@@ -1,5 +1,5 @@
-//! Calls that read the history in pieces: a turn can have a million chunks, and the loop has others to serve meanwhile.
-//! What fits into one piece is answered at once.
+//! Calls that read the history in pieces. A turn can have a million chunks, and the loop must serve other
+//! clients meanwhile. A call that needs only one piece is answered at once.
 
 use super::Hub;
 use super::turn_replay::TurnReplay;
@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-/// How much of a log is read at once, in bytes.
+/// Maximum size of a piece of a log that is read in one step, in bytes.
 pub const PIECE: u64 = 512 << 10;
 
-/// How large a page of messages may become, in bytes of JSON, beyond its first message.
+/// Maximum size of a page of messages, in bytes of JSON, not counting its first message.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// Calls that read the history in pieces.
@@ -26,50 +26,48 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(super) struct Reads {
     /// Calls for messages.
     messages: VecDeque<Read>,
-    /// Finished turns that are replayed to the client.
+    /// Finished turns that are replayed to clients.
     pub(super) turns: VecDeque<TurnReplay>,
 }
 
 impl Reads {
-    /// Whether a turn of this session is being replayed.
     pub(super) fn is_replayed(&self, session: &str) -> bool {
         self.turns.iter().any(|turn| turn.is_of(session))
     }
 }
 
-/// A call that is answered with messages.
+/// Call that is answered with messages.
 #[derive(Debug)]
 pub(super) struct Read {
     token: Token,
     session: String,
-    /// The places of the messages that are still to be read.
+    /// Positions of the messages that are not read yet.
     places: Range<usize>,
-    /// Whether the last of them comes first.
+    /// Whether to read from the last message to the first.
     backwards: bool,
     wanted: WantedMessages,
-    /// What was read of the message that is next, and its id.
+    /// Id of the next message, with the part of it that was read.
     begun: Option<(String, Reader)>,
     messages: Vec<Value>,
     size: usize,
 }
 
-/// Which messages a call wants.
+/// Messages that a call requests.
 #[derive(Debug)]
 pub(super) enum WantedMessages {
-    /// One of the agent's.
+    /// The last message of the assistant.
     Last,
-    /// At most so many.
+    /// At most this number of messages.
     Page(usize),
 }
 
-/// What came of reading a piece.
+/// Result of reading a piece.
 enum Piece {
     More(Box<Read>),
     Last(Box<Reply>),
 }
 
 impl Read {
-    /// A call for messages at these places.
     pub(super) fn new(
         token: Token,
         session: String,
@@ -89,7 +87,7 @@ impl Read {
         }
     }
 
-    /// Reads on until the budget is used up; true when all is read.
+    /// Reads until the budget is used up; returns `true` if everything is read.
     fn read(
         &mut self,
         session: &SessionMachine,
@@ -171,7 +169,7 @@ impl Read {
 }
 
 impl Hub {
-    /// Begins to read messages for a call: where that takes long it is answered later.
+    /// Begins to read messages for a call. If that takes more than one piece, the call is answered later.
     pub(super) fn begin_read(&mut self, read: Read, now: Instant, clients: &mut impl ClientSinks) {
         self.reads.messages.push_back(read);
         if self.reads.messages.len() == 1 {
@@ -179,13 +177,13 @@ impl Hub {
         }
     }
 
-    /// Whether messages are being read.
+    /// Returns `true` while messages are being read.
     #[must_use]
     pub fn is_reading(&self) -> bool {
         !self.reads.messages.is_empty()
     }
 
-    /// Reads a piece of the messages that clients asked for.
+    /// Reads a piece of the messages that clients requested.
     pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let mut budget = PIECE;
         while budget > 0
@@ -196,7 +194,7 @@ impl Hub {
             match piece.unwrap_or_else(|panic| Err(panic.error)) {
                 Ok(Piece::Last(reply)) => clients.reply(token, Ok(*reply)),
                 Ok(Piece::More(read)) => {
-                    // Others have their turn: one may be very long.
+                    // The call goes to the end of the queue, since it may have much left to read.
                     self.reads.messages.push_back(*read);
                     return;
                 }
@@ -220,7 +218,7 @@ impl Hub {
         })
     }
 
-    /// Drops the calls of a client that has left.
+    /// Drops the reads of a client that has left.
     pub(super) fn forget_reads(&mut self, client: ClientId) {
         self.reads
             .messages
@@ -230,7 +228,7 @@ impl Hub {
             .retain(|turn| turn.token().client != client);
     }
 
-    /// Fails all calls that are still being read for: acpipe is shutting down.
+    /// Fails all calls that still read, since acpipe is shutting down.
     pub(super) fn stop_reads(&mut self, clients: &mut impl ClientSinks) {
         let messages = std::mem::take(&mut self.reads.messages).into_iter();
         let messages = messages.map(|read| read.token);

@@ -1,4 +1,4 @@
-//! Routing: gives an event to one machine with its surroundings, and does what the machine requests.
+//! Routing: passes an event to one machine with its context, and performs the requests of the machine.
 
 use super::Hub;
 use crate::core::agent::{AgentCx, AgentMachine};
@@ -10,16 +10,16 @@ use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use std::time::Instant;
 
-/// What follows from events and is done after them.
+/// Actions to perform after the current event.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// The sessions whose turns were answered, and when: they end when all that was received is read.
+    /// Sessions whose turns were answered, and when. The turns end when all received output is read.
     pub(super) ended: Vec<(String, Instant)>,
-    /// The sessions that can take their next prompts.
+    /// Sessions that can take their next prompt.
     pub(super) freed: Vec<String>,
 }
 
-/// A session while it handles an event: a panic marks it.
+/// Guard that marks a session if a panic unwinds while it handles an event.
 struct Handling<'a>(&'a mut SessionMachine);
 
 impl Drop for Handling<'_> {
@@ -29,7 +29,8 @@ impl Drop for Handling<'_> {
 }
 
 impl Hub {
-    /// Gives an event to a session, and does what the session requests; `None` where there is no such session.
+    /// Passes an event to a session, and performs the session's requests. Returns `None` if the session does
+    /// not exist.
     pub(super) fn with<C: ClientSinks, T>(
         &mut self,
         id: &str,
@@ -58,7 +59,7 @@ impl Hub {
         Some(result)
     }
 
-    /// Gives an event to an agent.
+    /// Passes an event to an agent.
     pub(super) fn with_agent<C: ClientSinks, T>(
         &mut self,
         agent: AgentRef,
@@ -75,7 +76,7 @@ impl Hub {
         act(self.agents.get_mut(agent), &mut cx)
     }
 
-    /// Does what a session requests.
+    /// Performs a request of a session.
     fn request(
         &mut self,
         id: &str,
@@ -104,7 +105,7 @@ impl Hub {
         }
     }
 
-    /// Does what had to wait for the end of an event.
+    /// Performs the actions that had to wait for the end of an event.
     pub(super) fn go_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         if !self.pending.freed.is_empty() {
             self.recover_abandoned(now, clients);
@@ -119,7 +120,7 @@ impl Hub {
         }
     }
 
-    /// Gives up the questions of turns that are over, however they ended.
+    /// Closes the client requests of turns that have ended, however they ended.
     fn sweep_asks(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let mut stale = self.sessions.awake().filter(|s| s.has_stale_asks());
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
@@ -134,7 +135,7 @@ impl Hub {
         }
     }
 
-    /// Turns have ended: sessions that had to wait for that are restored.
+    /// Restores the sessions that had to wait for the turns of other sessions to end.
     fn recover_abandoned(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let sessions = self.sessions.values();
         let overdue = sessions.filter(|s| s.is_abandoned_overdue());
@@ -147,7 +148,7 @@ impl Hub {
         }
     }
 
-    /// Turns what dialects want done into effects.
+    /// Converts the orders of dialects to effects.
     pub(super) fn deliver(&mut self, now: Instant) {
         let mut nothing = ();
         for agent in self.agents.iter_mut() {
@@ -161,14 +162,15 @@ impl Hub {
         }
     }
 
-    /// Whether a session of the same agent runs a turn.
+    /// Returns `true` if any session of the same agent runs a turn.
     pub(super) fn others_run(&self, id: &str) -> bool {
         let agent = self.sessions.get(id).map(|session| session.agent);
         let mut sessions = self.sessions.values();
         sessions.any(|s| Some(s.agent) == agent && s.running.is_some())
     }
 
-    /// What was received is read, or with `all` false only a part of it: ends the turns that were answered.
+    /// Ends the answered turns after the received output is read; with `all` false, only a part of it is
+    /// read, and only turns that have waited for `DRAIN_LIMIT` end.
     pub fn drained(&mut self, all: bool, now: Instant, clients: &mut impl ClientSinks) {
         let due = |at: &Instant| all || now.saturating_duration_since(*at) >= DRAIN_LIMIT;
         for (id, at) in std::mem::take(&mut self.pending.ended) {
@@ -188,13 +190,12 @@ impl Hub {
         self.mending(now, clients, |hub, clients| hub.go_on(now, clients));
     }
 
-    /// The ids of an agent's sessions.
     pub(super) fn sessions_of(&self, agent: AgentRef) -> Vec<String> {
         let own = self.sessions.of(agent);
         own.map(|session| session.id.clone()).collect()
     }
 
-    /// The session of this id: one that is open, or else one that is stored.
+    /// Returns the session with this id, opening it from the store if necessary.
     pub(super) fn session(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
@@ -203,7 +204,7 @@ impl Hub {
         self.sessions.get_mut(id).ok_or_else(missing)
     }
 
-    /// Like [`Hub::with`], for a session that may be stored.
+    /// Like [`Hub::with`], for a session that may be only in the store.
     pub(super) fn with_session<C: ClientSinks, T>(
         &mut self,
         id: &str,
@@ -217,6 +218,6 @@ impl Hub {
     }
 }
 
-/// For how long an answered turn may wait for the rest of what was received with its answer, where the client does not
-/// read.
+/// Time that an answered turn may wait for the rest of the output that was received with the answer, while
+/// the client does not read.
 const DRAIN_LIMIT: std::time::Duration = std::time::Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Names of sessions: which session a call means, and of which directory it is.
+//! Resolution of session names: the session that a call refers to, and its directory.
 
 use super::Hub;
 use super::agents::Agents;
@@ -11,8 +11,9 @@ use crate::proto::wire::DEFAULT_SESSION;
 use std::path::Path;
 
 impl Hub {
-    /// The id of the session that a call means. Without an id, or with `default`, that is the default session which
-    /// the client ensured last, else the one of the directory that the default agent is in.
+    /// Returns the id of the session that a call refers to. Without an id, or with `default`, this is the
+    /// default session that the client ensured last, or else the default session of the default agent's
+    /// directory.
     pub(super) fn session_id(
         &self,
         client: ClientId,
@@ -25,8 +26,8 @@ impl Hub {
         }
     }
 
-    /// Like [`Hub::session_id`], for a call that makes the session where it does not exist: with its directory, where
-    /// the call or the default session says one.
+    /// Like [`Hub::session_id`], for a call that creates the session if it does not exist. Also returns the
+    /// directory, if the call or the default session gives one.
     pub(super) fn ensured_id(
         &self,
         client: ClientId,
@@ -53,7 +54,7 @@ impl Hub {
         self.shared.clients.get(client)?.default_session.as_ref()
     }
 
-    /// The id of the default session of a directory.
+    /// Returns the id of the default session of a directory.
     fn default_in(&self, cwd: &str) -> Result<String, Error> {
         let real = |path: &str| self.store.real_path(path);
         let holder = |id: &str| {
@@ -69,7 +70,7 @@ impl Hub {
         Ok(resolve(DEFAULT_SESSION, &real(cwd), holder)?.id)
     }
 
-    /// Notes the default session, where a call ensures it: later calls without an id mean it.
+    /// Records the client's default session if the call ensures it. Later calls without an id refer to it.
     pub(super) fn note_default(
         &mut self,
         client: ClientId,
@@ -90,7 +91,7 @@ impl Hub {
         }
     }
 
-    /// Fails where a session is of another directory than the call says.
+    /// Checks that an open session has the directory that the call gives.
     pub(super) fn must_be_in(&self, id: &str, cwd: Option<&str>) -> Result<(), Error> {
         let (Some(session), Some(cwd)) = (self.sessions.get(id), cwd) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Sessions as a whole: opened from the store, described, closed, cleared.
+//! Operations on whole sessions: open from the store, describe, close, clear.
 
 use super::Hub;
 use super::agents::Agents;
@@ -15,7 +15,7 @@ use std::time::Instant;
 use tracing::warn;
 
 impl Hub {
-    /// Opens a stored session, if there is one.
+    /// Opens a stored session, if it exists.
     pub(super) fn reopen(&mut self, id: &str) -> Result<(), Error> {
         let log = self.open_log(id)?;
         let Some(identity) = log.identity().cloned() else {
@@ -35,7 +35,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The agent of a stored session: the one of its name, which is added if it is not known yet.
+    /// Returns the agent of a stored session by its name. An unknown agent is added.
     fn agent_of(&mut self, identity: &Identity) -> AgentRef {
         let Some(name) = &identity.agent_name else {
             return Agents::DEFAULT;
@@ -50,7 +50,7 @@ impl Hub {
         self.agents.add(name, spec)
     }
 
-    /// Opens a log, and ends the turns in it that were broken off.
+    /// Opens a log, and ends its unfinished turns.
     pub(super) fn open_log(&mut self, id: &str) -> Result<Log, Error> {
         let mut log = Log::open(self.store.open(id)?)?;
         if log.corrupt() > 0 {
@@ -65,7 +65,7 @@ impl Hub {
                 "acpipe ended before this turn did: what the agent did then is not known";
             log.chunk(Some(&turn), &Chunk::Error { error_text });
         }
-        // A full disk is no reason not to read what is there.
+        // A full disk must not prevent reading.
         log.owe();
         log.commit()?;
         Ok(log)
@@ -92,7 +92,7 @@ impl Hub {
         })
     }
 
-    /// Closes a session: the agent may forget it, and other programs may have it; what is stored stays.
+    /// Closes a session: the agent may drop it, and other programs may use it. Stored data is kept.
     pub(super) fn close_session(
         &mut self,
         id: &str,
@@ -109,7 +109,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Keeps nothing of a session in memory.
+    /// Removes a session from memory.
     pub(super) fn remove_session(&mut self, id: &str, clients: &mut impl ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
             session.catch_up_at_end(clients);
@@ -117,7 +117,7 @@ impl Hub {
         }
     }
 
-    /// Removes a session with its messages and its identity.
+    /// Removes a session with its stored messages and identity.
     pub(super) fn clear_session(
         &mut self,
         client: ClientId,

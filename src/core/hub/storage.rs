@@ -1,4 +1,4 @@
-//! Storage: sessions' logs are written before the client sees what is in them, and the store's answers are awaited.
+//! Storage: writes session logs before clients receive their chunks, and handles the results of the store.
 
 use super::Hub;
 use crate::core::client::Reply;
@@ -12,7 +12,8 @@ use std::time::Instant;
 use tracing::warn;
 
 impl Hub {
-    /// Writes what sessions have logged. What a client saw must be in the log: this comes before it gets anything.
+    /// Writes the new records of all sessions. This must come before clients receive anything, since
+    /// everything that a client received must be in the log.
     pub fn commit(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         if self.has_unsent(clients) {
             self.mending(now, clients, |hub, clients| {
@@ -36,13 +37,14 @@ impl Hub {
         }
     }
 
-    /// Whether something waits for clients that are behind.
+    /// Returns `true` if chunks are held back for clients that are behind.
     fn has_unsent(&self, clients: &mut impl ClientSinks) -> bool {
         let mut all = self.shared.clients.ids();
         all.any(|client| clients.sink(client).is_some_and(|sink| sink.unsent() > 0))
     }
 
-    /// Numbers what waits for clients that are behind: what comes next must come after it.
+    /// Numbers the chunks that are held back for clients that are behind, so that they precede whatever comes
+    /// next.
     pub(super) fn number_unsent(&mut self, clients: &mut impl ClientSinks) {
         if self.has_unsent(clients) {
             self.sessions
@@ -50,7 +52,7 @@ impl Hub {
         }
     }
 
-    /// Takes an answer of the store.
+    /// Handles a result of the store.
     pub fn stored(&mut self, event: StoreEvent, now: Instant, clients: &mut impl ClientSinks) {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
@@ -76,7 +78,7 @@ impl Hub {
         self.finish_if_done(clients);
     }
 
-    /// Answers a call that waited for the disk, or that waits no longer.
+    /// Answers a call that waited for the disk, or whose time limit is reached.
     fn synced(
         &mut self,
         wait: StoreWait,
@@ -101,13 +103,13 @@ impl Hub {
         }
     }
 
-    /// When calls are answered though the store has not answered.
+    /// Returns the deadlines of the calls that wait for the store.
     pub(super) fn store_limits(&self) -> impl Iterator<Item = Instant> {
         let waits = self.shared.store_waits.values();
         waits.filter_map(|wait| wait.until)
     }
 
-    /// Answers the calls for which the store has taken too long.
+    /// Answers the calls that have reached their time limit for the store.
     pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         let is_due = |wait: &StoreWait| wait.until.is_some_and(|at| at <= now);
         let waits = self.shared.store_waits.iter();

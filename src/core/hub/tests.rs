@@ -26,12 +26,10 @@ use crate::proto::wire::AgentStatus;
 use std::time::Instant;
 
 impl Hub {
-    /// Status of the default agent.
     fn status(&self, now: Instant) -> AgentStatus {
         self.agents.get(Agents::DEFAULT).status(now)
     }
 
-    /// Connection of the default agent.
     fn connection(&mut self) -> &mut Connection {
         let agent = self.agents.get_mut(Agents::DEFAULT);
         agent.connection_mut().expect("the agent is connected")

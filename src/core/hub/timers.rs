@@ -1,7 +1,8 @@
-//! The timers of the hub: when a machine or the hub itself is due, what is done then, and time that does not count.
+//! Timers of the hub: deadlines of the hub and its machines, the actions at each deadline, and time that does
+//! not count.
 //!
-//! The hub's own timers are the variants of [`HubTimer`], with their arms in `due`, `postpone` and `expire`. Agents and
-//! sessions have tables of their own, which the hub goes through.
+//! The hub's own timers are the variants of [`HubTimer`], with a match arm each in `due`, `postpone` and
+//! `expire`. Agents and sessions have timer tables of their own, which the hub polls.
 
 use super::Hub;
 use crate::core::agent::Overdue;
@@ -11,24 +12,24 @@ use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use std::time::{Duration, Instant};
 
-/// A time, and the name of the timer that is due then.
+/// A deadline, and the name of its timer.
 type Due = Option<(Instant, &'static str)>;
 
-/// Something that the hub itself waits for until a time.
+/// Timer of the hub itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HubTimer {
-    /// An agent lists its sessions for a client.
+    /// Limit on an agent's session list for a client.
     SessionLists,
-    /// The next check for idle sessions and agents.
+    /// Next check for idle sessions and agents.
     IdleCheck,
-    /// New output of terminals is shown.
+    /// Display of new terminal output.
     Terminals,
-    /// The store answers a call.
+    /// Limit on the store's response to a call.
     StoreAnswer,
 }
 
 impl HubTimer {
-    /// Every timer, in the order in which those that are due expire.
+    /// All timers, in the order in which those that are due expire.
     pub(super) const ALL: [Self; 4] = [
         Self::SessionLists,
         Self::IdleCheck,
@@ -36,7 +37,7 @@ impl HubTimer {
         Self::StoreAnswer,
     ];
 
-    /// Name of the timer, for logs.
+    /// Returns the name of the timer, for logs.
     fn name(self) -> &'static str {
         match self {
             Self::SessionLists => "session/list",
@@ -48,7 +49,7 @@ impl HubTimer {
 }
 
 impl Hub {
-    /// When [`Hub::tick`] is due next, and why.
+    /// Returns the next deadline for [`Hub::tick`], and the name of its timer.
     #[must_use]
     pub fn deadline(&self) -> Due {
         let limits = &self.shared.settings.limits;
@@ -60,7 +61,7 @@ impl Hub {
         agents.chain(sessions).chain(own).min_by_key(|(at, _)| *at)
     }
 
-    /// A time has come: expires all timers that are due, of the agents, the sessions and the hub.
+    /// Expires all timers that are due: of the agents, the sessions and the hub.
     pub fn tick(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         self.mending(now, clients, |hub, clients| {
             hub.number_unsent(clients);
@@ -98,14 +99,15 @@ impl Hub {
         }
     }
 
-    /// When a turn reaches the limit of its whole length next: also while the client does not read.
+    /// Returns the next deadline of a limit on the whole length of a turn. It also applies while the client
+    /// does not read.
     #[must_use]
     pub fn turn_deadline(&self) -> Due {
         let sessions = self.sessions.awake();
         sessions.filter_map(SessionMachine::turn_deadline).min()
     }
 
-    /// Cancels the turns that have reached the limit of their whole length.
+    /// Cancels the turns that have reached the limit on their whole length.
     pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for id in self.sessions_due(now, SessionMachine::turn_deadline) {
             self.mending(now, clients, |hub, clients| {
@@ -120,7 +122,7 @@ impl Hub {
         due.map(|session| session.id.clone()).collect()
     }
 
-    /// When a timer of the hub is due; `None` where the hub does not wait for it.
+    /// Returns when a timer of the hub is due; `None` if it is not running.
     pub(super) fn due(&self, timer: HubTimer) -> Option<Instant> {
         match timer {
             HubTimer::SessionLists => self.listings.iter().filter_map(|l| l.until).min(),
@@ -130,8 +132,8 @@ impl Hub {
         }
     }
 
-    /// Extends all waits for agents and the client: for this long nobody listened to the agents, because the client did
-    /// not read.
+    /// Extends all timeouts for agents and clients by a time in which agents were not read, because the
+    /// client did not read.
     #[expect(
         clippy::match_same_arms,
         reason = "a timer that is not postponed says why"
@@ -148,17 +150,17 @@ impl Hub {
                         *until += by;
                     }
                 }
-                // The check gives nothing up that is in use.
+                // The check does not end anything that is in use.
                 HubTimer::IdleCheck => {}
-                // Output that was received is shown as soon as the client reads.
+                // Received output is shown as soon as the client reads.
                 HubTimer::Terminals => {}
-                // The disk answers whether a client reads or not.
+                // The disk answers whether or not a client reads.
                 HubTimer::StoreAnswer => {}
             }
         }
     }
 
-    /// Does what follows from a timer that is due.
+    /// Handles a timer that is due.
     fn expire(&mut self, timer: HubTimer, now: Instant, clients: &mut impl ClientSinks) {
         match timer {
             HubTimer::SessionLists => self.time_out_listings(now, clients),

@@ -8,13 +8,13 @@ use crate::core::log::TurnState;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A finished turn that is replayed to the client.
+/// A finished turn that is replayed to a client.
 #[derive(Debug)]
 pub(super) struct TurnReplay {
     token: Token,
     session: String,
     turn: String,
-    /// The place in the log of what comes next.
+    /// Position in the log of the next chunk; `None` before the first.
     next: Option<u64>,
     summary: Box<RawValue>,
 }
@@ -30,7 +30,8 @@ impl TurnReplay {
 }
 
 impl Hub {
-    /// Whether a turn of this id was prompted before and is replayed: a finished one is, with its chunks.
+    /// Returns `true` if a finished turn with this id exists; it is then replayed with its chunks and
+    /// summary.
     pub(super) fn replays_turn(
         &mut self,
         id: &str,
@@ -46,7 +47,7 @@ impl Hub {
         let state = session.log.turn(turn_id)?;
         if !matches!(state, TurnState::Unknown)
             && let Some(prompted) = session.log.prompt_parts(turn_id)?
-            // What the user had said with earlier answers was put before the message.
+            // Late feedback of the user may precede the message.
             && !prompted.ends_with(parts)
         {
             let message = format!(
@@ -77,7 +78,7 @@ impl Hub {
         }
     }
 
-    /// Continues the replay of turns, one after the other for each client, as far as the client has room.
+    /// Continues the replays as far as the clients have room, one turn after the other for each client.
     pub fn replay_turns(&mut self, clients: &mut impl ClientSinks) {
         let mut waiting: Vec<ClientId> = Vec::new();
         let mut at = 0;
@@ -101,7 +102,7 @@ impl Hub {
         }
     }
 
-    /// Whether the client of a replay has room, and has received what is live.
+    /// Returns `true` if the client of a replay has room and is not lagging behind the live chunks.
     fn is_read(&self, at: usize, clients: &mut impl ClientSinks) -> bool {
         let Some(replay) = self.reads.turns.get(at) else {
             return false;
