@@ -196,7 +196,7 @@ impl AgentMachine {
         self.connection().is_some_and(Connection::is_stopping)
     }
 
-    /// Returns `true` if the agent has ended and the next call that needs it restarts it.
+    /// Returns `true` if the agent has crashed or was stopped when idle: the next call that needs it restarts it.
     #[must_use]
     pub fn has_crashed(&self) -> bool {
         self.crash.is_some()

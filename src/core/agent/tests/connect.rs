@@ -1,4 +1,4 @@
-//! `agent/connect` and `agent/disconnect` in every state.
+//! Tests of `agent/connect` and `agent/disconnect` in every state.
 
 use super::fixture::{Fixture, On};
 use crate::core::client::Token;

@@ -1,4 +1,4 @@
-//! The environment, and the renewal of an agent that has another one.
+//! Tests of the environment, and of the renewal of an agent whose environment changes.
 
 use super::fixture::{Fixture, On};
 use crate::core::client::Token;
@@ -13,7 +13,7 @@ fn set(value: &str) -> On {
     UpdateEnvironment(json!({ "set": { "A": value } }))
 }
 
-/// The receipt of a session that was resumed.
+/// Receipt of a resumed session.
 fn resumed() -> Recovery {
     Recovery {
         handed_over_from: None,

@@ -1,4 +1,4 @@
-//! An agent machine with its surroundings, and what happens to it in these tests.
+//! Test fixture: an agent machine with its context, and the inputs of transcripts.
 
 use super::super::timers::AgentTimer;
 use super::super::{AgentCx, AgentMachine, Gone, Overdue};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Something that happens to an agent.
+/// Input of an agent machine.
 #[derive(Debug, Clone)]
 pub(super) enum On {
     /// The client connects the agent with these parameters.
@@ -40,60 +40,58 @@ pub(super) enum On {
     Exit,
     /// The newest process could not be started.
     StartFailed,
-    /// The newest process closes its stdout, but runs.
+    /// The newest process closes its stdout, but still runs.
     OutputClosed,
-    /// Time passes; then what is due is done.
+    /// Time passes; then all timers that are due expire.
     Wait(Duration),
     Status,
     /// The newest process was measured.
     Measured,
     UpdateEnvironment(Value),
-    /// No session of the agent has anything left to do.
+    /// No session of the agent has work left.
     Idle,
-    /// The agent completed a turn.
+    /// The agent completes a turn.
     TurnCompleted,
     Authenticate(Value),
     Logout,
-    /// The agent asks its user something, under this key.
+    /// The agent sends an elicitation with this key.
     Ask(&'static str),
-    /// The agent withdraws its question.
+    /// The agent withdraws the elicitation with this key.
     Withdraw(&'static str),
-    /// The client answers its last question, or again the last one.
+    /// The client answers the last elicitation, even if it was answered before.
     Client(Value),
-    /// The agent had no use for this long.
+    /// The agent was unused for this long.
     StopIdle(Duration),
-    /// Ending processes get less time.
+    /// Stops are expedited.
     Expedite,
 }
 
-/// An agent machine and its surroundings.
+/// An agent machine with its context.
 pub(super) struct Fixture {
     pub agent: AgentMachine,
     pub shared: Shared,
     pub client: RecordingClient,
     pub now: Instant,
-    /// What the agent says in the handshake.
+    /// The agent's response to the handshake.
     pub handshake: Value,
-    /// Prompts that are queued.
+    /// Queued prompts.
     pub ahead: Vec<Token>,
-    /// Whether a session of the agent runs a turn.
     pub is_busy: bool,
     /// Whether a session is being opened.
     pub is_opening: bool,
     effects: Vec<Effect>,
     tokens: u64,
-    /// The process that input is of: the newest one.
+    /// Source of the input: the newest process.
     pub process: AgentId,
     last_call: u64,
     last_ask: Option<AskId>,
     seen_asks: BTreeSet<AskId>,
     seen_withdrawn: usize,
-    /// The tokens of calls that were answered.
+    /// Tokens of answered calls.
     pub answered: BTreeSet<u64>,
 }
 
 impl Fixture {
-    /// An agent that was never started.
     pub fn new() -> Self {
         Self::of(SettingsBuilder::new(Instant::now()))
     }
@@ -126,12 +124,11 @@ impl Fixture {
         }
     }
 
-    /// A ready agent.
     pub fn ready() -> Self {
         Self::ready_with(json!({ "protocolVersion": 1 }))
     }
 
-    /// A ready agent that answered the handshake with this.
+    /// Returns a ready agent that answered the handshake with this response.
     pub fn ready_with(handshake: Value) -> Self {
         let mut t = Self::new();
         t.handshake = handshake;
@@ -141,7 +138,7 @@ impl Fixture {
         t
     }
 
-    /// Gives the machine an event with its surroundings.
+    /// Passes an event to the machine.
     pub fn act<T>(
         &mut self,
         act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, RecordingClient>) -> T,
@@ -155,7 +152,7 @@ impl Fixture {
         act(&mut self.agent, &mut cx)
     }
 
-    /// Plays a transcript: each event gives exactly this output.
+    /// Plays a transcript: each input must lead to exactly this output.
     #[track_caller]
     pub fn play(&mut self, script: &[(On, &[&str])]) {
         for (row, (event, want)) in script.iter().enumerate() {
@@ -164,7 +161,7 @@ impl Fixture {
         }
     }
 
-    /// Lets something happen; gives all output that followed.
+    /// Passes an input to the machine; returns all output that follows.
     pub fn on(&mut self, event: &On) -> Vec<String> {
         match event {
             On::Connect(p) => {
@@ -174,7 +171,7 @@ impl Fixture {
             On::Disconnect => self.disconnect(),
             On::Need => self.command(|agent, token, cx| {
                 agent.need(None, cx)?;
-                // The call itself goes on in a session.
+                // The call itself would continue in a session.
                 cx.reply(token, Reply::Done(Done {}));
                 Ok(())
             }),
@@ -256,7 +253,7 @@ impl Fixture {
         self.output()
     }
 
-    /// Takes everything that was put out since the last time.
+    /// Takes the output since the last call.
     fn output(&mut self) -> Vec<String> {
         let mut all: Vec<String> = self
             .client
@@ -291,12 +288,11 @@ impl Fixture {
         all
     }
 
-    /// How many calls were made so far.
+    /// Returns the number of calls so far.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Makes a call of the client.
     fn command(
         &mut self,
         call: impl FnOnce(
@@ -365,7 +361,7 @@ impl Fixture {
         }
     }
 
-    /// A process is of no use any more.
+    /// Handles a process that can no longer be used.
     fn failed(&mut self, child: Child, error: &Error) {
         match self.agent.process_failed(child, error) {
             None => {}
@@ -401,7 +397,7 @@ impl Fixture {
         self.over(&Error::new(ErrorKind::Cancelled, "the agent was stopped"));
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     fn over(&mut self, error: &Error) {
         self.fail_calls(error);
         self.act(|agent, cx| {
@@ -474,7 +470,7 @@ impl Fixture {
     }
 }
 
-/// The id of the last request in what is written to a process.
+/// Returns the id of the last request in data written to a process.
 fn last_call(lines: &[u8]) -> Option<u64> {
     let lines = lines.split(|byte| *byte == b'\n');
     let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());

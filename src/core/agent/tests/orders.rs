@@ -1,4 +1,4 @@
-//! What becomes of a dialect's orders.
+//! Tests of the effects of a dialect's orders.
 
 use crate::core::agent::{AgentCx, AgentMachine, DEFAULT_AGENT};
 use crate::core::client::{Notice, Reply, Token};
@@ -13,7 +13,7 @@ use crate::proto::chunk::Chunk;
 use crate::testing::SettingsBuilder;
 use std::time::Instant;
 
-/// A client that nobody looks at.
+/// A client that ignores everything.
 struct Nobody;
 
 impl ClientSink for Nobody {
@@ -24,7 +24,6 @@ impl ClientSink for Nobody {
     fn notify(&mut self, _: &Notice) {}
 }
 
-/// An agent whose process was started.
 struct Started {
     shared: Shared,
     machine: AgentMachine,
@@ -51,7 +50,7 @@ impl Started {
         started
     }
 
-    /// Does something, and what the dialect ordered.
+    /// Calls `act` and performs the dialect's orders.
     fn act(
         &mut self,
         act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, Nobody>),
@@ -68,7 +67,7 @@ impl Started {
         effects
     }
 
-    /// Has the dialect order this of the agent's only process.
+    /// Performs these orders for the agent's only process.
     fn order(&mut self, orders: impl IntoIterator<Item = Order>) -> Vec<Effect> {
         self.act(|machine, _| {
             let connection = machine.connection_mut().unwrap();
@@ -88,7 +87,7 @@ fn process_whose_input_is_closed_goes_on() {
     let mut started = Started::new();
     let id = started.id;
     let effects = started.order([lines(), Order::FinishInput, lines()]);
-    // What comes after it goes nowhere.
+    // Lines after it are dropped.
     assert_eq!(
         effects,
         [Effect::Send(id, b"x\n".to_vec()), Effect::FinishInput(id)]
@@ -97,7 +96,7 @@ fn process_whose_input_is_closed_goes_on() {
     let connection = started.machine.connection().unwrap();
     assert!(connection.processes[0].stop.is_none());
     assert_eq!(started.order([Order::FinishInput, lines()]), []);
-    // It can still be stopped.
+    // The process can still be stopped.
     assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
 }
 

@@ -1,4 +1,4 @@
-//! The output of an agent machine as short lines, for transcripts.
+//! Output of an agent machine as short lines, for transcripts.
 
 use crate::core::client::{Notice, Reply};
 use crate::core::effect::Effect;
@@ -6,7 +6,6 @@ use crate::core::error::Error;
 use crate::core::transport::Transport;
 use serde_json::Value;
 
-/// A notice of the agent's state.
 pub(super) fn notice(notice: &Notice) -> String {
     let Notice::AgentState(params) = notice else {
         return format!("{notice:?}");
@@ -19,7 +18,6 @@ pub(super) fn notice(notice: &Notice) -> String {
     }
 }
 
-/// A reply to a command.
 pub(super) fn reply(reply: &Result<Reply, Error>) -> String {
     match reply {
         Err(error) => format!("error {}", error.kind.name()),
@@ -43,7 +41,7 @@ pub(super) fn reply(reply: &Result<Reply, Error>) -> String {
     }
 }
 
-/// An effect for the shell; one line for each message to a process.
+/// Describes an effect, with one line for each message to a process.
 pub(super) fn effect(effect: &Effect) -> Vec<String> {
     let line = match effect {
         Effect::Open(id, Transport::Process(spec)) => {
@@ -78,7 +76,7 @@ fn messages(id: u64, lines: &[u8]) -> Vec<String> {
     messages.collect()
 }
 
-/// The word for a state on the wire.
+/// Returns the name of a state on the wire.
 fn word(state: &impl serde::Serialize) -> String {
     let word = serde_json::to_value(state).expect("a state must be JSON");
     word.as_str().unwrap_or_default().to_owned()

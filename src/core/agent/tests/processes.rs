@@ -1,4 +1,4 @@
-//! Agents with a process for each session: the end of one process leaves the others alone.
+//! Tests of agents with a process for each session: the end of one process does not affect the others.
 
 use super::fixture::{Fixture, On};
 use crate::core::dialect::{Opening, Place};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 
-/// A ready agent with a process for each session; a second process was just ordered.
+/// Returns a ready agent with a process for each session, whose second process was just ordered.
 fn with_two_sessions() -> Fixture {
     let mut t = Fixture::of(SettingsBuilder::new(Instant::now()).child_per_session(true));
     for event in [Need, Started, Ready] {

@@ -1,4 +1,4 @@
-//! Questions of an agent that belong to no session.
+//! Tests of elicitations that belong to no session.
 
 use super::fixture::{Fixture, On};
 use crate::core::client_requests::MOST_ASKS;

@@ -1,4 +1,4 @@
-//! Restarts after crashes: growing pauses, and a limit.
+//! Tests of restarts after crashes: increasing delays, and a limit.
 
 use super::fixture::{Fixture, On};
 use crate::core::agent::{AgentMachine, AgentSpec};

@@ -1,11 +1,11 @@
-//! Sign-in and sign-out.
+//! Tests of sign-in and sign-out.
 
 use super::fixture::{Fixture, On};
 use On::{Answer, Authenticate, Disconnect, Exit, Idle, Logout, Ready, Refuse, StartFailed, Wait};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// An agent with a method of each type.
+/// Returns an agent with a sign-in method of each type.
 fn ready() -> Fixture {
     Fixture::ready_with(json!({
         "protocolVersion": 1,

@@ -1,4 +1,5 @@
-//! Every event in every state, and pairs of events: nothing panics, each call is answered once.
+//! Tests of every event in every state, and of pairs of events: nothing panics, and each call is answered
+//! once.
 
 use super::fixture::{Fixture, On};
 use On::{
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 
-/// One pair of events in so many is played: all take several seconds.
+/// One in this many pairs of events is played, since all of them take several seconds.
 const SHARE: usize = 4;
 
 /// A state of an agent: its name, and the events that lead to it.
@@ -89,7 +90,6 @@ fn events() -> Vec<On> {
     ]
 }
 
-/// Brings an agent to a state.
 fn at(state: &StateOf) -> Fixture {
     let mut t = Fixture::new();
     t.handshake = json!({
@@ -106,7 +106,7 @@ fn at(state: &StateOf) -> Fixture {
     t
 }
 
-/// Disconnects the agent; then no call may be left without its answer.
+/// Disconnects the agent; then every call must have been answered.
 fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
     t.on(&Disconnect);
     t.on(&Exit);

@@ -1,4 +1,4 @@
-//! `agent/status` in every state.
+//! Tests of `agent/status` in every state.
 
 use super::fixture::{Fixture, On};
 use crate::proto::wire::AgentState;

@@ -1,4 +1,4 @@
-//! The ordered end: steps of a process, the idle stop.
+//! Tests of the ordered stop: the steps of a process, and the idle stop.
 
 use super::fixture::{Fixture, On};
 use On::{Disconnect, Exit, Expedite, Need, Ready, Started, StopIdle, Wait};

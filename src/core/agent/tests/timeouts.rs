@@ -1,4 +1,4 @@
-//! Starts that take too long.
+//! Tests of starts that take too long.
 
 use super::fixture::{Fixture, On};
 use crate::core::dialect::Child;

@@ -1,4 +1,4 @@
-//! The table of timers: each comes due, is handled once, and is postponed once.
+//! Tests of the timer table: each timer becomes due, is handled once, and is postponed once.
 
 use super::super::timers::AgentTimer;
 use super::fixture::{Fixture, On};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// An agent that waits for a timer, and perhaps for others.
+/// Returns an agent for which this timer runs, and perhaps others.
 fn waiting_for(timer: AgentTimer) -> Fixture {
     let methods = json!([{ "id": "web", "name": "Web" }]);
     let (mut t, events) = match timer {

@@ -1,4 +1,4 @@
-//! Requests of an agent that wait for the client: files that need a permission, and questions.
+//! Tests of agent requests that wait for the client: files that need a permission, and elicitations.
 
 use super::play::{Heard, Play, params, settings};
 use crate::core::client::Command;
@@ -9,7 +9,7 @@ use crate::core::store::Volatile;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// With a turn that runs, an agent that files are served to, and a client that is asked about each write.
+/// Returns a running turn of an agent to which files are served. The client is asked about each write.
 fn play() -> Play {
     let now = Instant::now();
     let mut settings = settings(now);
@@ -42,7 +42,7 @@ fn play() -> Play {
     play
 }
 
-/// The agent wants to write a file of so many bytes; what it is answered at once.
+/// Sends the agent's request to write a file of this size; returns what acpipe sends at once.
 fn write(play: &mut Play, id: u64, bytes: usize) -> Value {
     let path = format!("{}/f", env!("CARGO_MANIFEST_DIR"));
     let content = "x".repeat(bytes);
@@ -54,19 +54,19 @@ fn write(play: &mut Play, id: u64, bytes: usize) -> Value {
 #[test]
 fn files_that_wait_for_a_permission_are_bounded_in_bytes() {
     let mut play = play();
-    // One of any size has room.
+    // The first request may have any size.
     assert_eq!(write(&mut play, 1, 65 << 20), Value::Null);
     let refused = write(&mut play, 2, 1);
     assert_eq!(refused["id"], 2, "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("too many files"), "{message}");
-    // Nothing waits any more once the turn is over.
+    // After the turn, no request is waiting.
     play.ask(Command::Cancel(params(json!({}))));
     play.sent();
     assert_eq!(write(&mut play, 3, 1)["error"]["code"], -32800);
 }
 
-/// The agent asks the user, in so many bytes; what it is answered at once.
+/// Sends an elicitation with a message of this size; returns what acpipe sends at once.
 fn ask_user(play: &mut Play, id: u64, bytes: usize) -> Value {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let message = "x".repeat(bytes);

@@ -1,4 +1,5 @@
-//! An agent with a process for each session: none is left behind, whatever becomes of the session.
+//! Tests of an agent with a process for each session: no process is left behind, whatever happens to the
+//! session.
 
 use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// The client: how its last call ended.
+/// A client that records the result of its last call.
 #[derive(Default)]
 struct Heard(Option<Result<(), ErrorKind>>);
 
@@ -38,12 +39,11 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
     serde_json::from_value(params).unwrap()
 }
 
-/// The version's process, and that of the first session.
+/// The process of `claude --version`, and that of the first session.
 const VERSION: AgentId = AgentId(1);
 const SESSION: AgentId = AgentId(2);
 
 impl Play {
-    /// With an agent that is ready.
     fn new() -> Self {
         let now = Instant::now();
         let mut settings = settings(now);
@@ -78,7 +78,7 @@ impl Play {
         self.hub.effects(self.now)
     }
 
-    /// A session that is being opened.
+    /// Opens a session; its process is started.
     fn opens(&mut self, how: Value) {
         let effects = self.ask(Command::Ensure(params(how)));
         assert!(
@@ -90,7 +90,7 @@ impl Play {
         );
     }
 
-    /// The CLI answers the handshake.
+    /// Answers the handshake of the session's process.
     fn shakes_hands(&mut self) {
         self.shakes(SESSION);
     }
@@ -121,11 +121,11 @@ fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
     let mut play = Play::new();
     play.opens(json!({}));
     assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
-    // What it still says is nobody's.
+    // Further output belongs to no session.
     play.shakes_hands();
     assert_eq!(play.hub.effects(play.now), []);
 
-    // Open for the agent, and quiet for a moment still: it may repeat its history.
+    // The agent has opened the session, but may still replay its history for a moment.
     let mut play = Play::new();
     play.opens(json!({"sessionId": "default", "agentSessionId": "a"}));
     play.shakes_hands();
@@ -140,7 +140,7 @@ fn a_session_that_is_closed_before_it_is_open_leaves_no_process() {
     assert_eq!(play.closes(), [Effect::CloseInput(SESSION)]);
 }
 
-/// A session that was live and was closed, so that its process is ending; and the CLI's id of it.
+/// Returns a live session that was closed, so that its process is ending, and the CLI's id of it.
 fn closed() -> (Play, Value) {
     let mut play = Play::new();
     play.opens(json!({}));
@@ -167,7 +167,7 @@ fn closed_session_is_opened_again_when_its_process_has_ended() {
     assert!(!starts(&effects), "{effects:?}");
     let effects = play.ends(SESSION);
     assert!(starts(&effects), "{effects:?}");
-    // Once it has ended nothing is waited for.
+    // After the process has ended, opening does not wait.
     let (mut play, id) = closed();
     play.ends(SESSION);
     let effects = play.ask(Command::Ensure(params(id)));
@@ -262,7 +262,7 @@ fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
     play.ends(b_loads);
     play.shakes(b_resumes);
     play.ends(b_resumes);
-    // With its turn the last that the old environment is needed for ends.
+    // This turn is the last that needs the old environment.
     play.ends(SESSION);
     play.hub.drained(true, play.now, &mut play.heard);
     let effects = play.hub.effects(play.now);

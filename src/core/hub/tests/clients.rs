@@ -1,4 +1,5 @@
-//! Several clients: what each receives, who decides, for whom an agent waits, and what a client takes with it.
+//! Tests with several clients: what each receives, which of them decides, which of them an agent waits for,
+//! and the effects of a client that leaves.
 
 use super::fixture::{A, B, C, Fixture};
 use crate::core::client::{Command, History, Notice};
@@ -53,14 +54,14 @@ fn first_valid_answer_decides_and_the_others_are_notified() {
         panic!("one request")
     };
     assert_eq!([t.asked(B), t.asked(C)], [[ask], [ask]]);
-    // No option of this name was offered: others can still answer.
+    // This option was not offered, so the other clients can still answer.
     t.answer(B, ask, &selected("novel"));
     assert_eq!(t.decided(), None);
     t.answer(C, ask, &selected("n"));
     assert_eq!(t.decided(), Some("n"));
     assert_eq!(t.sinks.0[&A].withdrawn, [(ask, By::OtherClient)]);
     assert!(t.sinks.0[&B].withdrawn.is_empty(), "it has answered");
-    // Too late.
+    // The request is already decided.
     t.answer(A, ask, &selected("y"));
     let answers = t.received.iter().filter(|m| m["id"] == "q");
     assert_eq!(answers.count(), 1);
@@ -203,7 +204,7 @@ fn lagging_client_slows_nobody_and_receives_all_that_it_missed_merged() {
     t.set_full(B, false);
     assert_eq!(t.texts(B), ["one ", "two three"]);
     assert_eq!(t.seqs(A).last(), t.seqs(B).last());
-    // Live again.
+    // The client is live again.
     t.prompt(A, "s");
     assert_eq!(t.seqs(A).last(), t.seqs(B).last());
 }
@@ -223,7 +224,7 @@ fn what_follows_missed_chunks_waits_with_them() {
     t.set_full(B, false);
     assert_eq!(t.asked(B), t.asked(A));
     t.set_full(B, true);
-    // Nothing that B has is to be withdrawn twice, and what it does not have is not sent any more.
+    // The request that B received is withdrawn only once, and what B missed is not sent any more.
     let ask = t.asked(A)[0];
     t.answer(A, ask, &selected("y"));
     assert_eq!(t.sinks.0[&B].withdrawn, [(ask, By::OtherClient)]);
@@ -271,7 +272,7 @@ fn file_is_served_by_the_client_whose_turn_it_is_and_fails_when_that_leaves() {
     let path = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
     let read = json!({"sessionId": session, "path": path});
     t.say(&[json!({"id": "r", "method": "fs/read_text_file", "params": read})]);
-    // The policy asks first.
+    // The policy asks the client first.
     let ask = t.asked(A)[0];
     t.answer(A, ask, &selected("allow"));
     assert!(t.asked(A).is_empty());
@@ -298,7 +299,7 @@ fn terminal_is_served_by_the_client_that_made_it() {
     t.answer(A, ask, &selected("allow"));
     let create = t.asked(B)[0];
     t.answer(B, create, &json!({"terminalId": "1"}));
-    // Another client prompts, and the agent asks about the terminal.
+    // Another client prompts, and the agent uses the terminal.
     t.say(&[Fixture::words(&session, "a word")]);
     t.end_turn();
     t.prompt(A, "s");

@@ -1,5 +1,5 @@
-//! Sessions that are opened while the agent still closes them, that are adopted without evidence, and what comes of a
-//! session before the answer that opens it.
+//! Tests of sessions that are opened while the agent still closes them, of adopted sessions that the agent
+//! may not have, and of updates that precede the response that opens a session.
 
 use super::play::Play;
 use super::play::{program, settings};
@@ -22,7 +22,7 @@ fn history() -> Value {
     json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
 }
 
-/// Loads a session with an agent of these capabilities, and has it closed; `loaded` answers the load.
+/// Loads a session at an agent with these capabilities, and closes it; `loaded` is the response to the load.
 fn load_and_close(play: &mut Play, offers: &Value, loaded: &Value) {
     let opened = play.ensure(adopt());
     let load = play.ready_with(offers);
@@ -34,7 +34,7 @@ fn load_and_close(play: &mut Play, offers: &Value, loaded: &Value) {
     play.ask(Command::History(close()));
 }
 
-/// A session that was loaded and closed, and the call that closes it.
+/// Returns a session that was loaded and is being closed, and the call that closes it.
 fn closing() -> (Play, Value) {
     let mut play = Play::new();
     load_and_close(&mut play, &json!({"close": {}}), &json!({}));
@@ -53,7 +53,7 @@ fn a_session_is_not_loaded_before_its_close_is_answered() {
         let (mut play, call) = closing();
         let again = play.ensure(adopt());
         assert_eq!(play.sent(), Value::Null);
-        // Whatever is said of it meanwhile.
+        // Updates meanwhile change nothing.
         play.update("S", &history());
         assert_eq!(play.sent(), Value::Null);
         let mut answer = answer;
@@ -84,7 +84,7 @@ fn a_close_that_is_never_answered_holds_a_session_for_its_limit_only() {
     };
     assert_eq!(load["method"], "session/load");
     assert_eq!(play.now - closed_at, Duration::from_secs(10));
-    // Once it was waited for, it is not waited for again.
+    // After one wait, the session is not held again.
     play.ask(Command::History(close()));
     play.ensure(adopt());
     assert_eq!(play.sent()["method"], "session/load");
@@ -121,8 +121,8 @@ fn a_session_that_is_closed_again_while_it_waits_is_not_opened() {
     assert_eq!(play.answer(&call, &json!({})), Value::Null);
 }
 
-/// What comes of adopting a session of which the agent repeats nothing; `offers` is what it can do beside loading, the
-/// list what it answers.
+/// Adopts a session of which the agent replays nothing. `offers` are the agent's capabilities in addition to
+/// load, `list` is its response to the session list.
 fn adopted(offers: &Value, list: Option<&Value>) -> (Play, u64) {
     let mut play = Play::new();
     let token = play.ensure(adopt());
@@ -151,7 +151,7 @@ fn a_session_to_adopt_that_repeats_nothing_is_looked_up() {
         (&recovery["replayed"], &recovery["warning"]),
         (&json!(0), &Value::Null)
     );
-    // Without a list nothing is known, which is said.
+    // Without a list, the agent may not have the session: the receipt has a warning.
     let (play, token) = adopted(&json!({}), None);
     let recovery = &play.result(token)["recovery"];
     assert_eq!(recovery["replayed"], 0);
@@ -173,7 +173,7 @@ fn usage_that_comes_before_the_session_is_open_is_that_of_the_session() {
         "{}",
         play.result(opened)
     );
-    // While it is loaded, too.
+    // Also while the session is being loaded.
     let mut play = Play::new();
     let opened = play.ensure(adopt());
     let load = play.ready_with(&json!({}));
@@ -207,8 +207,8 @@ fn a_known_program_without_its_acp_argument_is_hinted_at() {
     assert!(message.contains(hint), "{message}");
 }
 
-/// How a session is brought back that was loaded and closed at an agent without `session/close`; the agent refuses to load
-/// it again. The process of the agent may crash before that.
+/// Restores a session that was loaded and closed at an agent without `session/close`. The agent refuses to
+/// load it again. If `crashes`, the agent's process crashes before that.
 fn opened_again(crashes: bool) -> (Play, u64, Value) {
     let mut play = Play::new();
     let modes = json!({"currentModeId": "m", "availableModes": [{"id": "m", "name": "M"}]});

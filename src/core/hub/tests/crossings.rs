@@ -1,4 +1,5 @@
-//! Calls that cross: whatever comes late, twice or in between, everyone is answered and nothing is mixed up.
+//! Tests of calls that cross: with late, repeated or interleaved messages, every call is answered, and
+//! nothing is assigned to the wrong session.
 
 use super::play::settings;
 use super::play::{Play, params};
@@ -12,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What an agent with two modes answers for a session.
+/// Returns the response of an agent with two modes to the opening of a session.
 fn opened(id: &str) -> Value {
     json!({"sessionId": id, "modes": {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}})
 }
@@ -151,12 +152,12 @@ fn messages_that_were_cleared_do_not_come_back_with_the_session() {
     );
 }
 
-/// A disk that is full while the cell says so, and what was written on it.
+/// A disk that is full while the cell is `true`, and the data written to it.
 #[derive(Debug, Clone, Default)]
 struct Disk(Rc<Cell<bool>>, Rc<RefCell<Vec<u8>>>);
 
 impl Disk {
-    /// The types of all chunks on it.
+    /// Returns the types of all chunks on the disk.
     fn chunks(&self) -> Vec<String> {
         let written = self.1.borrow();
         let lines = written.split(|b| *b == b'\n').filter(|l| !l.is_empty());
@@ -239,7 +240,8 @@ fn a_turn_that_cannot_be_stored_while_its_refusal_is_doubted_leaves_the_session_
     );
 }
 
-/// A session that is being loaded, in which the agent already asks something: a turn is open in it.
+/// Returns a session that is being loaded while the agent already sends a request, so that a turn is open in
+/// it.
 fn asked_too_early(disk: &Disk) -> Play {
     let mut play = Play::with(Box::new(disk.clone()));
     play.ensure(json!({"agentSessionId": "S", "strategy": "load"}));

@@ -1,4 +1,4 @@
-//! A hub with several clients, and an agent that asks before it acts.
+//! Test fixture: a hub with several clients, and an agent that requests permissions.
 
 use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Command, Token};
@@ -35,14 +35,14 @@ pub(super) struct Fixture {
     pub calls: u64,
     /// The processes that were started.
     pub agents: Vec<AgentId>,
-    /// The requests that agents received and have not answered.
+    /// Requests that agents received and have not answered.
     pub requests: Vec<Value>,
-    /// All that agents received.
+    /// All messages that agents received.
     pub received: Vec<Value>,
 }
 
 impl Fixture {
-    /// Clients that can all be asked, and a session `s` that all of them ensured, at an agent that asks before it acts.
+    /// Creates clients that can all answer requests, and a session `s` that all of them ensured.
     pub fn with(clients: &[ClientId]) -> Self {
         Self::of(SettingsBuilder::new(Instant::now()), clients)
     }
@@ -138,7 +138,7 @@ impl Fixture {
         }
     }
 
-    /// The agent answers all requests but prompts; each session has its name at the agent too.
+    /// Answers all requests but prompts, as the agent. The agent session id of each session equals its id.
     pub fn answer_all(&mut self) {
         while let Some(at) = self
             .requests
@@ -162,7 +162,7 @@ impl Fixture {
         self.say(&[json!({"id": request["id"], "result": {"stopReason": "end_turn"}})]);
     }
 
-    /// The agent's id of the session whose prompt it received last.
+    /// Returns the agent session id of the session that received the last prompt.
     pub fn prompted(&self) -> String {
         let prompts = |r: &&Value| r["method"] == "session/prompt";
         let last = self.received.iter().rfind(prompts).expect("a prompt");
@@ -173,7 +173,7 @@ impl Fixture {
         assert!(self.offer(lines).is_none(), "the agent has to wait");
     }
 
-    /// The agent says something; what the hub does not take is returned.
+    /// Passes output of the agent to the hub; returns the part that the hub does not take.
     pub fn offer(&mut self, lines: &[Value]) -> Option<AgentInput> {
         let agent = *self.agents.last().expect("an agent");
         let rest = self
@@ -213,7 +213,7 @@ impl Fixture {
         self.settle();
     }
 
-    /// The agent's answer to the permission question, as the option that was chosen.
+    /// Returns the option in the response to the agent's permission request.
     pub fn decided(&self) -> Option<&str> {
         let answer = self.received.iter().find(|m| m["id"] == "q")?;
         let outcome = &answer["result"]["outcome"];

@@ -1,4 +1,4 @@
-//! Tools that the CLI runs without asking, under rules.
+//! Tests of rules for tools that the CLI runs without a permission request.
 
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// The client: the chunks that it got.
+/// A client that records its chunks.
 #[derive(Default)]
 struct Seen(Vec<Value>);
 
@@ -42,7 +42,7 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
     serde_json::from_value(params).unwrap()
 }
 
-/// No `.env` may be read, and of Bash is to be asked.
+/// A policy that denies reading `.env` and asks about Bash.
 fn rules() -> Policy {
     let mut policy = Policy::default();
     let mut secrets = Rule::new("rule \"secrets\"".to_owned(), policy::Effect::Deny);
@@ -55,7 +55,7 @@ fn rules() -> Policy {
 }
 
 impl Play {
-    /// With a turn that runs, under this policy; and what the CLI was told at the beginning.
+    /// Returns a running turn under this policy, and the first message to the CLI.
     fn new(policy: Policy) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
@@ -81,7 +81,7 @@ impl Play {
         (play, hello[0]["request"].clone())
     }
 
-    /// The frames that the CLI got.
+    /// Takes the frames that were sent to the CLI.
     fn frames(&mut self) -> Vec<Value> {
         let effects = self.hub.effects(self.now).into_iter();
         let sent = effects.filter_map(|effect| match effect {
@@ -110,7 +110,7 @@ impl Play {
         self.frames()
     }
 
-    /// The CLI tells of a call: what it is answered.
+    /// Reports a tool call as the CLI; returns the response.
     fn calls(&mut self, session: &str, tool: &str, input: &Value) -> Value {
         let call = json!({"type": "assistant", "session_id": session, "parent_tool_use_id": null, "message": {
             "id": "m", "role": "assistant", "content": [

@@ -1,4 +1,4 @@
-//! What is let go and what stays, in virtual time.
+//! Tests of the idle timeout: which sessions and agents are released, in virtual time.
 
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// A disk that may be full: the bytes of each log.
+/// A disk that may be full, with the bytes of each log.
 #[derive(Debug, Clone, Default)]
 struct Disk(Rc<RefCell<Logs>>);
 
@@ -82,9 +82,9 @@ impl LogFile for File {
 struct Heard {
     answers: HashMap<u64, Result<Value, Error>>,
     states: Vec<(AgentState, bool)>,
-    /// How many chunks it got.
+    /// Number of live chunks received.
     chunks: usize,
-    /// The types of those that are told once more.
+    /// Types of the replayed chunks.
     told: Vec<String>,
     is_full: bool,
 }
@@ -112,7 +112,7 @@ impl ClientSink for Heard {
     }
 }
 
-/// An agent that answers every call but prompts, and what was done to it.
+/// An agent that answers every call but prompts, and a record of the calls and effects.
 struct Play {
     hub: Hub,
     heard: Heard,
@@ -121,7 +121,7 @@ struct Play {
     disk: Disk,
     agent: AgentId,
     offers: Value,
-    /// The methods it was called, and the steps of its end.
+    /// Methods that were called and steps of the stop.
     done: Vec<String>,
     prompts: Vec<Value>,
 }
@@ -174,7 +174,7 @@ impl Play {
         self.ask(Command::Prompt(params(prompt)))
     }
 
-    /// Ends the prompt that the agent got first.
+    /// Answers the oldest prompt.
     fn end_turn(&mut self) {
         let id = self.prompts.remove(0);
         self.says(&json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": "end_turn"}}));
@@ -228,7 +228,7 @@ impl Play {
         }
     }
 
-    /// Lets time pass, with everything that is due in it.
+    /// Lets time pass and expires every timer that becomes due.
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some((at, what)) = self.hub.deadline().filter(|(at, _)| *at <= until) {
@@ -325,7 +325,7 @@ fn the_idlest_makes_room_and_none_that_is_at_work() {
         p.ensure(id).unwrap();
         p.wait(Duration::from_secs(1));
     }
-    // Its turn makes it the last that was used.
+    // The turn makes it the session used last.
     p.prompt("a");
     p.end_turn();
     p.done();
@@ -335,7 +335,7 @@ fn the_idlest_makes_room_and_none_that_is_at_work() {
     p.prompt("c");
     let error = p.ensure("d").unwrap_err();
     assert_eq!(error.kind.name(), "overloaded");
-    // A prompt to the one that was let go has no room either, and has it later.
+    // A prompt in the released session finds no room either, but does later.
     let early = p.prompt("b");
     let refused = p.heard.answers.remove(&early).unwrap();
     assert_eq!(refused.unwrap_err().kind.name(), "overloaded");
@@ -346,7 +346,7 @@ fn the_idlest_makes_room_and_none_that_is_at_work() {
         p.done(),
         ["session/close", "session/resume", "session/prompt"]
     );
-    // One that is live needs no room.
+    // A session that is already live needs no room.
     p.ensure("c").unwrap();
 }
 
@@ -361,7 +361,7 @@ fn what_the_disk_did_not_take_stays_in_memory() {
         "sessionId": opened["agentSessionId"], "update": {"sessionUpdate": "agent_message_chunk",
         "content": {"type": "text", "text": "x"}}}}),
     );
-    // The turn was cut off, and the client knows more than the disk.
+    // The turn was cut off, and the client has received more than the disk.
     p.end_turn();
     assert_eq!(
         p.heard.answers[&turn].as_ref().unwrap()["stopReason"],

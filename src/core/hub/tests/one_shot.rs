@@ -1,4 +1,4 @@
-//! Processes that get all they need at once, and end by themselves.
+//! Tests of processes that get all of their input at once and exit by themselves.
 
 use super::play::{Play, params};
 use crate::core::client::Command;

@@ -1,4 +1,5 @@
-//! A panic on purpose, wherever words pass: it costs the turn or the process in whose hands it was, and no other.
+//! Tests of deliberate panics in the handling of messages: each ends only the turn or process that it belongs
+//! to.
 
 mod steps;
 mod traps;
@@ -24,10 +25,10 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// ACP with traps: what the agent says decides where it panics.
+/// The ACP dialect with traps: the agent's messages determine where it panics.
 struct Trapped(Box<dyn Dialect>, Traps);
 
-/// Where it panics from now on.
+/// The places where it panics from now on.
 #[derive(Default)]
 struct Traps {
     ended: bool,
@@ -127,7 +128,7 @@ impl Dialect for Trapped {
     }
 }
 
-/// The client; writing a chunk with this text to it panics, so many times.
+/// A client that panics a number of times on a chunk with this text.
 #[derive(Default)]
 struct Heard {
     answers: HashMap<u64, Result<Value, Error>>,
@@ -185,7 +186,7 @@ fn prompt(session: &str, text: &str) -> Command {
 }
 
 impl Play {
-    /// With the sessions `a` and `b`, which the agent calls `A` and `B`.
+    /// Creates the sessions `a` and `b`, with the agent session ids `A` and `B`.
     fn new() -> Self {
         let now = Instant::now();
         let mut play = Self {
@@ -223,7 +224,7 @@ impl Play {
         self.tokens
     }
 
-    /// What the agent got.
+    /// Returns the messages that were sent to the agent.
     fn sent(&mut self) -> Vec<Value> {
         self.hub.commit(self.now, &mut self.heard);
         let mut sent = Vec::new();
@@ -253,7 +254,7 @@ impl Play {
         self.say(&answer.to_string());
     }
 
-    /// A piece of an answer.
+    /// Returns a chunk of an agent message.
     fn text(session: &str, text: &str) -> String {
         let content = json!({"type": "text", "text": text});
         let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
@@ -261,7 +262,7 @@ impl Play {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
     }
 
-    /// A prompt in each session.
+    /// Sends a prompt in each session.
     fn both(&mut self) -> [(u64, Value); 2] {
         ["a", "b"].map(|id| {
             let token = self.ask(prompt(id, "go"));
@@ -289,14 +290,14 @@ impl Play {
             .collect()
     }
 
-    /// The other session's turn ends as if nothing had happened, and both take the next prompt.
+    /// Checks that the other session's turn ends normally and that both sessions take the next prompt.
     fn lives(&mut self, first: &Value, second: (u64, &Value)) {
         self.say(&Self::text("B", "whole"));
         let (token, call) = second;
         self.answer(call, &json!({"stopReason": "end_turn"}));
         assert_eq!(self.result(token)["text"], "whole");
         assert_eq!(self.result(token)["isError"], false);
-        // The agent takes note of the cancel.
+        // The agent responds to the cancel.
         self.answer(first, &json!({"stopReason": "cancelled"}));
         for (id, agent_id) in [("a", "A"), ("b", "B")] {
             self.turn(id, agent_id);
@@ -310,7 +311,7 @@ impl Play {
         self.say(&Self::text(agent_id, "back"));
         self.answer(&call, &json!({"stopReason": "end_turn"}));
         assert_eq!(self.result(token)["text"], "back");
-        // What was numbered has no gap.
+        // The numbers of the chunks have no gap.
         let own = self
             .heard
             .chunks
@@ -401,7 +402,7 @@ fn second_one_while_the_process_is_ended_ends_its_agent() {
     reader_panics("trap in the reader and at its end");
 }
 
-/// The reader panics at this line; the process is ended, and another takes its place.
+/// Lets the reader panic at this line; the process is ended and replaced.
 fn reader_panics(line: &str) {
     let mut play = Play::new();
     let [(a, _), (b, _)] = play.both();
@@ -411,7 +412,7 @@ fn reader_panics(line: &str) {
     play.internal(b);
     assert_eq!(play.result(a)["text"], "kept");
     assert_eq!(play.heard.states.last(), Some(&AgentState::Stopping));
-    // It is ended as any other, and another takes its place.
+    // The process ends like any other and is replaced.
     play.sent();
     let (now, heard) = (play.now, &mut play.heard);
     let ended = AgentInput::Exited(Exit::default());

@@ -1,4 +1,4 @@
-//! A client and an agent in virtual time, call by call.
+//! Test fixture: a client and an agent in virtual time, call by call.
 
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// The settings of a hub with an agent on the command line.
+/// Returns the settings of a hub whose agent is given on the command line.
 pub(super) fn settings(now: Instant) -> Settings {
     SettingsBuilder::new(now).build()
 }
 
-/// A program that needed no search.
+/// Returns a program that was found without a search.
 pub(super) fn program() -> Program {
     Program {
         file: "/agent".into(),
@@ -30,7 +30,7 @@ pub(super) fn program() -> Program {
     }
 }
 
-/// The client: its answers, and the sessions of the chunks that it got.
+/// A client that records its answers and the sessions of its chunks.
 #[derive(Default)]
 pub(super) struct Heard {
     pub answers: HashMap<u64, Result<Value, Error>>,
@@ -99,7 +99,7 @@ impl Play {
         self.ask(Command::History(asked))
     }
 
-    /// The last call that the agent got.
+    /// Returns the last message that was sent to the agent.
     pub fn sent(&mut self) -> Value {
         self.hub.commit(self.now, &mut self.heard);
         let mut last = Value::Null;
@@ -128,7 +128,7 @@ impl Play {
         self.hear(AgentInput::Batch(Batch::Lines(lines)))
     }
 
-    /// Answers a call and gives the next.
+    /// Answers a call; returns the next.
     pub fn answer(&mut self, call: &Value, result: &Value) -> Value {
         assert!(call["id"].is_number(), "no call: {call}");
         self.say(&json!({"jsonrpc": "2.0", "id": call["id"], "result": result}))
@@ -139,12 +139,12 @@ impl Play {
         self.say(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
     }
 
-    /// Answers the handshake and gives the next call.
+    /// Answers the handshake; returns the next call.
     pub fn ready(&mut self) -> Value {
         self.ready_with(&json!({"resume": {}, "list": {}}))
     }
 
-    /// The same, where the agent loads sessions and offers this.
+    /// Like `ready`, with these session capabilities in addition to load.
     pub fn ready_with(&mut self, offers: &Value) -> Value {
         let hello = self.sent();
         assert_eq!(hello["method"], "initialize");
@@ -159,7 +159,7 @@ impl Play {
         self.hear(AgentInput::Exited(Exit::default()));
     }
 
-    /// Lets the time pass until the next is due.
+    /// Advances the time to the next deadline and expires its timers.
     pub fn wait(&mut self) {
         (self.now, _) = self.hub.deadline().unwrap();
         self.hub.tick(self.now, &mut self.heard);

@@ -1,4 +1,4 @@
-//! Messages of a very long turn, read from the log while others are served.
+//! Test of a very long message that is read from the log in pieces while other calls are answered.
 
 use super::play::{Play, params};
 use crate::core::client::{Command, History};

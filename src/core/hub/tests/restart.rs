@@ -1,4 +1,4 @@
-//! Restarts after crashes, with growing pauses.
+//! Tests of restarts after crashes, with increasing delays.
 
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -12,7 +12,7 @@ use crate::proto::wire::AgentParams;
 use crate::proto::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
 use std::time::{Duration, Instant};
 
-/// A client that notes what went wrong and how the agent is.
+/// A client that records errors and agent states.
 #[derive(Default)]
 struct Seen {
     errors: Vec<(u64, &'static str)>,
@@ -72,7 +72,7 @@ impl Test {
         self.ask(Command::Ensure(EnsureParams::default()))
     }
 
-    /// Whether an agent was started since the last time.
+    /// Returns `true` if an agent was started since the last call.
     fn starts(&mut self) -> bool {
         let before = self.started;
         for effect in self.hub.effects(self.now) {
@@ -90,7 +90,7 @@ impl Test {
         self.hub.drained(true, self.now, &mut self.seen);
     }
 
-    /// The agent gets ready, then it ends.
+    /// Lets the agent become ready, then exit.
     fn crash(&mut self) {
         let ready = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n";
         self.hear(AgentInput::Batch(Batch::Lines(ready.into())));
@@ -104,7 +104,7 @@ impl Test {
     }
 }
 
-/// An agent that ended twice in a row, and a session that waits for it.
+/// Returns an agent that crashed twice in a row, and a session that waits for it.
 fn in_a_pause() -> (Test, u64) {
     let mut t = Test::new();
     for _ in 0..2 {
@@ -124,7 +124,7 @@ fn an_agent_that_crashes_is_started_ever_more_slowly_and_then_not_at_all() {
     t.ensure();
     assert!(t.starts());
     t.crash();
-    // The pause begins with the end, not with the wish.
+    // The delay begins with the crash, not with the call that needs the agent.
     for (late, rest) in [(0, 0), (300, 700), (400, 1600)].map(|(late, rest)| {
         let time = Duration::from_millis;
         (time(late), time(rest))
@@ -186,7 +186,7 @@ fn a_pause_can_be_cut_short() {
     assert_eq!(t.seen.errors, [(waits, "cancelled")]);
     assert_eq!(t.hub.effects(t.now), [Effect::Finished]);
 
-    // Whoever connects wants it now.
+    // `agent/connect` starts the agent at once.
     let (mut t, _) = in_a_pause();
     t.ask(Command::Connect(ConnectParams::default()));
     assert!(t.starts());

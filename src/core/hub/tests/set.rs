@@ -1,4 +1,4 @@
-//! Modes, models and options that the client sets.
+//! Tests of modes, models and options that the client sets.
 
 use super::play::settings;
 use crate::core::client::{Command, Notice};
@@ -16,7 +16,7 @@ use serde_json::json;
 use std::time::Duration;
 use std::time::Instant;
 
-/// The client: the last answer, and how often the state was told.
+/// A client that records its last answer and the number of state notifications.
 #[derive(Default)]
 struct Heard {
     answer: Option<Result<Value, Error>>,
@@ -42,7 +42,7 @@ struct Play {
 }
 
 impl Play {
-    /// Gives a command and returns the call it made to the agent.
+    /// Runs a command; returns the call that it makes to the agent.
     fn command(&mut self, command: Command) -> Value {
         let (now, heard) = (self.now, &mut self.heard);
         self.hub.command(Token::first(1), command, now, heard);
@@ -63,7 +63,7 @@ impl Play {
         calls.last().cloned().unwrap_or_default()
     }
 
-    /// Answers a call and returns the next.
+    /// Answers a call; returns the next.
     fn answer(&mut self, call: &Value, result: &Value) -> Value {
         let line = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
         let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
@@ -72,7 +72,7 @@ impl Play {
         self.sent()
     }
 
-    /// Lets the limit pass, and no less than that.
+    /// Lets exactly the time limit pass.
     fn wait(&mut self) {
         self.heard.answer = None;
         let limit = self.hub.limits().of(Wait::Set).unwrap();
@@ -84,7 +84,7 @@ impl Play {
     }
 }
 
-/// With a live session whose agent has two modes.
+/// Returns a live session whose agent has two modes.
 fn play() -> (Play, Value) {
     let mut play = Play {
         hub: Hub::new(

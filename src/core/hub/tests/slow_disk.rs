@@ -1,4 +1,4 @@
-//! A disk that does not answer: what waits for it, what goes on, and when the wait ends.
+//! Tests of a disk that does not respond: what waits for it, what continues, and when the wait ends.
 
 use super::fixture::{A, B, Fixture};
 use crate::core::client::{ClientId, Command, History};
@@ -20,9 +20,9 @@ struct Disk(Rc<RefCell<State>>);
 #[derive(Debug, Default)]
 struct State {
     hanging: Option<String>,
-    /// Whether the append that waits is answered, though the disk goes on to hang.
+    /// Whether the pending append completes although the disk still hangs.
     answers_once: bool,
-    /// The tickets of syncs that wait for the disk.
+    /// Tickets of syncs that wait for the disk.
     tickets: Vec<u64>,
 }
 
@@ -39,14 +39,14 @@ impl Disk {
         self.0.borrow_mut().hanging = Some(session.to_owned());
     }
 
-    /// The disk answers what it was given, and hangs again.
+    /// Completes the pending append; the disk hangs again.
     fn answer_once(&self, t: &mut Fixture) {
         self.0.borrow_mut().answers_once = true;
         t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
         t.settle();
     }
 
-    /// The disk answers.
+    /// Lets the disk respond again.
     fn answer(&self, t: &mut Fixture) {
         self.0.borrow_mut().hanging = None;
         t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
@@ -137,7 +137,7 @@ impl LogFile for File {
     }
 }
 
-/// A disk, and a hub with the session `s` of these clients on it.
+/// Creates a disk, and a hub with the session `s` of these clients on it.
 fn start(clients: &[ClientId]) -> (Disk, Fixture) {
     let disk = Disk::default();
     let settings = SettingsBuilder::new(Instant::now());
@@ -218,7 +218,7 @@ fn turn_fails_when_the_disk_has_not_answered_for_too_long() {
     t.pass(limit() / 2);
     let summary = t.result(A, prompt);
     assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
-    // The agent was told to stop; nothing new is begun, and nothing waits again.
+    // The turn is cancelled at the agent; no new turn begins, and nothing waits again.
     assert!(t.received.iter().any(|m| m["method"] == "session/cancel"));
     t.end_turn();
     let next = t.prompt(A, "s");
@@ -242,10 +242,10 @@ fn slow_disk_that_answers_ends_no_turn() {
         let before = t.texts(A).concat();
         t.speak("on ");
         t.pass(limit() / 2);
-        // There is always more to write when it answers.
+        // There is always more to write when the disk responds.
         t.speak("and ");
         disk.answer_once(&mut t);
-        // What was written is delivered though more waits.
+        // Written chunks are delivered although more are waiting.
         assert!(t.texts(A).concat().len() > before.len());
     }
     disk.answer(&mut t);

@@ -1,4 +1,4 @@
-//! The hub's own timers: each comes due, is handled once, and only waits for agents are postponed.
+//! Tests of the hub's own timers: each becomes due, is handled once, and only waits for agents are postponed.
 
 use super::super::timers::HubTimer;
 use super::play::{Play, params};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A hub that waits for a timer, and perhaps for others.
+/// Returns a hub for which this timer runs, and perhaps others.
 fn waiting_for(timer: HubTimer) -> Play {
     let settings = SettingsBuilder::new(Instant::now()).idle_after(Some(MINUTE));
     let mut play = Play::of(settings.build(), Box::new(Volatile));

@@ -1,4 +1,4 @@
-//! Unprompted turns.
+//! Tests of background turns.
 
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -69,7 +69,7 @@ fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs
     let (at, _) = hub.deadline().unwrap();
     assert_eq!(at, now + QUIET_LIMIT);
 
-    // A tool that runs is waited for, however long.
+    // A running tool has no time limit.
     now = at;
     hub.tick(now, seen);
     assert!(hub.deadline().is_none());
@@ -95,7 +95,7 @@ fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs
     );
 }
 
-/// The words of each turn.
+/// The text of each turn.
 #[derive(Default)]
 struct Words(Vec<(String, String)>);
 

@@ -1,4 +1,4 @@
-//! Waits in virtual time: when they are given up, what is said then, and what is told meanwhile.
+//! Tests of timeouts and wait notices, in virtual time.
 
 mod limit;
 mod stderr;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The client: its answers, and what it was told is waited for.
+/// A client that records its answers and the wait notices.
 #[derive(Default)]
 struct Heard {
     answers: HashMap<u64, Result<Value, Error>>,
@@ -62,7 +62,7 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
 }
 
 impl Play {
-    /// An agent that was started, and the handshake that it got.
+    /// Starts an agent; returns the handshake that it received.
     fn new(command: &str, limits: &[(Wait, u64)]) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
@@ -92,7 +92,7 @@ impl Play {
         self.hear(started);
     }
 
-    /// The agent writes to its stderr.
+    /// Writes to the agent's stderr.
     fn write_stderr(&mut self, text: &[u8]) {
         self.hear(AgentInput::Health(HealthChange {
             stderr: text.to_vec(),
@@ -107,7 +107,7 @@ impl Play {
         }));
     }
 
-    /// With an agent that is ready, can load, and has been asked for a session.
+    /// Opens a session at a ready agent that can load; returns the call to the agent.
     fn opening(limits: &[(Wait, u64)], wish: Value) -> (Self, u64, Value) {
         let (mut play, hello) = Self::new("agent", limits);
         play.started();
@@ -118,7 +118,7 @@ impl Play {
         (play, asked, call)
     }
 
-    /// In a turn.
+    /// Begins a turn.
     fn prompted(limits: &[(Wait, u64)]) -> (Self, u64, Value) {
         let (mut play, _, call) = Self::opening(limits, json!({}));
         play.answer(&call, &json!({"sessionId": "S"}));
@@ -136,7 +136,7 @@ impl Play {
         self.tokens
     }
 
-    /// The last message that the agent got.
+    /// Returns the last message that was sent to the agent.
     fn sent(&mut self) -> Value {
         self.hub.commit(self.now, &mut self.heard);
         let mut last = Value::Null;
@@ -171,7 +171,7 @@ impl Play {
         self.say(&update.to_string());
     }
 
-    /// Lets time pass as the loop does: nothing that is due is missed.
+    /// Lets time pass as the loop does: every timer expires when it is due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some((at, _)) = self.hub.deadline().filter(|(at, _)| *at <= end) {
@@ -187,14 +187,14 @@ impl Play {
         self.heard.answers[&token].as_ref().unwrap_err()
     }
 
-    /// The only error of a turn that has ended.
+    /// Returns the only error of an ended turn.
     fn turn_error(&self, token: u64) -> Value {
         let summary = self.heard.answers[&token].as_ref().unwrap();
         assert_eq!(summary["errorReason"], "timeout exceeded");
         summary["errors"][0].clone()
     }
 
-    /// What was told, and when after the begin, in seconds.
+    /// Lets time pass; returns the wait notices, each with its time in seconds.
     fn told(&mut self, until: Duration) -> Vec<(u64, Value)> {
         let mut all = Vec::new();
         let end = self.now + until;
@@ -223,7 +223,7 @@ fn tool(status: &str) -> Value {
 
 #[test]
 fn an_agent_that_does_not_shake_hands() {
-    // (what it says, what was last heard, the message)
+    // (output of the agent, last activity, message)
     let cases = [
         (None, Value::Null, "within 60 s (nothing was heard)"),
         (
@@ -288,7 +288,7 @@ fn a_slow_start_is_told_ever_more_seldom() {
 
 #[test]
 fn opening_a_session_takes_as_long_as_something_is_heard() {
-    // What is heard: of a session that is loaded, and of one whose id is not known yet.
+    // Activity: of a session that is loaded, and of one whose id is not known yet.
     let load = json!({"agentSessionId": "S"});
     for (wish, session) in [(load, "S"), (json!({}), "early")] {
         let (mut play, asked, _) = Play::opening(&[(Wait::Open, 20)], wish);
@@ -335,7 +335,7 @@ fn a_turn_has_no_limit_where_none_is_set() {
 #[test]
 fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
     let failed = json!({"error": {"code": -32603, "message": "aborted"}});
-    // However the agent takes the cancel.
+    // The result does not depend on the agent's response to the cancel.
     for answer in ["end_turn", "cancelled", "refusal", "error", "nothing"] {
         let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
         play.pass(S(40));
@@ -344,7 +344,7 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
         assert_eq!(play.sent(), Value::Null);
         play.pass(S(1));
         assert_eq!(play.sent()["method"], "session/cancel");
-        // A cancel of the client changes nothing any more.
+        // A cancel by the client has no further effect.
         play.ask(Command::Cancel(params(json!({}))));
         assert_eq!(play.sent(), Value::Null);
         match answer {
@@ -369,7 +369,7 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
             data["lastHeard"],
             json!({"what": "tool call", "agoMs": 60_000})
         );
-        // Only the answer to a turn that was given up is waited for.
+        // Only the response to the cancelled turn is still waited for.
         assert_eq!(play.hub.deadline().is_some(), answer == "nothing");
     }
 }
@@ -448,7 +448,7 @@ fn a_silent_turn_says_what_it_waits_for() {
         told[2].1["note"],
         "waiting for the agent, 40 s (nothing heard so far)"
     );
-    // It goes on: that is told too, once.
+    // The end of the wait is notified too, once.
     play.update("S", &text());
     play.update("S", &text());
     assert_eq!(play.heard.told, [Value::Null]);

@@ -1,4 +1,5 @@
-//! A conversation that is played again and again, each time with a panic at another call of the dialect, the client or the log.
+//! Test that plays a conversation many times, each time with a panic at another call of the dialect, the
+//! client or the log.
 
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
 use crate::core::acp::Acp;
@@ -15,14 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// What a panic costs.
+/// Cost of a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Cost {
     /// No call fails: the panic is not noticed.
     Nothing,
     /// A call fails, or its turn ends, with an internal error.
     Call,
-    /// The process that wrote the output is ended, with all turns in it.
+    /// The process that wrote the output is ended, with all its turns.
     Process,
     /// acpipe ends: the panic belongs to no session, process or command.
     Acpipe,
@@ -35,16 +36,15 @@ struct Conversation {
     trap: Trap,
     now: Instant,
     calls: u64,
-    /// The process of the first agent.
+    /// Process of the first agent.
     first: AgentId,
     running: Vec<AgentId>,
     /// Prompts that the agents have not answered.
     prompts: Vec<(AgentId, Value)>,
-    /// The text of each prompt that an agent received.
+    /// Text of each prompt that an agent received.
     received: BTreeSet<String>,
-    /// How often the agent's request was answered.
+    /// Number of responses to the agent's request.
     decided: usize,
-    /// Whether the agents answer prompts at once.
     answers_at_once: bool,
     is_over: bool,
 }
@@ -95,7 +95,7 @@ impl Conversation {
         t
     }
 
-    /// Calls into the hub; a panic that it does not catch ends acpipe.
+    /// Calls the hub; a panic that it does not catch ends acpipe.
     fn enter<T: Default>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         if self.is_over {
             return T::default();
@@ -157,14 +157,14 @@ impl Conversation {
         }
     }
 
-    /// A process ends.
+    /// Ends a process.
     fn end(&mut self, id: AgentId) {
         self.running.retain(|running| *running != id);
         self.prompts.retain(|(of, _)| *of != id);
         self.input(id, AgentInput::Exited(Exit::default()));
     }
 
-    /// An agent receives a message.
+    /// Handles a message as the agent.
     fn receive(&mut self, id: AgentId, message: Value) {
         let result = match message["method"].as_str() {
             Some("session/prompt") => return self.receive_prompt(id, message),
@@ -218,7 +218,7 @@ impl Conversation {
         self.settle();
     }
 
-    /// The agent's id of a session, while it has a prompt.
+    /// Returns the agent session id of the session that has a prompt with this text.
     fn agent_session(&self, text: &str) -> Option<String> {
         let has = |(_, prompt): &&(AgentId, Value)| prompt["params"]["prompt"][0]["text"] == text;
         let (_, prompt) = self.prompts.iter().find(has)?;
@@ -233,7 +233,7 @@ impl Conversation {
         }
     }
 
-    /// The agent answers the prompt of a session whole.
+    /// Completes the prompt of a session as the agent.
     fn finish(&mut self, session: &str) {
         let of = |(_, prompt): &&(AgentId, Value)| prompt["params"]["sessionId"] == session;
         if let Some(id) = self.prompts.iter().find(of).map(|(id, _)| *id) {
@@ -245,7 +245,7 @@ impl Conversation {
         }
     }
 
-    /// The part of the conversation in which a panic can happen.
+    /// Plays the part of the conversation in which the panic may happen.
     fn go_on(&mut self) -> Vec<u64> {
         let mut calls = vec![self.prompt("a", "one"), self.prompt("a", "two")];
         if let Some(session) = self.agent_session("one") {
@@ -296,7 +296,7 @@ impl Conversation {
         );
     }
 
-    /// Nothing panics any more: everything that is open comes to its end.
+    /// Plays the rest of the conversation without a panic, until everything open has ended.
     fn come_to_an_end(&mut self) {
         self.answers_at_once = true;
         for (_, prompt) in self.prompts.clone() {
@@ -320,7 +320,7 @@ impl Conversation {
         }
     }
 
-    /// Whether a call failed with an internal error, or its turn ended with one.
+    /// Returns `true` if a call failed, or its turn ended, with an internal error.
     fn is_internal(&self, call: u64) -> bool {
         match &self.client.answers[&call] {
             Ok(Reply::Turn(summary)) => {
@@ -333,7 +333,7 @@ impl Conversation {
     }
 }
 
-/// Plays the conversation with a panic after this many calls; `None` where there are not so many.
+/// Plays the conversation with a panic after this many calls; `None` if there are fewer calls.
 fn play(before: usize) -> Option<(&'static str, Cost)> {
     let mut t = Conversation::new();
     let [b, c] = ["b", "c"].map(|id| t.prompt(id, id));
@@ -344,7 +344,7 @@ fn play(before: usize) -> Option<(&'static str, Cost)> {
         return Some((step, Cost::Acpipe));
     }
     t.come_to_an_end();
-    // The other agent goes on as if nothing had happened, and all sessions take the next prompt.
+    // The other agent is not affected, and all sessions take the next prompt.
     assert_eq!(t.text(c).as_deref(), Some("whole"), "{step}");
     let cost = if t.running.contains(&t.first) {
         assert_eq!(t.text(b).as_deref(), Some("whole"), "{step}");
@@ -356,7 +356,7 @@ fn play(before: usize) -> Option<(&'static str, Cost)> {
     } else {
         Cost::Process
     };
-    // A client that panics while it gets an answer has lost it.
+    // A client that panics while it receives an answer has lost it.
     let unanswered = calls
         .iter()
         .chain([&b])
@@ -390,7 +390,7 @@ fn panic_at_each_step_costs_only_what_it_belongs_to() {
         ("after read", &[Process]),
         ("after read_overlong", &[Process]),
         ("after set", &[Call]),
-        // Acpipe: what all sessions logged is written to the disk before the client gets anything.
+        // Acpipe: the logs of all sessions are written before the client receives anything.
         ("append", &[Call, Process, Acpipe]),
         ("ask", &[Process]),
         ("before answer", &[Call]),
@@ -406,7 +406,7 @@ fn panic_at_each_step_costs_only_what_it_belongs_to() {
         ("chunk finish", &[Call]),
         ("chunk start", &[Call, Process]),
         ("describe", &[Call, Process]),
-        // Acpipe: an agent is started again for queued prompts.
+        // Acpipe: the agent is restarted for queued prompts.
         ("notify", &[Call, Process, Acpipe]),
         ("reply", &[Call, Process]),
         ("sync", &[Call, Process]),

@@ -1,4 +1,4 @@
-//! A dialect, a client and a log that panic at a chosen one of their calls.
+//! A dialect, a client and a log that panic at a chosen call.
 
 use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Notice, Reply, Token};
@@ -26,15 +26,15 @@ pub(super) struct Trap(Rc<RefCell<Calls>>);
 #[derive(Debug, Default)]
 struct Calls {
     is_armed: bool,
-    /// How many calls pass before the one that panics.
+    /// Number of calls before the one that panics.
     before: usize,
     passed: usize,
-    /// The call that panicked.
+    /// Name of the call that panicked.
     panicked: Option<&'static str>,
 }
 
 impl Trap {
-    /// Counts from now on, and panics at the call after this many.
+    /// Starts to count, and panics at the call after this many.
     pub fn arm(&self, before: usize) {
         *self.0.borrow_mut() = Calls {
             is_armed: true,
@@ -47,7 +47,7 @@ impl Trap {
         self.0.borrow().panicked.is_some()
     }
 
-    /// The call that panicked, if one did.
+    /// Stops to count; returns the call that panicked, if any.
     pub fn disarm(&self) -> Option<&'static str> {
         let mut calls = self.0.borrow_mut();
         calls.is_armed = false;
@@ -168,7 +168,7 @@ impl Dialect for TrappedDialect {
     }
 }
 
-/// A client that keeps its answers and open requests, and panics before a call.
+/// A client that records its answers and open requests, and panics before a call.
 #[derive(Default)]
 pub(super) struct TrappedClient {
     pub trap: Trap,
@@ -206,7 +206,7 @@ impl ClientSink for TrappedClient {
     }
 }
 
-/// Sessions in memory, whose logs panic before a write.
+/// Sessions in memory whose logs panic before a write.
 #[derive(Debug)]
 pub(super) struct TrappedStore(pub Trap);
 

@@ -1,4 +1,4 @@
-//! The limit of a turn as a whole.
+//! Tests of the limit on the whole length of a turn.
 
 use super::{Play, S, Wait, params, text};
 use crate::core::client::Command;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_turn_is_cancelled_at_its_limit_however_much_the_agent_says() {
-    // The limit of all turns, and what the client gives with the prompt; the one that holds.
+    // (limit of all turns, limit given with the prompt, limit that applies)
     for (usual, own, limit) in [
         (Some(10), None, 10),
         (None, Some(4), 4),

@@ -1,9 +1,9 @@
-//! What an agent wrote to stderr in a turn that gave the user nothing.
+//! Test of an agent's stderr in the error of a turn without output.
 
 use super::{Command, Play, params};
 use serde_json::{Value, json};
 
-/// The error of a turn without any output, in which the agent wrote this to stderr.
+/// Returns the error of a turn without output in which the agent wrote this to stderr.
 fn error_of(stderr: &[u8]) -> Value {
     let (mut play, hello) = Play::new("agent", &[]);
     play.started();
