@@ -27,7 +27,7 @@ pub struct Connection {
     pub out: Outgoing,
     /// Phase of the connection.
     pub phase: Phase,
-    /// Running processes and other open transports.
+    /// Processes and other transports that have not ended.
     pub processes: Vec<Process>,
     /// Calls that the agent has not answered.
     pub calls: HashMap<CallId, Call>,
