@@ -2,6 +2,8 @@
 //!
 //! Layers, each using only those to its right: `main → cli → shell → core → proto`. See ARCHITECTURE.md.
 
+#![warn(missing_docs)]
+
 pub mod cli;
 pub mod core;
 pub mod demo;

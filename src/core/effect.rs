@@ -44,7 +44,12 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum AgentInput {
     /// The process runs: its id, and the program that was started.
-    Started { pid: u32, program: Box<Program> },
+    Started {
+        /// Process id.
+        pid: u32,
+        /// Program that was started.
+        program: Box<Program>,
+    },
     /// The health of the process changed. The shell reports it before every other input, so its position
     /// among the lines has no meaning.
     Health(HealthChange),

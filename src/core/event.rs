@@ -54,7 +54,10 @@ pub enum AgentEvent<'a> {
         state: Members<'a>,
     },
     /// Result of a call without data.
-    Done { call: CallId },
+    Done {
+        /// Call that is complete.
+        call: CallId,
+    },
     /// Update of a session.
     Update {
         /// The agent's id of the session.
@@ -71,28 +74,70 @@ pub enum AgentEvent<'a> {
     /// Request for input of the user.
     Elicitation(Box<Elicitation<'a>>),
     /// The user has visited the address of the elicitation with this id.
-    Visited { id: String },
+    Visited {
+        /// The agent's id of the elicitation.
+        id: String,
+    },
     /// Request for a file or a terminal of the client.
     Wanted(Box<RequestedOfHost<'a>>),
     /// The agent withdrew the request with this key.
-    Withdrawn { key: RequestKey },
+    Withdrawn {
+        /// Key of the agent's request.
+        key: RequestKey,
+    },
     /// The agent reports outside of its result whether the session's turn fails.
-    TurnFailing { session: String, failing: Failing },
+    TurnFailing {
+        /// The agent's id of the session.
+        session: String,
+        /// Whether the turn fails.
+        failing: Failing,
+    },
     /// The turn that this call started has ended.
-    TurnEnded { call: CallId, end: TurnEnd },
+    TurnEnded {
+        /// Call that started the turn.
+        call: CallId,
+        /// Result of the turn.
+        end: TurnEnd,
+    },
     /// A call failed.
-    Failed { call: CallId, error: Error },
+    Failed {
+        /// Call that failed.
+        call: CallId,
+        /// Cause of the failure.
+        error: Error,
+    },
     /// A session ended, but the agent still serves others; the session can be opened again.
-    SessionLost { session: String, error: Error },
+    SessionLost {
+        /// The agent's id of the session.
+        session: String,
+        /// Cause of the failure.
+        error: Error,
+    },
     /// The agent uses another id for a session from now on.
-    SessionRenamed { session: String, to: String },
+    SessionRenamed {
+        /// The agent's previous id of the session.
+        session: String,
+        /// The agent's new id of the session.
+        to: String,
+    },
     /// The agent starts a prompt that was queued behind its own background activity.
-    PromptBegun { call: CallId },
+    PromptBegun {
+        /// Call that sent the prompt.
+        call: CallId,
+    },
     /// The agent starts a background turn, whose end it will report. The previous turn produces no more
     /// events.
-    UnpromptedBegun { session: String },
+    UnpromptedBegun {
+        /// The agent's id of the session.
+        session: String,
+    },
     /// The background turn ended.
-    UnpromptedEnded { session: String, end: TurnEnd },
+    UnpromptedEnded {
+        /// The agent's id of the session.
+        session: String,
+        /// Result of the turn.
+        end: TurnEnd,
+    },
 }
 
 /// Session in the agent's list.
@@ -149,7 +194,12 @@ pub enum Update<'a> {
     /// Output or exit of a terminal that the agent itself runs.
     Terminal(TerminalUpdate<'a>),
     /// A complete plan, or its removal.
-    Plan { id: Cow<'a, str>, data: Members<'a> },
+    Plan {
+        /// Id of the plan; `plan` if the agent has only one.
+        id: Cow<'a, str>,
+        /// The plan as the agent sent it, or `removed: true`.
+        data: Members<'a>,
+    },
     /// Usage of the context window, and the cost of the session so far if the agent reports it.
     Context {
         /// Cost of the session so far; `None` if the agent does not report it.
@@ -162,11 +212,20 @@ pub enum Update<'a> {
     /// A notice for the user.
     Notice,
     /// The agent compacts its context.
-    Compaction { id: Cow<'a, str> },
+    Compaction {
+        /// Id of the compaction.
+        id: Cow<'a, str>,
+    },
     /// A subagent was started or changed.
-    Subagent { id: Cow<'a, str> },
+    Subagent {
+        /// Id of the subagent's session.
+        id: Cow<'a, str>,
+    },
     /// A message between the session and a subagent, or a piece of it.
-    Letter { id: Cow<'a, str> },
+    Letter {
+        /// Id of the message.
+        id: Cow<'a, str>,
+    },
     /// An update of a subagent.
     OfSubagent {
         /// Id of the tool call that started the subagent.

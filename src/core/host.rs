@@ -268,7 +268,12 @@ pub enum HostEffect {
     StopFile(Ticket),
     /// Open the directories of a session that is about to be opened. From then on, files are served from the
     /// opened directories even if their paths later lead elsewhere.
-    HoldRoots { session: String, roots: Vec<String> },
+    HoldRoots {
+        /// Session that the directories belong to.
+        session: String,
+        /// Absolute directories to hold open.
+        roots: Vec<String>,
+    },
     /// Close the directories of a session.
     ReleaseRoots(String),
     /// Start the command of a terminal.
@@ -281,9 +286,19 @@ pub enum HostEffect {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read these lines of a file.
-    Read { path: String, window: Window },
+    Read {
+        /// Path of the file.
+        path: String,
+        /// Lines to read.
+        window: Window,
+    },
     /// Write a file.
-    Write { path: String, content: String },
+    Write {
+        /// Path of the file.
+        path: String,
+        /// New content of the file.
+        content: String,
+    },
 }
 
 /// Command of a terminal with its directory and environment.

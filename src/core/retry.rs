@@ -137,8 +137,10 @@ pub struct Wish {
 #[expect(clippy::large_enum_variant, reason = "a turn has one at most")]
 pub enum Pause {
     /// The turn waits for a transient error to pass.
-    /// When the prompt is sent again.
-    Transient { until: Instant },
+    Transient {
+        /// End of the pause.
+        until: Instant,
+    },
     /// The agent refused the prompt: its session list is searched for the session.
     Doubt {
         /// The refusal, which ends the turn if the agent has the session.

@@ -196,8 +196,10 @@ pub enum Stage {
         restore: Box<Restore>,
     },
     /// The agent has the session.
-    /// The agent session id.
-    Live { agent_session: String },
+    Live {
+        /// The agent session id.
+        agent_session: String,
+    },
 }
 
 /// Progress of a restore.

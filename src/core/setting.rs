@@ -35,7 +35,12 @@ pub enum Setting {
     /// Model of the session, for an agent that lists models.
     Model(String),
     /// One of the agent's options.
-    Option { id: String, value: SettingValue },
+    Option {
+        /// Id of the option.
+        id: String,
+        /// Value of the option.
+        value: SettingValue,
+    },
 }
 
 /// Subject of a setting: two settings with the same topic replace each other.

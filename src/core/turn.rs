@@ -127,8 +127,10 @@ pub enum TurnEvent<'a> {
         automatic: bool,
     },
     /// The user is asked something, with or without a permission request.
-    /// The question, with what the user is asked.
-    UserAsked { question: &'a Question },
+    UserAsked {
+        /// The question and its form.
+        question: &'a Question,
+    },
     /// A question was decided.
     Decided {
         /// The tool call of a permission request and its number; `None` for other questions.
@@ -150,8 +152,10 @@ pub enum TurnEvent<'a> {
         reason: &'a str,
     },
     /// The agent reported that the user has completed a URL elicitation.
-    /// Id of the question.
-    Visited { question: &'a str },
+    Visited {
+        /// Id of the question.
+        question: &'a str,
+    },
     /// A terminal was created or changed.
     Terminal {
         /// Number of the terminal.
@@ -175,20 +179,38 @@ pub enum TurnEvent<'a> {
         terminals: &'a [Terminal],
     },
     /// The output of a call's terminals was added to the state of the call.
-    /// Number of the tool call, and the call.
-    TerminalOutput { at: usize, call: &'a Call },
+    TerminalOutput {
+        /// Number of the tool call.
+        at: usize,
+        /// The tool call.
+        call: &'a Call,
+    },
     /// A whole plan, or its removal.
-    /// Id of the plan, and its content.
-    Plan { id: &'a str, data: &'a Members<'a> },
+    Plan {
+        /// Id of the plan.
+        id: &'a str,
+        /// Content of the plan.
+        data: &'a Members<'a>,
+    },
     /// Context usage. Reported only when the figures change.
-    /// The agent's figures.
-    Context { figures: &'a RawValue },
+    Context {
+        /// The agent's figures.
+        figures: &'a RawValue,
+    },
     /// The agent compacts its context.
-    /// Id of the compaction, and the update as the agent wrote it.
-    Compaction { id: &'a str, original: Original<'a> },
+    Compaction {
+        /// Id of the compaction.
+        id: &'a str,
+        /// The update as the agent wrote it.
+        original: Original<'a>,
+    },
     /// A message between the session and a subagent, or a piece of one.
-    /// Id of the message, and the update as the agent wrote it.
-    Letter { id: &'a str, original: Original<'a> },
+    Letter {
+        /// Id of the message.
+        id: &'a str,
+        /// The update as the agent wrote it.
+        original: Original<'a>,
+    },
     /// The structured answer that the client requested.
     StructuredOutput(&'a RawValue),
     /// A notice to the user.
@@ -198,11 +220,17 @@ pub enum TurnEvent<'a> {
     /// An update that no other event describes.
     Other(Original<'a>),
     /// The model is called again, after a step that was not empty.
-    /// All calls of the turn.
-    Step { calls: &'a [Call] },
+    Step {
+        /// All calls of the turn.
+        calls: &'a [Call],
+    },
     /// An event of a subagent's turn.
-    /// Number of the subagent, and the event.
-    OfSubagent { at: usize, event: &'a TurnEvent<'a> },
+    OfSubagent {
+        /// Number of the subagent.
+        at: usize,
+        /// Event of the subagent.
+        event: &'a TurnEvent<'a>,
+    },
     /// All events of a subagent's update or question were delivered.
     Subagent {
         /// Number of the subagent.
@@ -213,17 +241,27 @@ pub enum TurnEvent<'a> {
         reported: Option<usize>,
     },
     /// A new agent session replaced the one that the turn began in.
-    /// The new agent session id.
-    Moved { agent_session: &'a str },
+    Moved {
+        /// The new agent session id.
+        agent_session: &'a str,
+    },
     /// An attempt at the prompt ended, and another one follows.
-    /// All terminals of the turn.
-    AttemptEnded { terminals: &'a [Terminal] },
+    AttemptEnded {
+        /// All terminals of the turn.
+        terminals: &'a [Terminal],
+    },
     /// The turn ends: no further updates are reported in it.
-    /// All terminals of the turn.
-    Ending { terminals: &'a [Terminal] },
+    Ending {
+        /// All terminals of the turn.
+        terminals: &'a [Terminal],
+    },
     /// The open tool calls were settled.
-    /// The reason, and all calls of the turn.
-    Settled { why: Settle, calls: &'a [Call] },
+    Settled {
+        /// Reason of the end.
+        why: Settle,
+        /// All calls of the turn.
+        calls: &'a [Call],
+    },
     /// Everything open is closed; the outcome of the turn follows.
     Closed,
     /// The agent ended the turn.

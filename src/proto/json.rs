@@ -131,7 +131,7 @@ macro_rules! raw_object {
         $(#[$doc])*
         #[derive(Debug, Default, Clone)]
         $vis struct $name<'a> {
-            $($(#[$fdoc])* pub $field: Option<&'a ::serde_json::value::RawValue>,)*
+            $($(#[$fdoc])* #[doc = concat!("`", $key, "` as raw JSON; `None` if absent.")] pub $field: Option<&'a ::serde_json::value::RawValue>,)*
             /// All other members.
             pub rest: $crate::proto::json::Members<'a>,
         }
@@ -178,7 +178,7 @@ macro_rules! raw_object {
     ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$fdoc:meta])* $field:ident = $key:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Default, Clone, Copy)]
-        $vis struct $name<'a> { $($(#[$fdoc])* pub $field: Option<&'a ::serde_json::value::RawValue>,)* }
+        $vis struct $name<'a> { $($(#[$fdoc])* #[doc = concat!("`", $key, "` as raw JSON; `None` if absent.")] pub $field: Option<&'a ::serde_json::value::RawValue>,)* }
 
         $crate::proto::json::raw_object! {
             @read $name { $($field = $key,)* }

@@ -46,7 +46,12 @@ pub enum Record<'a> {
         summary: &'a TurnSummary,
     },
     /// A restore of the session.
-    Recovery { at: &'a str, recovery: &'a Recovery },
+    Recovery {
+        /// Time of the record, RFC 3339.
+        at: &'a str,
+        /// How the session was restored.
+        recovery: &'a Recovery,
+    },
     /// A decision on a request of the agent, or the answer to a question.
     Decision {
         /// Time of the record, RFC 3339.
@@ -57,7 +62,12 @@ pub enum Record<'a> {
         decision: &'a LedgerEntry,
     },
     /// Message that belongs to no turn; it is added, or replaces the message of the same id.
-    Message { at: &'a str, message: &'a Value },
+    Message {
+        /// Time of the record, RFC 3339.
+        at: &'a str,
+        /// The UI message.
+        message: &'a Value,
+    },
 }
 
 /// Identity of a session: the client's id, the agent's id, and what is needed to restore the session.
