@@ -1,34 +1,36 @@
-//! A scriptable fake ACP agent for tests, and with `--flood` a fast one for benchmarks.
+//! Scriptable fake ACP agent for tests; with `--flood`, a fast agent for benchmarks.
 //!
-//! `fake-agent [SCRIPT]`: SCRIPT is JSON text (if it starts with `{`) or the path of a file of it. It maps a
-//! method's name to a list of runs, a run being a list of steps: the n-th call of the method performs the n-th
-//! run, and the last run repeats. `"start"` and `"eof"` hold one list of steps each, performed before anything is
-//! read and at the end of stdin, after which the agent exits with 0. What the script does not name behaves
-//! sensibly (see `default`). A call is answered only by its own `reply`, `error` or `default` step.
+//! `fake-agent [SCRIPT]`: SCRIPT is JSON text, if it starts with `{`, or the path of a JSON file. It maps a
+//! method's name to a list of runs. A run is a list of steps: the n-th call of the method performs the n-th
+//! run, and the last run repeats. `"start"` and `"eof"` hold one list of steps each. `start` runs before
+//! anything is read; `eof` runs at the end of stdin, after which the agent exits with 0. Methods without an
+//! entry in the script get default answers (see `default`). A call is answered only by its own `reply`,
+//! `error` or `default` step.
 //!
-//! | step | does |
+//! | step | effect |
 //! |-|-|
-//! | `{"update": {…}}` | a `session/update` for the call's session |
-//! | `{"notify": {"method", "params"?}}` | any notification |
-//! | `{"ask": {"method", "params"?, "id"?}}` | a request, and waits for its answer; `params.sessionId` is filled in when missing |
-//! | `{"echoAnswer": true}` | the last answer's `{"result": …}` or `{"error": …}` as the text of a message chunk |
-//! | `{"reply": result}`, `{"error": {…}}` | answers the call (again, if it already was) |
-//! | `{"default": true}` | what the agent does for this call without a script |
-//! | `{"frame": any}` | this JSON value as a line |
-//! | `{"line": "…"}`, `{"partial": "…"}`, `{"bytes": [0-255, …]}` | raw text with or without a newline, raw bytes |
-//! | `{"huge": {"bytes": N, "prefix"?: "…", "suffix"?: "…"}}` | one line with N times `x` in the middle |
-//! | `{"wait": "method"}` | until such a message has come since the call; each `wait` takes one, and one that names another session (or request) does not count |
-//! | `{"sleep": ms}`, `{"stderr": "…"}` | as named; stderr gets a newline |
-//! | `{"repeat": {"times": N, "until"?: "method", "steps": […]}}` | the steps N times; with `until` it stops before the round in which a `wait` for this method would not block |
-//! | `{"once": {"mark": "path", "steps": […]}}` | the steps, unless the file exists, which is then made: to behave otherwise after a restart |
+//! | `{"update": {…}}` | sends a `session/update` for the call's session |
+//! | `{"notify": {"method", "params"?}}` | sends any notification |
+//! | `{"ask": {"method", "params"?, "id"?}}` | sends a request and waits for its answer; a missing `params.sessionId` is filled in |
+//! | `{"echoAnswer": true}` | sends the last answer's `{"result": …}` or `{"error": …}` as the text of a message chunk |
+//! | `{"reply": result}`, `{"error": {…}}` | answers the call; a second such step answers it again |
+//! | `{"default": true}` | answers the call as without a script |
+//! | `{"frame": any}` | writes this JSON value as a line |
+//! | `{"line": "…"}`, `{"partial": "…"}`, `{"bytes": [0-255, …]}` | writes raw text with a newline, raw text without one, raw bytes |
+//! | `{"huge": {"bytes": N, "prefix"?: "…", "suffix"?: "…"}}` | writes one line with N times `x` between prefix and suffix |
+//! | `{"wait": "method"}` | waits until such a message has arrived since the call; each `wait` takes one, and a message that names another session (or request) does not count |
+//! | `{"sleep": ms}`, `{"stderr": "…"}` | sleeps; writes a line to stderr |
+//! | `{"repeat": {"times": N, "until"?: "method", "steps": […]}}` | performs the steps N times; with `until` it stops before the round in which a `wait` for this method would not block |
+//! | `{"once": {"mark": "path", "steps": […]}}` | performs the steps and creates the file, unless the file exists: for another behaviour after a restart |
 //! | `{"exit": code}` | ends the process |
-//! | `{"hang": true}` | ends the run unanswered; in `start` and `eof`: sleeps for ever |
-//! | `{"closeStdout": true}` | closes stdout and lives on |
-//! | `{"spawn": {"command": […], "setsid"?: bool}}` | a grandchild that holds stdout and stderr; its pid goes to the log |
-//! | `{"ignoreTerm": true}` | only in `start`: ignores SIGTERM from the first line on, and so do grandchildren (but not under `env --default-signal=TERM`) |
+//! | `{"hang": true}` | ends the run without an answer; in `start` and `eof`: sleeps forever |
+//! | `{"closeStdout": true}` | closes stdout; the process continues |
+//! | `{"spawn": {"command": […], "setsid"?: bool}}` | starts a grandchild that holds stdout and stderr open; its pid is logged |
+//! | `{"ignoreTerm": true}` | only in `start`: ignores SIGTERM from the first line on, as do grandchildren (but not under `env --default-signal=TERM`) |
 //!
-//! In every text of a step `{session}`, `{id}` and `{i}` stand for the call's session, its request id and the
-//! round of the innermost `repeat`; a text that is just `"{id}"` becomes the id itself, number or string.
+//! In every text of a step `{session}`, `{id}` and `{i}` are replaced by the call's session, its request id
+//! and the round of the innermost `repeat`. A text that is exactly `"{id}"` is replaced by the id itself,
+//! number or string.
 //!
 //! Calls of `session/prompt` and calls whose run may wait have a thread each; all others run in the order of
 //! arrival. Environment: `FAKE_AGENT_LOG=FILE` gets every line received, `{"spawned":PID}` and, at the end of
@@ -88,7 +90,7 @@ fn exit(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// A line on stderr; that nobody reads it is no reason to fail.
+/// Writes a line to stderr. A failure is ignored, since stderr may have no reader.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "fake-agent: {text}");
 }
@@ -103,9 +105,9 @@ struct Agent {
 
 #[derive(Default)]
 struct Inbox {
-    /// Every request and notification so far.
+    /// All requests and notifications so far.
     calls: Vec<Arrival>,
-    /// Answers that nobody has taken yet.
+    /// Answers that no run has taken.
     answers: Vec<Value>,
 }
 
@@ -119,7 +121,8 @@ fn serve(script: Script) -> io::Result<()> {
     const IGNORED: &str = "FAKE_AGENT_TERM_IGNORED";
     let ignore_term = ignores_term(&script.start);
     if ignore_term && std::env::var_os(IGNORED).is_none() {
-        // Setting a signal's disposition takes `unsafe` in Rust. A shell can do it, and exec keeps it and the pid.
+        // Setting a signal's disposition requires `unsafe` in Rust. A shell can do it, and exec keeps both
+        // the disposition and the pid.
         let mut shell = Command::new("sh");
         shell
             .args(["-c", r#"trap "" TERM; exec "$0" "$@""#])
@@ -148,7 +151,7 @@ fn serve(script: Script) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A stdin that cannot be read any more has ended.
+        // A read error ends the input, too.
         if !matches!(stdin.read_until(b'\n', &mut line), Ok(1..)) {
             break;
         }
@@ -172,7 +175,7 @@ fn serve(script: Script) -> io::Result<()> {
     }
     agent.log(br#"{"eof":true}"#);
     agent.edge(&agent.script.eof);
-    // Not by returning: prompts may still be under way.
+    // `exit` instead of a return, since prompts may still be running.
     exit(0)
 }
 
@@ -183,7 +186,7 @@ impl Agent {
 
     fn log(&self, line: &[u8]) {
         if let Some(mut log) = self.log.as_ref() {
-            // One write a line, so that agents sharing a log do not tear each other's.
+            // One write for each line, so that agents with a common log do not mix their lines.
             if let Err(error) = log.write_all(&[line, b"\n"].concat()) {
                 complain(&format!("log: {error}"));
             }
@@ -201,7 +204,7 @@ impl Agent {
         }
     }
 
-    /// Notes a call and performs its run, the `count`-th of this method counted from 0.
+    /// Records a call and performs its run. `count` is the number of earlier calls of this method.
     fn dispatch(self: &Arc<Self>, method: &str, message: &Map<String, Value>, count: usize) {
         let param = |name: &str| {
             message
@@ -240,7 +243,7 @@ impl Agent {
         let threaded = method == "session/prompt" || waits(self.run(method, nth));
         let (agent, method) = (Arc::clone(self), method.to_owned());
         let mut perform = move || {
-            // A run that hangs leaves its call unanswered, and the agent to the others.
+            // A run that hangs leaves only its own call unanswered.
             let _ = run.perform(agent.run(&method, nth));
         };
         if threaded {
@@ -257,7 +260,7 @@ impl Agent {
             .map_or(&[Step::Default], |runs| &runs[nth])
     }
 
-    /// Blocks until `look` finds in the inbox what it looks for.
+    /// Blocks until `look` finds a value in the inbox.
     fn await_news<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
         let mut inbox = self.inbox();
         loop {

@@ -1,33 +1,35 @@
-//! A scriptable fake of the Claude Code CLI, stream-json both ways: one process for one session.
+//! Scriptable fake of the Claude Code CLI with stream-json input and output; one process serves one session.
 //!
-//! A prompt whose text is a JSON array is a list of steps, performed as its turn; any other text is said back. Prompts
-//! wait in a queue, as with the CLI. Sessions are kept as the CLI does below `CLAUDE_CONFIG_DIR`, so that
-//! `--resume` of what is not there fails as it does.
+//! A prompt whose text is a JSON array is a list of steps, performed as its turn; any other text is echoed.
+//! Prompts wait in a queue, as in the CLI. Sessions are stored as by the CLI below `CLAUDE_CONFIG_DIR`, so
+//! `--resume` of an unknown session fails as in the CLI.
 //!
-//! | step | does |
+//! | step | effect |
 //! |-|-|
-//! | `{"say": "…"}` | a message with its stream events and its `assistant` frame |
-//! | `{"delta": "…"}` | a text delta; the first one begins a message |
-//! | `{"frame": {…}}` | this frame |
-//! | `{"ask": {…}}` | `can_use_tool` with these fields, after the tool's `assistant` frame; waits for the answer and says it |
-//! | `{"asked": {…}}` | the same without waiting; `{"withdraw": true}` takes the last one back |
-//! | `{"request": {…}}` | any other control request, and says its answer |
-//! | `{"wait": "subtype"}` | until such a control request has come since the turn began |
-//! | `{"interrupted": true}` | waits for an interrupt, and ends the turn by it |
-//! | `{"result": {…}}` | ends the turn with these fields laid over the usual ones; without it the end is a success |
+//! | `{"say": "…"}` | sends a message: its stream events and its `assistant` frame |
+//! | `{"delta": "…"}` | sends a text delta; the first one begins a message |
+//! | `{"frame": {…}}` | sends this frame |
+//! | `{"ask": {…}}` | sends the tool's `assistant` frame, then `can_use_tool` with these fields; waits for the answer and sends it as a message |
+//! | `{"asked": {…}}` | like `ask`, without waiting; `{"withdraw": true}` cancels the last request |
+//! | `{"request": {…}}` | sends any other control request, waits for its answer and sends it as a message |
+//! | `{"wait": "subtype"}` | waits until such a control request has arrived since the turn began |
+//! | `{"interrupted": true}` | waits for an interrupt and ends the turn as interrupted |
+//! | `{"result": {…}}` | ends the turn with these fields merged over the default ones; without this step the turn ends with a success |
 //! | `{"silent": true}` | ends the turn without a result |
-//! | `{"background": […]}` | a turn that nobody asks for, next in the queue |
-//! | `{"clear": "id"}` | goes on as another session |
-//! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}`, `{"novel": N}` | raw output: a line, bytes; a result, and a frame that nobody knows, of N bytes |
-//! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` only where the file is not there yet, which is then made; where the turn ends in it, nothing follows |
+//! | `{"background": […]}` | queues an unprompted turn as the next one |
+//! | `{"clear": "id"}` | continues as another session |
+//! | `{"line": "…"}`, `{"bytes": [0-255, …]}`, `{"huge": N}`, `{"novel": N}` | writes a raw line; raw bytes; a result with N bytes of text; a frame of an unknown type with N bytes |
+//! | `{"repeat": [N, […]]}`, `{"once": ["path", […]]}`, `{"stderr": "…"}`, `{"exit": code}`, `{"hang": true}`, `{"closeStdout": true}` | as named; `once` performs its steps only if the file does not exist, and creates it; if the turn ends in these steps, the steps after `once` are skipped |
 //!
-//! In texts `{uuid}`, `{session}` and `{i}` stand for the prompt's uuid, the session's id and the round of a `repeat`.
+//! In texts `{uuid}`, `{session}` and `{i}` are replaced by the prompt's uuid, the session's id and the round
+//! of a `repeat`.
 //!
-//! `FAKE_CLAUDE=FILE` names a script, an object: `version`, `start`, `resume` (before a session that is resumed) and
-//! `eof` hold steps; `control` maps a subtype to the steps that take the place of its answer; `ignoreTerm` is true; `mcpErrors`
-//! maps MCP servers that cannot be reached to the reason.
-//! There `{request}` stands for the request's id. `FAKE_AGENT_LOG=FILE` gets `{pid, session, argv, cwd, env}` for each
-//! process (of the environment what has CLAUDE in its name), `{pid, session, got}` for each frame, `{pid, session, eof}`.
+//! `FAKE_CLAUDE=FILE` names a script, an object: `version`, `start`, `resume` (before a session that is
+//! resumed) and `eof` hold steps; `control` maps a subtype to steps that replace its answer; `ignoreTerm:
+//! true` ignores SIGTERM; `mcpErrors` maps unreachable MCP servers to the reason. In these steps `{request}`
+//! is replaced by the request's id. `FAKE_AGENT_LOG=FILE` gets `{pid, session, argv, cwd, env}` for each
+//! process (`env` holds the variables with CLAUDE in their name), `{pid, session, got}` for each frame,
+//! `{pid, session, eof}` at the end of stdin.
 
 #![expect(
     clippy::disallowed_methods,
@@ -52,7 +54,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use turn::Turn;
 
-/// What all threads share.
+/// State shared by all threads.
 struct Cli {
     script: Value,
     argv: Vec<String>,
@@ -64,13 +66,12 @@ struct Cli {
 #[derive(Default)]
 struct State {
     session: String,
-    /// The permission mode.
     mode: String,
-    /// Turns to come: of a prompt, by its uuid, or unasked.
+    /// Queued turns: the prompt's uuid (`None` for an unprompted turn), the steps, and the prompt's text.
     queue: VecDeque<(Option<String>, Vec<Value>, String)>,
     /// Subtypes of the control requests so far.
     requests: Vec<String>,
-    /// Answers to our own requests.
+    /// Answers to the requests of the fake CLI.
     answers: HashMap<String, Value>,
     eof: bool,
 }
@@ -81,7 +82,8 @@ fn main() {
     let script = script.and_then(|path| std::fs::read_to_string(path).ok());
     let script = script.map_or(json!({}), |text| or_die(serde_json::from_str(&text)));
     if script["ignoreTerm"] == true && std::env::var_os("FAKE_CLAUDE_TERM").is_none() {
-        // Setting a signal's disposition takes `unsafe` in Rust; a shell can do it, and exec keeps it.
+        // Setting a signal's disposition requires `unsafe` in Rust. A shell can do it, and exec keeps the
+        // disposition.
         let mut shell = Command::new("sh");
         shell.args(["-c", r#"trap "" TERM; exec "$0" "$@""#]);
         shell.arg(or_die(std::env::current_exe())).args(&argv);
@@ -155,7 +157,7 @@ impl Cli {
         self.script[name].as_array().cloned().unwrap_or_default()
     }
 
-    /// One line in the log.
+    /// Writes one line to the log.
     fn note(&self, what: &str, value: Value) {
         let mut line = json!({"pid": std::process::id(), "session": self.session()});
         line[what] = value;
@@ -164,7 +166,7 @@ impl Cli {
 
     fn log(&self, line: &Value) {
         if let Some(mut log) = self.log.as_ref() {
-            // One write a line, so that processes sharing a log do not tear each other's.
+            // One write for each line, so that processes with a common log do not mix their lines.
             or_die(log.write_all(format!("{line}\n").as_bytes()));
         }
     }
@@ -178,7 +180,7 @@ impl Cli {
         );
     }
 
-    /// Blocks until `look` finds something.
+    /// Blocks until `look` finds a value in the state.
     fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let mut state = self.state();
         loop {
@@ -190,7 +192,7 @@ impl Cli {
         }
     }
 
-    /// Performs turns, one after the other.
+    /// Performs turns one after the other.
     fn work(self: &Arc<Self>) {
         loop {
             let next = self.until(|state| match state.queue.pop_front() {
@@ -318,7 +320,7 @@ fn write(bytes: &[u8]) {
     or_die(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// A line on stderr; that nobody reads it is no reason to fail.
+/// Writes a line to stderr. A failure is ignored, since stderr may have no reader.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,13 +1,13 @@
-//! Turns whose cancel an agent never answers: they are given up, their session takes prompts again, and nobody
-//! else notices. Each of these takes as long as the waits do.
+//! Abandoned turns: the agent never answers their cancel. The turn fails, its session accepts prompts again,
+//! and other sessions are not disturbed. Each test takes as long as the timeouts involved.
 
 use crate::harness::calls;
 use crate::harness::server::{Id, Server};
 use crate::harness::steps::{say, until_cancelled};
 use serde_json::{Value, json};
 
-/// An agent that begins its first turn and never ends it; it resumes sessions, and closes them where `closes`. A
-/// restarted one works.
+/// Connects an agent that begins its first turn and never ends it. It resumes sessions, and closes them if
+/// `closes`. After a restart it answers prompts.
 fn stuck(closes: bool) -> Server {
     let mut s = Server::initialized(&[]);
     let mut offers = json!({"resume": {}});
@@ -25,12 +25,13 @@ fn stuck(closes: bool) -> Server {
     s
 }
 
-/// Prompts until the agent is stuck, cancels, and waits until that is given up.
+/// Prompts until the agent is stuck, cancels, and waits until the turn is abandoned. Returns the id of a
+/// queued prompt.
 fn given_up(s: &mut Server) -> Id {
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
     s.call("session/cancel", &json!({}));
-    // It waits for its turn, whatever becomes of the one before.
+    // This prompt waits in the queue, whatever happens to the turn before it.
     let next = s.send(
         "session/prompt",
         &json!({"message": "next", "turnId": "next"}),
@@ -58,7 +59,7 @@ fn an_agent_with_no_other_turn_is_started_again() {
     let turn = s.turn(&next);
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
     s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
-    // The other one was brought back too.
+    // The other session was restored too.
     assert_eq!(s.ensure("other")["recovery"]["rung"], "live");
     let log = s.finish().log;
     assert_eq!(texts(&log), ["go", "next"]);
@@ -66,7 +67,7 @@ fn an_agent_with_no_other_turn_is_started_again() {
     assert_eq!(calls(&log, "session/resume").len(), 2);
 }
 
-/// A turn that was cancelled and does not end, and one of another session that goes on.
+/// Starts a turn that does not end when it is cancelled, and a turn of another session that continues.
 fn stuck_beside_another(closes: bool) -> (Server, Id, Id) {
     let mut s = stuck(closes);
     s.ensure("default");
@@ -85,7 +86,7 @@ fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
     let next = s.send_prompt("default", "next");
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     assert_eq!(s.turn(&next).summary["text"], "next");
-    // The other turn was not touched.
+    // The other turn still runs.
     s.call("session/cancel", &json!({"sessionId": "other"}));
     assert_eq!(s.turn(&other).summary["stopReason"], "cancelled");
     let log = s.finish().log;
@@ -100,7 +101,7 @@ fn without_a_close_the_other_turn_is_waited_for() {
     let (mut s, first, other) = stuck_beside_another(false);
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     let next = s.send_prompt("default", "next");
-    // The way out does not wait.
+    // A new session does not wait for the restart.
     let new = s.send(
         "session/ensure",
         &json!({"sessionId": "third", "strategy": "new"}),

@@ -1,12 +1,12 @@
-//! Several agents by name in one acpipe: each has its own processes, restarts, environment and sessions; a session can be
-//! handed over from one to another.
+//! Several agents in one acpipe, each under its own name: each has its own processes, restarts, environment
+//! and sessions, and a session can be handed over to another agent.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World, calls, counted};
 use serde_json::{Value, json};
 
-/// An agent that answers every prompt with its name, and resumes its sessions.
+/// Script of an agent that answers every prompt with its name and resumes its sessions.
 fn named(name: &str) -> Value {
     json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -18,7 +18,7 @@ fn named(name: &str) -> Value {
     })
 }
 
-/// Connects a fake agent under a name, with a log of its own, and claims the news of it.
+/// Connects a fake agent under a name, with its own log, and claims the notifications of its states.
 fn connect(server: &mut Server, name: &str, script: &Value) -> Value {
     let file = server.world.dir.join(format!("{name}.json"));
     std::fs::write(&file, script.to_string()).unwrap();
@@ -35,7 +35,7 @@ fn connect(server: &mut Server, name: &str, script: &Value) -> Value {
     status
 }
 
-/// Claims the next news of the agents, which must be these of one.
+/// Claims the next `agent/state` notifications, which must be these of agent `name`.
 fn states(server: &mut Server, name: &str, states: &[&str]) {
     for state in states {
         let news = server.notification("agent/state");
@@ -46,7 +46,7 @@ fn states(server: &mut Server, name: &str, states: &[&str]) {
     }
 }
 
-/// What an agent received.
+/// Returns the lines that an agent received.
 fn log(world: &World, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(world.dir.join(format!("{name}.log"))).unwrap();
     text.lines()
@@ -103,7 +103,7 @@ fn sessions_of_two_agents_run_side_by_side_and_end_apart() {
         agent("beta", "ready", 1),
     ];
     assert_eq!(listed, want);
-    // The other agent and its sessions are not concerned.
+    // Disconnecting `beta` does not disturb `alpha` and its sessions.
     server.call("agent/disconnect", &json!({"agent": "beta"}));
     states(&mut server, "beta", &["stopping", "disconnected"]);
     server.call("session/cancel", &json!({"sessionId": "a"}));
@@ -125,7 +125,7 @@ fn an_agent_that_crashes_is_started_again_and_the_other_goes_on() {
         assert_eq!(summary["errors"][0]["kind"], "agentExited");
         states(&mut server, "alpha", &["disconnected"]);
         assert_eq!(prompt(&mut server, "b", "go on")["text"], "beta");
-        // The next call that needs the agent starts it again.
+        // The next call that needs the agent restarts it.
         ensure(&mut server, "a", "alpha");
         states(&mut server, "alpha", &["starting", "ready"]);
     }
@@ -138,7 +138,7 @@ fn an_agent_that_crashes_is_started_again_and_the_other_goes_on() {
     server.finish();
 }
 
-/// The flood ends by a cancel only, after more updates than acpipe forwards in the time of the other turns.
+/// The flood ends only on a cancel, after more updates than acpipe can forward during the other turns.
 #[test]
 fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
     const UPDATES: u64 = 500_000;
@@ -151,7 +151,7 @@ fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
     crashing["session/prompt"] = json!([[say("before"), {"exit": 1}]]);
     connect(&mut server, "flooding", &flood);
     connect(&mut server, "crashing", &crashing);
-    // Without a script it repeats the prompt.
+    // Without a script the agent repeats the prompt.
     connect(&mut server, "quiet", &json!({}));
     for name in ["flooding", "crashing", "quiet"] {
         ensure(&mut server, name, name);
@@ -162,7 +162,7 @@ fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
     for round in 0..3 {
         let crash = server.send_prompt("crashing", "go");
         let texts: Vec<String> = (0..5).map(|n| format!("turn {n} of {round}")).collect();
-        // All but the first wait in acpipe's queue, so that the next turn does not depend on the client's speed.
+        // All but the first wait in acpipe's queue, so the next turn does not depend on the client's speed.
         let prompt = |text: &String| server.send_prompt("quiet", text);
         let turns: Vec<_> = texts.iter().map(prompt).collect();
         for (turn, text) in turns.iter().zip(&texts) {
@@ -325,7 +325,7 @@ fn a_stored_session_comes_back_to_its_agent_by_name_whatever_its_arguments() {
     prompt(&mut server, "work", "one");
     let mut server = server.restart(&[]);
     server.initialize();
-    // Another command line under the same name has the same sessions.
+    // An agent of the same name has the same sessions, even with another command line.
     let file = server.world.dir.join("other.json");
     std::fs::write(&file, named("alpha").to_string()).unwrap();
     let wrapped =
@@ -335,7 +335,7 @@ fn a_stored_session_comes_back_to_its_agent_by_name_whatever_its_arguments() {
     let session = server.call("session/ensure", &json!({"sessionId": "work"}));
     assert_eq!(session["agentName"], "alpha");
     assert_eq!(session["recovery"]["rung"], "resume");
-    // Without a connection the agent is started as it was stored.
+    // Without `agent/connect` the stored command line starts the agent.
     let mut server = server.restart(&[]);
     server.initialize();
     let session = server.call("session/ensure", &json!({"sessionId": "work"}));

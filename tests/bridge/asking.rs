@@ -1,4 +1,5 @@
-//! Questions that the client answers: asked, answered, too late, withdrawn, cancelled, broken off.
+//! Permission requests that the client answers: answered, answered too late, withdrawn, cancelled, ended with
+//! the agent.
 
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{ask, end, tool, tool_change};
@@ -27,7 +28,7 @@ fn script(after: &[Value]) -> Value {
     json!({"session/prompt": [steps]})
 }
 
-/// A server whose client answers questions.
+/// Starts a server whose client declares permissions and questions.
 fn asking(args: &[&str], script: &Value) -> Server {
     let mut server = Server::start(args);
     server.call(
@@ -43,7 +44,7 @@ fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
-/// What the agent was answered.
+/// Returns the answers that the agent received.
 fn heard(log: &[Value]) -> Vec<&Value> {
     let answers = log.iter().filter_map(|m| m.get("result"));
     answers.collect()
@@ -74,7 +75,7 @@ fn the_client_is_asked_and_its_choice_is_the_answer() {
         assert_eq!(asked["rule"], "permissions \"ask\"");
         assert_eq!(asked["deadlineMs"], 300_000);
         server.reply(&id, &selected(choice));
-        // Once more changes nothing.
+        // A second answer is ignored.
         server.reply(&id, &selected("y"));
         let turn = server.turn(&prompt);
         assert_eq!(turn.one("tool-approval-request")["isAutomatic"], false);
@@ -108,7 +109,7 @@ fn nobody_answers_and_the_policy_does() {
     let (id, _) = server.asked("permission/request");
     let gone = server.notification("$/cancelRequest");
     assert_eq!(gone, json!({"id": id, "by": "timeout"}));
-    // Too late.
+    // This answer is too late.
     server.reply(&id, &selected("y"));
     let turn = server.turn(&prompt);
     assert_eq!(permission(&turn)["by"], "timeout");
@@ -199,7 +200,7 @@ fn an_answer_that_is_none_refuses() {
         assert_eq!(data["approved"], false, "{answer}");
         let reason = data["reason"].as_str().unwrap();
         assert!(reason.contains("the client's answer is none"), "{reason}");
-        // In the words of the protocol, not of the code.
+        // The message uses the protocol's terms, not the names of Rust types.
         assert!(!reason.contains("Permission"), "{reason}");
         server.finish();
     }
@@ -242,7 +243,7 @@ fn more_questions_than_anybody_answers_are_refused() {
         json!({ "frame": frame })
     };
     let mut steps: Vec<Value> = (1..=256).map(frame).collect();
-    // Waits for its answer.
+    // The last request waits for its answer.
     steps.extend([asked(257), end("end_turn")]);
     let mut server = asking(
         &["--permissions", "ask"],

@@ -1,4 +1,4 @@
-//! Signing in to an agent and out, in each of the ways that agents have.
+//! Sign-in to agents and logout, with every type of method.
 
 use crate::harness::claude;
 use crate::harness::server::{Framing, Server};
@@ -10,12 +10,12 @@ const SECRET: &str = "5eCr3t-t0k3n";
 
 const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
 
-/// What an agent refuses as long as nobody is signed in.
+/// Error of an agent that requires a sign-in.
 fn refusal() -> Value {
     json!({"error": {"code": -32000, "message": "Authentication required"}})
 }
 
-/// The answer to `initialize` of an agent that has all ways.
+/// Runs of `initialize` for an agent that offers every type of sign-in method.
 fn hello() -> Value {
     let methods = json!([
         {"id": "browser", "name": "Log in with a browser"},
@@ -104,7 +104,7 @@ fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
     assert_eq!(s.call("agent/authenticate", &keys)["done"], true);
     s.agent_states(&RESTART);
     assert_eq!(s.prompt("two").summary["text"], "two");
-    // The agent has the key already: it is asked, and not started again.
+    // The agent already has this key, so it is authenticated without a restart.
     assert_eq!(authenticate(&mut s, "key")["done"], true);
     assert_eq!(
         std::fs::read_to_string(seen).unwrap(),

@@ -1,4 +1,5 @@
-//! Everything that an agent may ask of its client, in one turn: by its client, by acpipe where it serves, in order.
+//! All requests of an agent to its client in one turn: answered by the client, or by acpipe if it serves
+//! them, in order.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{ask, end, say, tool, tool_change};
@@ -15,7 +16,7 @@ fn of_terminal(method: &str) -> Value {
     want(&format!("terminal/{method}"), &params)
 }
 
-/// A turn with every request that there is.
+/// Steps of a turn with every kind of request.
 fn everything(path: &str) -> Vec<Value> {
     let options = [("y", "allow_once"), ("n", "reject_once")];
     let form = json!({"mode": "form", "message": "Which?", "requestedSchema": {"type": "object",
@@ -70,7 +71,7 @@ fn begin(args: &[&str], client: &Value) -> (Server, String) {
     (server, path)
 }
 
-/// What the agent was answered, without the ids; errors as their codes.
+/// Returns the answers that the agent received, without ids; errors as their codes.
 fn answers(log: &[Value]) -> Vec<Value> {
     let answer = |message: &Value| match message.get("error") {
         Some(error) => Some(error["code"].clone()),
@@ -103,7 +104,7 @@ fn all_of_it_is_served_or_asked() {
     let (id, asked) = server.asked("permission/request");
     assert_eq!(asked["toolCall"]["title"], "Change x");
     server.reply(&id, &allow);
-    // What was allowed as a tool call is not asked about once more, nor is what it reads before the change.
+    // A change that was allowed as a tool call needs no second approval, and neither do the reads before it.
     for title in [format!("Read {path}"), "printf %s out".to_owned()] {
         let (id, asked) = server.asked("permission/request");
         assert_eq!(asked["toolCall"]["title"], title);

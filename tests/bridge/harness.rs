@@ -1,4 +1,5 @@
-//! What every test needs: a scratch directory, a mark by which all processes of the test are found, a limit to waits.
+//! Test harness: a scratch directory for each test, a mark that finds all processes of a test, and limits to
+//! waits.
 
 pub mod claude;
 pub mod output;
@@ -15,26 +16,26 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A wait that takes longer has hung.
+/// Longest wait for one result; a longer one counts as a hang.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// The program under test.
+/// Path of the program under test.
 pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 
-/// The scriptable agent.
+/// Path of the scriptable ACP agent.
 pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
-/// The scriptable Claude Code CLI.
+/// Path of the scriptable Claude Code CLI.
 pub const FAKE_CLAUDE: &str = env!("CARGO_BIN_EXE_fake-claude");
 
-/// The variable that marks the processes of a test.
+/// Environment variable that marks the processes of a test.
 const MARK: &str = "ACPIPE_BRIDGE_TEST";
 
-/// The surroundings of one test.
+/// Environment of one test: its scratch directory and the mark of its processes.
 pub struct World {
-    /// A directory of its own.
+    /// Scratch directory of this test.
     pub dir: PathBuf,
-    /// How large the files of acpipe may become, in blocks of 512 bytes.
+    /// Largest size of a file that acpipe may write, in blocks of 512 bytes (`ulimit -f`).
     pub room: Option<u32>,
     mark: String,
     _watched: watchdog::Watched,
@@ -46,7 +47,7 @@ impl World {
         let n = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{n}", std::process::id());
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bridge-{mark}"));
-        // A leftover of an earlier run with the same process id.
+        // An earlier run with the same process id may have left it.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         Self {
@@ -57,7 +58,8 @@ impl World {
         }
     }
 
-    /// acpipe with these arguments, marked, its agents logging to [`World::log`].
+    /// Returns a marked command that runs acpipe with these arguments, with agents that log to
+    /// [`World::log`].
     pub fn acpipe<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = match self.room {
             None => Command::new(ACPIPE),
@@ -89,14 +91,14 @@ impl World {
         self.dir.join("agent.log")
     }
 
-    /// A file of the scratch directory.
+    /// Writes a file in the scratch directory and returns its path.
     pub fn file(&self, name: &str, content: &str) -> String {
         let path = self.dir.join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// A file that can be executed.
+    /// Writes an executable file in the scratch directory and returns its path.
     pub fn executable(&self, name: &str, content: &str) -> String {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.file(name, content);
@@ -104,27 +106,30 @@ impl World {
         path
     }
 
-    /// A script of the fake agent, as a file: arguments have a limit.
+    /// Writes a script of the fake agent to a file, since the length of arguments is limited, and returns its
+    /// path.
     pub fn script(&self, script: &Value) -> String {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let n = LAST.fetch_add(1, Ordering::Relaxed);
         self.file(&format!("script-{n}.json"), &script.to_string())
     }
 
-    /// Every line that the agents of this test got so far, in order; lines that are no JSON as strings.
+    /// Returns all lines that the agents of this test received, in order. A line that is not JSON is a
+    /// string.
     pub fn log(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.log_path()).unwrap_or_default();
         let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|_| l.into());
         text.lines().map(line).collect()
     }
 
-    /// Every process of this test that lives: pid and command line.
+    /// Returns all living processes of this test: pid and command line.
     pub fn alive(&self) -> Vec<(i32, String)> {
         let wanted = format!("{MARK}={}", self.mark);
         marked(|variable| variable == wanted.as_bytes())
     }
 
-    /// Why the test fails if processes of it are left: keepers of an acpipe that was killed get their time.
+    /// Returns a failure message if processes of the test are left. Supervisors of a killed acpipe get 10 s
+    /// to exit.
     pub fn leak(&self) -> Option<String> {
         let since = Instant::now();
         loop {
@@ -139,7 +144,7 @@ impl World {
         }
     }
 
-    /// The end of everything that a failed test left behind.
+    /// Kills all processes of the test.
     pub fn kill_all(&self) {
         for (pid, _) in self.alive() {
             signal(pid, rustix::process::Signal::KILL);
@@ -150,20 +155,20 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // It is in the way of nobody.
+            // A directory that cannot be removed disturbs no other test.
             let _ = fs::remove_dir_all(&self.dir);
         }
     }
 }
 
-/// Every living process with a variable like this in its environment: pid and command line.
+/// Returns all living processes with a matching variable in their environment: pid and command line.
 fn marked(is_mark: impl Fn(&[u8]) -> bool) -> Vec<(i32, String)> {
     let mut alive = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
             continue;
         };
-        // A process may end while it is looked at; one that ended and is not reaped has no environment.
+        // A process may exit while it is read. An exited process that is not yet reaped has no environment.
         let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
         if environ.split(|b| *b == 0).any(&is_mark) {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -173,7 +178,7 @@ fn marked(is_mark: impl Fn(&[u8]) -> bool) -> Vec<(i32, String)> {
     alive
 }
 
-/// Kills the processes of all tests of this run, and names them.
+/// Kills the processes of all tests of this run, and returns them.
 fn kill_all_marked() -> Vec<(i32, String)> {
     let prefix = format!("{MARK}={}-", std::process::id());
     let killed = marked(|variable| variable.starts_with(prefix.as_bytes()));
@@ -183,15 +188,15 @@ fn kill_all_marked() -> Vec<(i32, String)> {
     killed
 }
 
-/// Sends a signal; a process that has ended does not mind.
+/// Sends a signal to a process. An exited process is ignored.
 pub fn signal(pid: i32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// Waits until a process can write no more: one of its threads waits for room in a pipe, as `/proc` tells, and five
-/// looks in a row find nothing written.
+/// Waits until a process is blocked on writing: one of its threads waits for space in a pipe, according to
+/// `/proc`, and five checks in a row find no new output.
 #[track_caller]
 pub fn await_blocked_writer(pid: i32) {
     let since = Instant::now();
@@ -212,7 +217,7 @@ pub fn await_blocked_writer(pid: i32) {
     }
 }
 
-/// How many bytes a process has written, if one of its threads waits for room in a pipe.
+/// Returns the number of bytes that a process has written, if one of its threads waits for space in a pipe.
 fn written_by_blocked(pid: i32) -> Option<u64> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let tasks = fs::read_dir(proc.join("task")).ok()?.flatten();
@@ -225,43 +230,40 @@ fn written_by_blocked(pid: i32) -> Option<u64> {
     written.parse().ok()
 }
 
-/// The texts that a `repeat` of the fake agent makes of `{i},`, joined.
+/// Returns the joined texts of a `repeat` step of the fake agent that writes `{i},` in each round.
 pub fn counted(times: u64) -> String {
     (0..times).fold(String::new(), |all, i| all + &i.to_string() + ",")
 }
 
-/// The messages in an agent's log with this method.
 pub fn calls<'a>(log: &'a [Value], method: &str) -> Vec<&'a Value> {
     log.iter().filter(|m| m["method"] == method).collect()
 }
 
-/// The options that the agent was answered with, by their ids.
+/// Returns the ids of the options that the client selected in permission requests of the agent.
 pub fn chosen_options(log: &[Value]) -> Vec<&str> {
     log.iter()
         .filter_map(|m| m["result"]["outcome"]["optionId"].as_str())
         .collect()
 }
 
-/// Steps of the fake agent that are used all over.
+/// Common steps of the fake agent.
 pub mod steps {
     use serde_json::{Value, json};
 
-    /// A piece of the answer.
+    /// A chunk of the answer.
     pub fn say(text: &str) -> Value {
         json!({"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}})
     }
 
-    /// A piece of thought.
+    /// A chunk of reasoning.
     pub fn think(text: &str) -> Value {
         json!({"update": {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}}})
     }
 
-    /// A `tool_call` update with these fields.
     pub fn tool(id: &str, fields: &Value) -> Value {
         tool_update("tool_call", id, fields)
     }
 
-    /// A `tool_call_update` with these fields.
     pub fn tool_change(id: &str, fields: &Value) -> Value {
         tool_update("tool_call_update", id, fields)
     }
@@ -274,17 +276,17 @@ pub mod steps {
         json!({"update": update})
     }
 
-    /// The end of a turn.
+    /// Reply to the prompt, which ends the turn.
     pub fn end(reason: &str) -> Value {
         json!({"reply": {"stopReason": reason}})
     }
 
-    /// A turn that ends once it is cancelled.
+    /// Steps of a turn that ends when it is cancelled.
     pub fn until_cancelled() -> [Value; 2] {
         [json!({"wait": "session/cancel"}), end("cancelled")]
     }
 
-    /// A permission question: `(option id, kind)`.
+    /// A permission request with options of `(option id, kind)`.
     pub fn ask(tool: &Value, options: &[(&str, &str)]) -> Value {
         let options: Vec<Value> = options
             .iter()

@@ -1,4 +1,5 @@
-//! The flooding agent: frames are rendered once and only their digits patched, so that what one measures is the client.
+//! The flooding agent. It renders frames once and afterwards patches only their digits, so that a benchmark
+//! measures the client.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -71,7 +72,7 @@ struct Flood {
     stdout: File,
     batch: Vec<u8>,
     messages: io::StdinLock<'static>,
-    /// What came while an answer was awaited.
+    /// Messages that arrived while an answer was awaited.
     held: VecDeque<Value>,
     sent: u64,
 }
@@ -134,7 +135,8 @@ impl Flood {
                     continue;
                 }
             };
-            // Before the answer, so that whoever has the answer can read them; at the end of stdin they become final.
+            // Written before the answer, so that a benchmark with the answer can read them. The values at the
+            // end of stdin are final.
             self.write_stats()?;
             self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
         }
@@ -182,7 +184,8 @@ impl Flood {
                     continue;
                 }
             } else {
-                // By the schedule, not from the last one: what a sleep is late by must not lower the rate.
+                // Due times follow the schedule, not the previous update, so that late wake-ups do not lower
+                // the rate.
                 let due = begin + interval * u32::try_from(seq).unwrap_or(u32::MAX);
                 thread::sleep(due.saturating_sub(monotonic()));
                 frame.render(
@@ -211,7 +214,7 @@ impl Flood {
         )
     }
 
-    /// One round of frames, which the updates go through again and again.
+    /// Renders one round of frames, through which the updates cycle.
     fn frames(&self, session: &str, replay: bool) -> Vec<Frame> {
         const USER: &str =
             r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"§T"}}"#;
@@ -236,11 +239,11 @@ impl Flood {
         // Tool updates in a round share one id.
         let per_tool = kinds.len() as u64;
         if replay {
-            // Turns of twenty updates, each begun by the user.
+            // Turns of twenty updates, each with a first update by the user.
             kinds = kinds.into_iter().cycle().take(20).collect();
             kinds[0] = USER;
         }
-        // Every eighth delta has something to unescape, as code and prose do.
+        // Every eighth delta contains escapes, as code and prose do.
         (0..kinds.len() * 8)
             .map(|n| {
                 let kind = kinds[n % kinds.len()];
@@ -252,7 +255,7 @@ impl Flood {
     }
 }
 
-/// A delta's text in JSON, `bytes` long when decoded unless its digits need more.
+/// Returns the JSON text of a delta, `bytes` long when decoded unless its digits take more.
 fn delta(bytes: usize, escapes: bool, stamped: bool) -> String {
     let mut text = if stamped {
         "t=§N; §S".to_owned()
@@ -280,18 +283,19 @@ fn delta(bytes: usize, escapes: bool, stamped: bool) -> String {
 const SEQ: &str = "00000000";
 const STAMP: &str = "0000000000000000000";
 
-/// A line with the places of the digits to patch.
+/// Line with the positions of the digits to patch.
 struct Frame {
     line: Vec<u8>,
     seq: Option<usize>,
     stamp: Option<usize>,
-    /// How many updates share a sequence number.
+    /// Number of updates that share a sequence number.
     per: u64,
 }
 
 impl Frame {
     fn new(template: &str, per: u64) -> Self {
-        // The stamp, if any, stands before the sequence number: putting it in first leaves both places right.
+        // The stamp, if any, stands before the sequence number: inserting it first keeps both positions
+        // valid.
         let stamp = template.find("§N");
         let line = template.replace("§N", STAMP);
         let seq = line.find("§S");

@@ -1,4 +1,4 @@
-//! The fake agent at work on one call: performs the steps of a run.
+//! Execution of one call by the fake agent: performs the steps of a run.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,16 +13,16 @@ use serde_json::{Map, Value, json};
 use crate::script::Step;
 use crate::{Agent, Arrival, Inbox, complain, exit};
 
-/// One call being performed.
+/// State of one call.
 pub(crate) struct Run {
     agent: Arc<Agent>,
     method: String,
     params: Value,
     id: Option<Value>,
     session: String,
-    /// How many calls had come when this one began, itself included.
+    /// Number of calls that had arrived when this one began, itself included.
     since: usize,
-    /// Those that its `wait` steps have taken since.
+    /// Positions of the messages that `wait` steps have taken.
     taken: Vec<usize>,
     answer: Value,
     round: u64,
@@ -49,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Breaks off at a `hang`.
+    /// Performs the steps. Breaks at a `hang`.
     pub(crate) fn perform(&mut self, steps: &[Step]) -> ControlFlow<()> {
         for step in steps {
             match step {
@@ -117,7 +117,7 @@ impl Run {
         ControlFlow::Continue(())
     }
 
-    /// What the agent does where the script says nothing.
+    /// Answers the call as an agent without a script does.
     fn default(&self) {
         let result = match self.method.as_str() {
             "initialize" => {
@@ -133,7 +133,7 @@ impl Run {
                 );
                 json!({"stopReason": "end_turn"})
             }
-            // A notification: noted when it came.
+            // A notification: recorded on arrival.
             _ if self.id.is_none() => return,
             method => {
                 let error = json!({"code": -32601, "message": "Method not found", "data": {"method": method}});
@@ -180,12 +180,12 @@ impl Run {
         self.taken.push(at);
     }
 
-    /// Whether a `wait` for this method would end at once.
+    /// Returns `true` if a `wait` for this method would return at once.
     fn has_come(&self, method: &str) -> bool {
         self.position(&self.agent.inbox(), method).is_some()
     }
 
-    /// The first message since the call, of this method and for this session, that no `wait` has taken.
+    /// Returns the position of the first matching message since the call that no `wait` has taken.
     fn position(&self, inbox: &Inbox, method: &str) -> Option<usize> {
         let concerns = |call: &Arrival| {
             call.method == method
@@ -204,7 +204,7 @@ impl Run {
 
     fn spawn(&self, command: &[String], setsid: bool) {
         let mut words = command.iter().map(|word| self.fill_text(word));
-        // `setsid` execs in place here, as a fresh child leads no group: the pid is the grandchild's own.
+        // `setsid` does not fork here, since a new child leads no process group: the pid is the grandchild's.
         let program = if setsid {
             Some("setsid".to_owned())
         } else {
@@ -218,7 +218,7 @@ impl Run {
             Ok(mut child) => {
                 self.agent
                     .log(json!({"spawned": child.id()}).to_string().as_bytes());
-                // Reaped, so that a dead grandchild is not mistaken for a living one.
+                // Reaped, so that tests do not mistake a dead grandchild for a living one.
                 thread::spawn(move || child.wait());
             }
             Err(error) => complain(&format!("spawn: {error}")),
@@ -263,14 +263,14 @@ fn huge(bytes: u64, prefix: &[u8], suffix: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Puts /dev/null in the pipe's place, so that later writes do no harm.
+/// Replaces stdout by /dev/null, so that later writes do not fail.
 fn close_stdout() -> io::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     let _whole_lines_only = io::stdout().lock();
     Ok(rustix::stdio::dup2_stdout(null)?)
 }
 
-/// A client that reads no more is the end of this agent.
+/// Exits on a write error, since the client no longer reads.
 fn or_exit(outcome: io::Result<()>) {
     if let Err(error) = outcome {
         complain(&format!("stdout: {error}"));

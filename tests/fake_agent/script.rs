@@ -1,4 +1,4 @@
-//! The fake agent's script: parsed and checked as a whole before anything is performed.
+//! Script of the fake agent, parsed and validated as a whole before any step runs.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -133,7 +133,7 @@ pub(crate) fn ignores_term(steps: &[Step]) -> bool {
     .is_some()
 }
 
-/// A call with such a run must not keep the others waiting.
+/// Returns `true` if a run may block. Its call then gets a thread, so that other calls are not delayed.
 pub(crate) fn waits(steps: &[Step]) -> bool {
     let waits = |step: &Step| {
         matches!(step, Step::Ask { .. } | Step::Wait(_) | Step::Sleep(_)).then_some(())
@@ -141,7 +141,7 @@ pub(crate) fn waits(steps: &[Step]) -> bool {
     find(steps, &waits).is_some()
 }
 
-/// The session id that a run of `session/new` will answer with, to be used in the updates before that.
+/// Returns the session id with which a run of `session/new` will answer. Updates before the answer use it.
 pub(crate) fn names_session(steps: &[Step]) -> Option<&str> {
     find(steps, &|step| match step {
         Step::Reply(result) => result["sessionId"].as_str().filter(|id| !id.contains('{')),
@@ -149,7 +149,7 @@ pub(crate) fn names_session(steps: &[Step]) -> Option<&str> {
     })
 }
 
-/// What `look` finds first in the steps, nested ones included.
+/// Returns the first match among the steps, nested ones included.
 fn find<'s, T>(steps: &'s [Step], look: &dyn Fn(&'s Step) -> Option<T>) -> Option<T> {
     steps.iter().find_map(|step| match step {
         Step::Repeat { steps, .. } | Step::Once { steps, .. } => find(steps, look),
@@ -265,7 +265,7 @@ impl Step {
         })
     }
 
-    /// The name of a step that answers or awaits something, which `start` and `eof` cannot.
+    /// Returns the name of a step that answers or awaits something, which `start` and `eof` cannot do.
     fn needs_call(&self) -> Option<&'static str> {
         match self {
             Self::Ask { .. } => Some("ask"),

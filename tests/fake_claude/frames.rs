@@ -1,4 +1,4 @@
-//! Frames that the fake CLI writes again and again.
+//! Frames that the fake CLI writes repeatedly.
 
 use crate::{Cli, send};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) fn init(cli: &Cli) {
     );
 }
 
-/// One event of a message in the making.
+/// Sends one stream event of a message.
 pub(crate) fn event(cli: &Cli, event: &Value) {
     send(
         &json!({"type": "stream_event", "session_id": cli.session(), "parent_tool_use_id": null, "event": event}),
@@ -58,7 +58,7 @@ pub(crate) fn end_message(cli: &Cli, id: &str, text: &str) {
     event(cli, &json!({"type": "message_stop"}));
 }
 
-/// What a tool came to.
+/// Sends the result of a tool call.
 pub(crate) fn tool_result(cli: &Cli, id: &str, text: &str, is_error: bool) {
     let block =
         json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error});

@@ -1,4 +1,4 @@
-//! What the fake CLI keeps of its sessions: the history as the CLI has it, and what they cost beside it.
+//! Stored sessions of the fake CLI: the history in the CLI's format, and a file beside it with the cost.
 
 use crate::{Cli, or_die};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A session's file.
+/// Path of a session's history file.
 pub(crate) struct Stored(PathBuf);
 
 impl Stored {
@@ -15,7 +15,7 @@ impl Stored {
         Path::new(&root).join("projects")
     }
 
-    /// The one of this id, wherever it was begun.
+    /// Finds the session of this id in any project directory.
     pub(crate) fn find(id: &str) -> Option<Self> {
         let dirs = fs::read_dir(Self::projects()).ok()?.flatten();
         let files = dirs.map(|dir| dir.path().join(format!("{id}.jsonl")));
@@ -37,7 +37,7 @@ impl Stored {
         })
     }
 
-    /// Takes down what was said.
+    /// Appends a message to the history.
     pub(crate) fn append(&self, cli: &Cli, role: &str, content: &Value) {
         let lines = fs::read_to_string(&self.0).unwrap_or_default();
         let lines = lines.lines().count();
@@ -53,7 +53,7 @@ impl Stored {
         or_die(or_die(file).write_all(format!("{record}\n").as_bytes()));
     }
 
-    /// What the session cost with this turn: a quarter each.
+    /// Adds the cost of a turn, 0.25, and returns the session's total.
     pub(crate) fn cost(&self) -> f64 {
         let file = self.0.with_extension("cost");
         let before: f64 = fs::read_to_string(&file)

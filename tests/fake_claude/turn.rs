@@ -1,4 +1,4 @@
-//! The fake CLI at work on a turn: performs its steps.
+//! Execution of a turn by the fake CLI: performs its steps.
 
 use crate::sessions::Stored;
 use crate::{Cli, complain, exit, frames, or_die, send, write};
@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// One turn.
+/// State of one turn.
 pub(crate) struct Turn {
     cli: Arc<Cli>,
     uuid: Option<String>,
-    /// The control request that is being answered, outside of turns.
+    /// Id of the control request that steps outside of turns answer.
     pub(crate) request: String,
-    /// How many control requests had come when it began.
+    /// Number of control requests that had arrived when the turn began.
     since: usize,
-    /// The message in the making: its id and its text.
+    /// Id and text of the unfinished message.
     message: Option<(String, String)>,
-    /// Our own request, the last one.
+    /// Id of the last request that the fake CLI sent.
     asked: String,
     ended: bool,
     round: u64,
@@ -50,12 +50,12 @@ impl Turn {
         }
     }
 
-    /// For steps outside of turns.
+    /// State for steps outside of turns.
     pub(crate) fn outside(cli: &Arc<Cli>) -> Self {
         Self::of(cli, None)
     }
 
-    /// From its beginning to its end.
+    /// Runs the turn from its start to its end.
     pub(crate) fn go(mut self, steps: &[Value], text: &str) {
         let cli = Arc::clone(&self.cli);
         if let Some(uuid) = &self.uuid {

@@ -1,23 +1,23 @@
-//! Servers whose agent is the fake Claude Code CLI, and what it took down.
+//! Servers whose agent is the fake Claude Code CLI, and readers of its log.
 
 use super::server::{Framing, Id, Server, Turn};
 use super::{FAKE_CLAUDE, LIMIT, World};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A server that has not connected to the CLI; `script` is that of `FAKE_CLAUDE`.
+/// Starts a server that has not connected to the CLI. `script` is the script named by `FAKE_CLAUDE`.
 pub fn server(args: &[&str], script: &Value) -> Server {
     launch(World::new(), args, script, &[])
 }
 
-/// The same in a world that was prepared, with more in its environment.
+/// Like [`server`], in a prepared world and with additional environment variables.
 pub fn launch(world: World, args: &[&str], script: &Value, env: &[(&str, &str)]) -> Server {
     let mut server = uninitialized(world, args, script, env);
     server.initialize();
     server
 }
 
-/// The same before it is initialized.
+/// Like [`launch`], without `initialize`.
 pub fn uninitialized(world: World, args: &[&str], script: &Value, env: &[(&str, &str)]) -> Server {
     let script = world.script(script);
     let own = [("CLAUDE_CLI_PATH", FAKE_CLAUDE), ("FAKE_CLAUDE", &script)];
@@ -25,7 +25,7 @@ pub fn uninitialized(world: World, args: &[&str], script: &Value, env: &[(&str, 
     Server::launch(world, args, Framing::Lines, &env)
 }
 
-/// A server that has connected, with the session `default`.
+/// Starts a server that has connected, with the session `default`.
 pub fn ready(script: &Value) -> Server {
     ready_with(&[], script)
 }
@@ -38,7 +38,7 @@ pub fn ready_with(args: &[&str], script: &Value) -> Server {
 }
 
 impl Server {
-    /// Connects the CLI with these options and claims the news of it.
+    /// Connects the CLI with these options and claims the notifications of its states.
     #[track_caller]
     pub fn connect_claude(&mut self, options: &Value) -> Value {
         self.waive("session/state");
@@ -48,18 +48,18 @@ impl Server {
         status
     }
 
-    /// A prompt by which the CLI does this.
+    /// Sends a prompt that makes the CLI perform these steps.
     pub fn send_steps(&mut self, session: &str, steps: &Value) -> Id {
         self.send_prompt(session, &steps.to_string())
     }
 
-    /// One turn of the session `default` in which the CLI does this.
+    /// Runs one turn of the session `default` in which the CLI performs these steps.
     pub fn steps(&mut self, steps: &Value) -> Turn {
         let id = self.send_steps("default", steps);
         self.turn(&id)
     }
 
-    /// Waits until what the CLI took down has so many that `is` it.
+    /// Waits until `times` lines of the CLI's log match.
     #[track_caller]
     pub fn await_log(&self, times: usize, is: impl Fn(&Value) -> bool) {
         let since = Instant::now();
@@ -69,19 +69,20 @@ impl Server {
         }
     }
 
-    /// The processes of sessions so far: what each was started with.
+    /// Returns the start records of the sessions' processes so far.
     pub fn processes(&self) -> Vec<Value> {
         processes(&self.world.log())
     }
 }
 
-/// The processes of sessions in a log.
+/// Returns the start records of the sessions' processes in a log. Probes such as `--version` have one
+/// argument and are left out.
 pub fn processes(log: &[Value]) -> Vec<Value> {
     let of_session = |line: &&Value| line["argv"].as_array().is_some_and(|argv| argv.len() > 1);
     log.iter().filter(of_session).cloned().collect()
 }
 
-/// The arguments of a process that begin with this.
+/// Returns the arguments of a process that begin with `prefix`, without it.
 pub fn args(process: &Value, prefix: &str) -> Vec<String> {
     let argv = process["argv"].as_array().unwrap().iter();
     let argv = argv.map(|arg| arg.as_str().unwrap());
@@ -89,14 +90,14 @@ pub fn args(process: &Value, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// The control requests of this subtype that the CLI got.
+/// Returns the control requests of this subtype that the CLI received.
 pub fn requests(log: &[Value], subtype: &str) -> Vec<Value> {
     let requests = log.iter().map(|line| &line["got"]["request"]);
     let meant = requests.filter(|request| request["subtype"] == subtype);
     meant.cloned().collect()
 }
 
-/// The answers to its own requests that the CLI got.
+/// Returns the responses to its own control requests that the CLI received.
 pub fn answers(log: &[Value]) -> Vec<Value> {
     let answers = log
         .iter()

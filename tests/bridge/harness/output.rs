@@ -1,22 +1,21 @@
-//! What acpipe writes, as messages.
+//! Reader of acpipe's output, which splits it into messages.
 
 use super::server::Framing;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Whether the client reads.
+/// Flag that pauses the reader while it is `false`.
 pub type Gate = Arc<(Mutex<bool>, Condvar)>;
 
-/// What came.
 pub enum Input {
     Message(String),
-    /// No message: the test fails.
+    /// Invalid framing or text: the test fails.
     Fault(String),
     Eof,
 }
 
-/// Reads while the gate is open.
+/// Reader that blocks while its gate is closed.
 pub struct Gated<R> {
     pub from: R,
     pub gate: Gate,
@@ -33,7 +32,7 @@ impl<R: Read> Read for Gated<R> {
     }
 }
 
-/// Sends every message until the end or the first that is none.
+/// Sends every message until the end of the output or the first fault.
 pub fn read_all(stdout: impl Read, framing: Framing, sender: &Sender<Input>) {
     let mut stdout = BufReader::new(stdout);
     loop {

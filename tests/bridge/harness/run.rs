@@ -1,4 +1,4 @@
-//! Runs of acpipe that are no daemon: `acpipe run` and everything else on the command line.
+//! Runs of acpipe other than `acpipe serve`: `acpipe run` and all other commands.
 
 use super::{FAKE_AGENT, LIMIT, World, stream};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// A command line to be run.
+/// Command line to run.
 pub struct Run {
     pub world: World,
     args: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// acpipe with these arguments.
+    /// Creates a run of acpipe with these arguments.
     pub fn new(args: &[&str]) -> Self {
         Self {
             world: World::new(),
@@ -31,13 +31,13 @@ impl Run {
         }
     }
 
-    /// The fake agent with this script, after `--`.
+    /// Appends the fake agent with this script, after `--`.
     pub fn script(self, script: &Value) -> Self {
         let script = self.world.script(script);
         self.agent(&[FAKE_AGENT, &script])
     }
 
-    /// This command line after `--`.
+    /// Appends this command line after `--`.
     pub fn agent(mut self, line: &[&str]) -> Self {
         self.agent = line.iter().map(|&a| a.to_owned()).collect();
         self
@@ -58,13 +58,13 @@ impl Run {
         self
     }
 
-    /// Its stdin stays open as long as it runs.
+    /// Keeps stdin open while acpipe runs.
     pub fn keep_stdin(mut self) -> Self {
         self.keep_stdin = true;
         self
     }
 
-    /// Starts it; its stdout is read by the test.
+    /// Starts acpipe; the test reads its stdout.
     pub fn start(self) -> Running {
         let mut args = self.args.clone();
         if !self.agent.is_empty() {
@@ -81,7 +81,7 @@ impl Run {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let mut kept = None;
-        // Whether it reads its stdin is its own business.
+        // acpipe may exit without reading its stdin.
         if self.keep_stdin {
             let _ = stdin.write_all(&self.stdin);
             kept = Some(stdin);
@@ -100,13 +100,13 @@ impl Run {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs acpipe until it exits.
     pub fn go(self) -> Outcome {
         self.start().end()
     }
 }
 
-/// Reads to the end on a thread of its own.
+/// Reads to the end in a separate thread.
 fn collect(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -118,7 +118,7 @@ fn collect(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Something that runs.
+/// Running acpipe process.
 pub struct Running {
     pub world: World,
     stdin: Option<ChildStdin>,
@@ -129,7 +129,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Reads stdout until it holds `text`.
+    /// Reads stdout until it contains `text`.
     pub fn await_stdout(&mut self, text: &str) {
         let mut stdout = self.stdout.take().unwrap();
         let mut seen = std::mem::take(&mut self.seen);
@@ -157,7 +157,7 @@ impl Running {
         self.seen = seen;
     }
 
-    /// Writes to its stdin, which was kept.
+    /// Writes to stdin, which must have been kept open.
     pub fn write(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().expect("stdin was not kept");
         stdin.write_all(text.as_bytes()).unwrap();
@@ -167,7 +167,7 @@ impl Running {
         self.stdin = None;
     }
 
-    /// Awaits its exit; its output can still be read.
+    /// Waits for the exit; output can still be read.
     pub fn await_exit(&mut self) {
         let since = std::time::Instant::now();
         while self.child.try_wait().unwrap().is_none() {
@@ -180,7 +180,7 @@ impl Running {
         super::signal(i32::try_from(self.child.id()).unwrap(), signal);
     }
 
-    /// Awaits the end and that nobody is left.
+    /// Waits for the exit and checks that no process is left.
     pub fn end(mut self) -> Outcome {
         let rest = self.stdout.take().map(collect);
         let mut stdout = std::mem::take(&mut self.seen);
@@ -212,18 +212,18 @@ impl Drop for Running {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: String,
-    /// What the agents got.
+    /// Lines that the agents received.
     pub log: Vec<Value>,
 }
 
 impl Outcome {
-    /// Fails unless it exited with this code.
+    /// Asserts the exit code.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{}", self.show());
@@ -234,14 +234,14 @@ impl Outcome {
         String::from_utf8(self.stdout.clone()).unwrap()
     }
 
-    /// The output of `-o json`.
+    /// Parses the output of `-o json`.
     pub fn json(&self) -> Value {
         let text = self.text();
         assert_eq!(text.trim_end().lines().count(), 1, "{}", self.show());
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", self.show()))
     }
 
-    /// The output of `-o chunks`, checked.
+    /// Parses the output of `-o chunks` and checks its chunks.
     pub fn chunks(&self) -> Vec<Value> {
         let chunks: Vec<Value> = self
             .text()

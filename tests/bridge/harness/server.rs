@@ -1,9 +1,9 @@
-//! `acpipe serve` and its client: this test.
+//! `acpipe serve`, with the test as its client.
 //!
-//! At the end of a server, wished or dropped, it is audited. The test fails on: an answer, a notification or
-//! a chunk that nobody claimed, a second answer to a call, a call without an answer, output that is no framed
-//! JSON, a gap in the numbers of a session's chunks, a turn whose chunks are not well-formed, a process left
-//! behind, another exit code than 0.
+//! At the end of a server, explicit or by drop, an audit runs. The test fails on: an unclaimed answer,
+//! notification or chunk, a second answer to a call, a call without an answer, output that is not framed
+//! JSON, a gap in the sequence numbers of a session's chunks, a turn whose chunks are not well-formed, a
+//! process left behind, an exit code other than 0.
 
 mod calls;
 mod chunks;
@@ -23,18 +23,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 pub use turn::Turn;
 
-/// How messages are framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     Lines,
     ContentLength,
 }
 
-/// The id of a call, as it stands in the JSON.
+/// Id of a call, as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id(pub String);
 
-/// A running server.
+/// Running server and its client's state.
 pub struct Server {
     pub world: World,
     child: Child,
@@ -44,35 +43,35 @@ pub struct Server {
     framing: Framing,
     gate: Gate,
     last_id: u64,
-    /// What was sent and seen, for the dump.
+    /// Last messages in both directions, for the failure dump.
     tape: VecDeque<String>,
     seen: usize,
     unanswered: BTreeSet<Id>,
     answered: BTreeSet<Id>,
     answers: BTreeMap<Id, Value>,
-    /// Answers to what has no usable id.
+    /// Answers with the id `null`, to messages without a usable id.
     nulls: VecDeque<Value>,
     batches: VecDeque<Vec<Value>>,
     notifications: VecDeque<(String, Value)>,
-    /// What acpipe asked.
+    /// Unclaimed client requests.
     requests: VecDeque<Value>,
-    /// What acpipe told that it waits for: a busy machine is reason enough, so nobody has to claim it.
+    /// Reported waits (`waitingFor`). They need no claim, since a busy machine alone can cause them.
     waits: VecDeque<Value>,
-    /// The activity of each session that was told to wait.
+    /// Activity of each session whose wait was reported.
     waiting: BTreeMap<String, Value>,
     streams: BTreeMap<String, Stream>,
     waived: BTreeSet<String>,
-    /// The prompts that wait, by session, as last told.
+    /// Queued prompts of each session, as last reported.
     queues: BTreeMap<String, Value>,
-    /// Its output has ended.
+    /// acpipe's output has ended.
     over: bool,
     audited: bool,
-    /// It was killed: its last line may be a torn one.
+    /// The server was killed, so its last line may be incomplete.
     killed: bool,
 }
 
 impl Server {
-    /// `acpipe serve`, nothing said yet.
+    /// Starts `acpipe serve` without sending anything.
     pub fn start(args: &[&str]) -> Self {
         Self::launch(World::new(), args, Framing::Lines, &[])
     }
@@ -81,7 +80,7 @@ impl Server {
         Self::launch(World::new(), &[], framing, &[])
     }
 
-    /// In a world that was prepared, with more in its environment.
+    /// Starts `acpipe serve` in a prepared world, with additional environment variables.
     pub fn launch(world: World, args: &[&str], framing: Framing, env: &[(&str, &str)]) -> Self {
         let args = [&["serve"], args].concat();
         let mut command = world.acpipe(&args);
@@ -136,7 +135,8 @@ impl Server {
         }
     }
 
-    /// Initialized, connected to the fake agent with this script, and with the session `default`.
+    /// Starts a server that is initialized, connected to the fake agent with this script, and has the session
+    /// `default`.
     pub fn ready(script: &Value) -> Self {
         Self::ready_with(&[], script)
     }
@@ -148,8 +148,8 @@ impl Server {
         server
     }
 
-    /// A session `default` with one turn, whose agent was disconnected and connected again: the agent follows
-    /// `first` before that and `second` after it.
+    /// Starts a server with a session `default` that has had one turn, and whose agent was disconnected and
+    /// connected again. The agent follows `first` before the reconnection and `second` after it.
     pub fn reconnected(args: &[&str], first: &Value, second: &Value) -> Self {
         let mut server = Self::initialized(args);
         let script = server.world.script(first);
@@ -165,7 +165,7 @@ impl Server {
         server
     }
 
-    /// Initialized, without an agent.
+    /// Starts an initialized server without an agent.
     pub fn initialized(args: &[&str]) -> Self {
         let mut server = Self::start(args);
         server.initialize();
@@ -176,7 +176,7 @@ impl Server {
         self.call("initialize", &json!({"protocolVersion": 1}))
     }
 
-    /// Connects the fake agent and claims the news of it.
+    /// Connects the fake agent and claims the notifications of its states.
     pub fn connect(&mut self, script: &Value) -> Value {
         let script = self.world.script(script);
         let status = self.call(
@@ -188,7 +188,7 @@ impl Server {
         status
     }
 
-    /// Claims the next news of the agent, which must be these.
+    /// Claims the next notifications of the agent's state, which must be these.
     #[track_caller]
     pub fn agent_states(&mut self, states: &[&str]) {
         for state in states {
@@ -204,7 +204,7 @@ impl Server {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// Notifications of this method need not be claimed.
+    /// Ignores notifications of this method: they need no claim.
     pub fn waive(&mut self, method: &str) {
         self.waived.insert(method.to_owned());
         self.notifications.retain(|(m, _)| m != method);

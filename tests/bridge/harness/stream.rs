@@ -1,9 +1,9 @@
-//! What is true of the chunks of every turn, whatever the agent did.
+//! Invariants of the chunks of every turn, whatever the agent does.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every type of chunk there is.
+/// Chunk types without rules of their own in this check.
 const OTHERS: &[&str] = &[
     "message-metadata",
     "source-url",
@@ -44,20 +44,20 @@ struct Message {
     open: BTreeMap<String, &'static str>,
     used: BTreeSet<String>,
     tools: BTreeMap<String, (Tool, String)>,
-    /// Approvals: id → tool; removed when answered.
+    /// Open approvals: approval id → tool call id; removed when answered.
     asked: BTreeMap<String, String>,
-    /// Tools about which was asked, and the answer where there is one.
+    /// Tool calls with an approval request, and the answer if there is one.
     approvals: BTreeMap<String, Option<bool>>,
     text: String,
     ending: Option<String>,
 }
 
-/// Checks the chunks of one turn; the error names the first that is wrong.
+/// Checks the chunks of one turn. The error names the first violation.
 pub fn check(chunks: &[Value]) -> Result<(), String> {
     read(chunks).map(|_| ())
 }
 
-/// Checks the chunks of one turn, and that its summary tells the same.
+/// Checks the chunks of one turn, and that its summary agrees with them.
 pub fn check_with_summary(chunks: &[Value], summary: &Value) -> Result<(), String> {
     let message = read(chunks)?;
     let same = |what: &str, told: &Value, seen: &Value| {
@@ -65,7 +65,7 @@ pub fn check_with_summary(chunks: &[Value], summary: &Value) -> Result<(), Strin
             "summary's {what} is {told}, the chunks say {seen}: {summary}"
         ))
     };
-    // Of a prompt that was sent again, the summary has the last answer only, or that there is none.
+    // After a retry of the prompt, the summary holds only the text of the last attempt, or its error.
     let told = summary["text"].as_str().ok_or("text is missing")?;
     let last = message.text.ends_with(told) || summary["errors"][0]["message"] == told;
     if summary["attempts"] == 1 || !last {
@@ -223,7 +223,7 @@ impl Message {
         )
     }
 
-    /// A tool may go on in the steps after its own, but not beyond the message.
+    /// A tool call may outlast its step, but not the message.
     fn is_settled(&self) -> Result<(), String> {
         holds("a question is not answered", self.asked.is_empty())?;
         let open = self

@@ -1,4 +1,4 @@
-//! acpipe at a terminal of its own, and what a person sees and types there.
+//! acpipe at a pseudo-terminal, with the user's view and keyboard.
 
 use super::{LIMIT, World};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -10,19 +10,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
 
-/// A pseudo-terminal, and acpipe at it.
+/// Pseudo-terminal, and acpipe running on it.
 pub struct Screen {
     pub world: World,
     keyboard: File,
     shown: Receiver<Vec<u8>>,
     child: Option<Child>,
     seen: Vec<u8>,
-    /// How much of what was seen was awaited.
+    /// Bytes of `seen` before this position have been matched by a wait.
     at: usize,
 }
 
 impl Screen {
-    /// A terminal at which nothing runs yet.
+    /// Opens a terminal without a process.
     pub fn new(world: World) -> Self {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&main).unwrap();
@@ -32,7 +32,7 @@ impl Screen {
         let mut screen = keyboard.try_clone().unwrap();
         thread::spawn(move || {
             let mut piece = [0; 4096];
-            // Once nobody has the terminal open any more this is an error, not an end.
+            // Reading fails, instead of reporting an end, after the last process has closed the terminal.
             while let Ok(n @ 1..) = screen.read(&mut piece) {
                 if sender.send(piece[..n].to_vec()).is_err() {
                     return;
@@ -49,7 +49,7 @@ impl Screen {
         }
     }
 
-    /// Starts acpipe at it; `redirect` as a shell has it: `< prompt`, say.
+    /// Starts acpipe on the terminal. `redirect` is shell syntax, such as `< prompt`.
     pub fn start(&mut self, args: &[&str], redirect: &str) {
         let name = ptsname(&self.keyboard, Vec::new()).unwrap();
         let own = || {
@@ -73,12 +73,12 @@ impl Screen {
         self.child = Some(command.spawn().expect("setsid of util-linux is needed"));
     }
 
-    /// Types; Enter is `\n`, Ctrl-C `\x03`, Ctrl-D `\x04`.
+    /// Types keys. Enter is `\n`, Ctrl-C `\x03`, Ctrl-D `\x04`.
     pub fn keys(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until `text` is seen, after what was awaited before; gives what came until then.
+    /// Waits until `text` appears after the last match, and returns the text before it.
     #[track_caller]
     pub fn sees(&mut self, text: &str) -> String {
         let until = Instant::now() + LIMIT;
@@ -86,7 +86,7 @@ impl Screen {
             let new = self.text(self.at);
             if let Some(found) = new.find(text) {
                 let before = new[..found].to_owned();
-                // `text` has no `\r`, of which each line end has one.
+                // `text` has no `\r`, while each line on the screen ends in one.
                 self.at = self.end_of(found + text.len());
                 return before;
             }
@@ -98,7 +98,7 @@ impl Screen {
         }
     }
 
-    /// Where the raw text is that has so many bytes without `\r` after what was awaited.
+    /// Returns the position in the raw text after this many bytes from the last match, `\r` not counted.
     fn end_of(&self, bytes: usize) -> usize {
         let mut left = bytes;
         for (n, byte) in self.seen[self.at..].iter().enumerate() {
@@ -115,13 +115,13 @@ impl Screen {
         text.replace('\r', "")
     }
 
-    /// Waits for the end: the exit code, all that was seen, and what the agent got.
+    /// Waits for the exit. Returns the exit code, all output, and the lines that the agents received.
     pub fn end(mut self) -> (i32, String, Vec<Value>) {
         let (code, text) = self.ended();
         (code, text, self.world.log())
     }
 
-    /// Waits for the end: the exit code, all that was seen, and the world for what comes next.
+    /// Waits for the exit. Returns the exit code, all output, and the world for another run.
     pub fn next(mut self) -> (i32, String, World) {
         let (code, text) = self.ended();
         (code, text, std::mem::replace(&mut self.world, World::new()))

@@ -1,13 +1,13 @@
-//! A test that hangs is named and fails the run, instead of keeping the run until somebody kills it.
+//! Watchdog that names a hung test and fails the run, so that the run does not wait until it is killed.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, Once, Weak};
 use std::time::{Duration, Instant};
 
-/// No test takes this long, however busy the machine is.
+/// Upper limit for one test; no test takes this long, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// The tests that run, and some that have ended.
+/// Running tests, and some that have ended.
 static RUNNING: Mutex<Vec<Weak<Start>>> = Mutex::new(Vec::new());
 
 struct Start {
@@ -15,7 +15,7 @@ struct Start {
     at: Instant,
 }
 
-/// The test of this thread is watched until this is dropped.
+/// Guard that watches the current thread's test until it is dropped.
 pub struct Watched {
     _start: Arc<Start>,
 }
@@ -46,7 +46,7 @@ fn watch() {
         running.retain(|start| start.strong_count() > 0);
         let mut starts = running.iter().filter_map(Weak::upgrade);
         if let Some(hung) = starts.find(|start| start.at.elapsed() > LIMIT) {
-            // Directly, past the capture of the test runner.
+            // Written directly, since the test runner captures output of its macros.
             let _ = writeln!(
                 std::io::stderr(),
                 "{} has hung: no end after {} s; its processes and those of other tests: {:#?}",

@@ -48,7 +48,7 @@ impl Server {
         ));
     }
 
-    /// A call with this id is sent raw: it will be answered.
+    /// Registers the id of a call that the test sends as raw text, so that its answer is expected.
     pub fn expect(&mut self, id: &Id) {
         self.answered.remove(id);
         assert!(self.unanswered.insert(id.clone()), "{id:?} is in use");
@@ -58,7 +58,7 @@ impl Server {
         self.raw(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
 
-    /// The whole answer to a call.
+    /// Waits for the complete answer to a call.
     pub fn answer(&mut self, id: &Id) -> Value {
         self.until(&format!("the answer to {id:?}"), |s| s.answers.remove(id))
     }
@@ -89,17 +89,17 @@ impl Server {
         self.error(&id)
     }
 
-    /// The next answer with the id `null` to something that had no usable one.
+    /// Waits for the next answer with the id `null`, to a message without a usable id.
     pub fn null_answer(&mut self) -> Value {
         self.until("an answer with the id null", |s| s.nulls.pop_front())
     }
 
-    /// The next answer to a batch.
+    /// Waits for the next answer to a batch.
     pub fn batch(&mut self) -> Vec<Value> {
         self.until("the answer to a batch", |s| s.batches.pop_front())
     }
 
-    /// The params of the next notification of this method.
+    /// Waits for the next notification of this method and returns its params.
     #[track_caller]
     pub fn notification(&mut self, method: &str) -> Value {
         self.until(&format!("a notification {method}"), |s| {
@@ -108,12 +108,12 @@ impl Server {
         })
     }
 
-    /// The next that acpipe tells that it waits for.
+    /// Waits for the next reported wait (`waitingFor`).
     pub fn wait_told(&mut self) -> Value {
         self.until("word of what is waited for", |s| s.waits.pop_front())
     }
 
-    /// The answer to a call, if it is there before acpipe has written so many messages.
+    /// Returns the answer to a call, if it arrives before acpipe has written `messages` messages in total.
     pub fn answer_within(&mut self, id: &Id, messages: usize) -> Option<Value> {
         let since = Instant::now();
         while !self.answers.contains_key(id) && self.seen < messages && !self.over {
@@ -125,7 +125,7 @@ impl Server {
         self.answers.remove(id)
     }
 
-    /// Waits until the agents' log holds a call of this method.
+    /// Waits until the agents' log contains a call of this method.
     pub fn await_agent_call(&self, method: &str) {
         let since = Instant::now();
         while calls(&self.world.log(), method).is_empty() {
@@ -134,7 +134,7 @@ impl Server {
         }
     }
 
-    /// The next request of acpipe with that method: its id and its parameters.
+    /// Waits for the next client request of this method and returns its id and its params.
     pub fn asked(&mut self, method: &str) -> (Value, Value) {
         let request = self.until(&format!("the request {method}"), |s| {
             let at = s.requests.iter().position(|r| r["method"] == method)?;
@@ -143,7 +143,7 @@ impl Server {
         (request["id"].clone(), request["params"].clone())
     }
 
-    /// Answers a request of acpipe.
+    /// Answers a client request.
     pub fn reply(&mut self, id: &Value, result: &Value) {
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
         self.raw(&answer.to_string());

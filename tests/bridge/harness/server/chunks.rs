@@ -1,4 +1,4 @@
-//! Chunks of sessions, and the turns that they make.
+//! Chunks of sessions, and the turns that they form.
 
 use super::turn::Turn;
 use super::{Id, Server};
@@ -11,7 +11,7 @@ pub(super) struct Stream {
     pub(super) seq: u64,
     pub(super) gap_allowed: bool,
     pub(super) chunks: VecDeque<Given>,
-    /// Turns whose answer is there: nothing may follow.
+    /// Turns whose answer has arrived: no chunk of them may follow.
     pub(super) closed: BTreeSet<String>,
 }
 
@@ -22,18 +22,18 @@ pub(super) struct Given {
 }
 
 impl Server {
-    /// The numbers of this session's chunks may leap, since the test switches them off, and repeat, since
-    /// older profiles have two chunks for one.
+    /// Allows the sequence numbers of this session's chunks to skip values, for tests that switch chunks off,
+    /// and to repeat, since older profiles emit two chunks for one.
     pub fn allow_gaps(&mut self, session: &str) {
         self.stream(session).gap_allowed = true;
     }
 
-    /// The session's chunks come once more from the first.
+    /// Expects the session's chunks again from sequence number 1.
     pub fn rewind(&mut self, session: &str) {
         self.stream(session).seq = 0;
     }
 
-    /// The first chunk outside of any turn.
+    /// Waits for the first chunk outside of turns.
     pub fn stray(&mut self, session: &str) -> Value {
         self.until(&format!("a chunk outside of turns of {session}"), |s| {
             let chunks = &mut s.stream(session).chunks;
@@ -42,7 +42,7 @@ impl Server {
         })
     }
 
-    /// The first message that nobody asked for, once it has ended, checked.
+    /// Waits until the first unprompted message has ended, and returns its checked chunks.
     pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
         let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
             let stream = s.stream(session);
@@ -70,19 +70,19 @@ impl Server {
         chunks
     }
 
-    /// All chunks of a session that were not claimed, unchecked.
+    /// Takes all unclaimed chunks of a session, unchecked.
     pub fn take_chunks(&mut self, session: &str) -> Vec<Value> {
         let chunks = std::mem::take(&mut self.stream(session).chunks);
         chunks.into_iter().map(|c| c.chunk).collect()
     }
 
-    /// All chunks of a session that were not claimed, by their numbers.
+    /// Takes all unclaimed chunks of a session by sequence number.
     pub fn numbered(&mut self, session: &str) -> BTreeMap<u64, Value> {
         let chunks = std::mem::take(&mut self.stream(session).chunks);
         chunks.into_iter().map(|c| (c.seq, c.chunk)).collect()
     }
 
-    /// Waits until a chunk of this session is there that `is` it; claims nothing.
+    /// Waits until a matching chunk of this session has arrived; claims nothing.
     pub fn await_chunk(&mut self, session: &str, is: impl Fn(&Value) -> bool) {
         self.until(&format!("a certain chunk of {session}"), |s| {
             s.stream(session)
@@ -93,7 +93,7 @@ impl Server {
         });
     }
 
-    /// Waits until these turns of a session, and no others, are told to wait.
+    /// Waits until exactly these turns of a session are reported as queued.
     pub fn await_queue(&mut self, session: &str, turns: &[&str]) {
         let turns: Vec<Value> = turns.iter().map(|id| json!({ "turnId": id })).collect();
         let told = json!(turns);
@@ -103,7 +103,6 @@ impl Server {
         });
     }
 
-    /// Sends a prompt to a session.
     pub fn send_prompt(&mut self, session: &str, text: &str) -> Id {
         self.send(
             "session/prompt",
@@ -111,19 +110,19 @@ impl Server {
         )
     }
 
-    /// One turn of the session `default`.
+    /// Runs one turn of the session `default`.
     pub fn prompt(&mut self, text: &str) -> Turn {
         let id = self.send_prompt("default", text);
         self.turn(&id)
     }
 
-    /// The answer to a prompt with all chunks of the turn, checked.
+    /// Waits for the answer to a prompt and returns it with the turn's checked chunks.
     pub fn turn(&mut self, id: &Id) -> Turn {
         let summary = self.result(id);
         self.claim_turn(&summary)
     }
 
-    /// The same when the summary came another way.
+    /// Claims the chunks of a turn whose summary has arrived by another path than the prompt's answer.
     pub fn claim_turn(&mut self, summary: &Value) -> Turn {
         let turn_id = summary["turnId"].as_str().unwrap().to_owned();
         let session = summary["sessionId"].as_str().unwrap().to_owned();

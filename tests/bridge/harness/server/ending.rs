@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::thread;
 use std::time::Instant;
 
-/// What is left when a server has ended.
+/// Log and stderr of a server that has ended.
 pub struct End {
-    /// Every line that agents got.
+    /// Lines that the agents received.
     pub log: Vec<Value>,
     pub stderr: String,
 }
@@ -26,36 +26,38 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Ends the client's side, awaits the end of acpipe and audits.
+    /// Closes stdin, waits for acpipe's exit and audits.
     pub fn finish(mut self) -> End {
         self.end()
     }
 
-    /// Ends acpipe, audits, and starts it again in the same world: its sessions' chunks go on being numbered.
+    /// Stops acpipe, audits, and starts it again in the same world. The sequence numbers of its sessions'
+    /// chunks continue.
     pub fn restart(self, args: &[&str]) -> Self {
         self.restart_in(args, &[])
     }
 
-    /// The same with more in its environment.
+    /// Like [`Server::restart`], with additional environment variables.
     pub fn restart_in(mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         self.end();
         self.succeed(args, env)
     }
 
-    /// Kills acpipe, and what it leaves behind, and starts it again; what was said before need not be claimed.
+    /// Kills acpipe and the processes that it leaves behind, and starts it again. Earlier messages need no
+    /// claim.
     pub fn crash(mut self, args: &[&str]) -> Self {
         self.kill();
         self.world.kill_all();
         self.succeed(args, &[])
     }
 
-    /// Kills acpipe; what it had written is still read.
+    /// Kills acpipe; output that it has already written is still read.
     pub fn kill(&mut self) {
         signal(self.pid(), rustix::process::Signal::KILL);
         self.ended();
     }
 
-    /// Awaits the end of acpipe, which something else brings about; nothing more is asked of it.
+    /// Waits for acpipe's exit, which has another cause than the harness, and skips the audit.
     pub fn ended(&mut self) {
         self.killed = true;
         self.audited = true;
@@ -65,7 +67,7 @@ impl Server {
         self.stdin = None;
     }
 
-    /// acpipe once more, in the same world.
+    /// Starts acpipe again in the same world.
     pub fn next(mut self, args: &[&str]) -> Self {
         self.succeed(args, &[])
     }
@@ -79,13 +81,13 @@ impl Server {
         next
     }
 
-    /// The same when stdin may stay open: something else made it end.
+    /// Waits for acpipe's exit while stdin stays open, then audits.
     pub fn await_end(mut self) -> End {
         self.drain();
         self.end()
     }
 
-    /// Closes stdin; answers may still be claimed.
+    /// Closes stdin; answers can still be claimed.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
@@ -138,7 +140,7 @@ impl Server {
             wrong.push(format!("unclaimed: {:?}", self.notifications));
         }
         for (session, stream) in &self.streams {
-            // What passes between turns is nobody's.
+            // Transient chunks between turns need no claim.
             let passes = |chunk: &&Given| chunk.turn.is_none() && chunk.chunk["transient"] == true;
             if let Some(chunk) = stream.chunks.iter().find(|chunk| !passes(chunk)) {
                 let (n, first) = (stream.chunks.len(), &chunk.chunk);

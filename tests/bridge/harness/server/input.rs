@@ -10,13 +10,13 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 impl Server {
-    /// Stops or goes on to read.
+    /// Pauses or resumes reading acpipe's output.
     pub fn read_on(&self, on: bool) {
         *self.gate.0.lock().unwrap() = on;
         self.gate.1.notify_all();
     }
 
-    /// How many messages acpipe has written.
+    /// Returns the number of messages that the test has read.
     pub fn seen(&self) -> usize {
         self.seen
     }
@@ -35,7 +35,7 @@ impl Server {
             if self.over {
                 self.fail(&format!("acpipe's output ended without {what}"));
             }
-            // A flood takes its time on a busy machine.
+            // A long stream of messages takes time on a busy machine.
             if self.seen > seen {
                 (since, seen) = (Instant::now(), self.seen);
             }
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    /// Takes one more input, or none within a second.
+    /// Takes one more input, if one arrives within a second.
     pub(super) fn take_input(&mut self) {
         match self.inputs.recv_timeout(std::time::Duration::from_secs(1)) {
             Ok(Input::Message(text)) => self.message(&text),
@@ -110,7 +110,8 @@ impl Server {
         }
     }
 
-    /// Takes note of the prompts that wait; true where these are the news, which need not be claimed.
+    /// Records the queued prompts of a session. Returns `true` if the queue has changed; such a notification
+    /// needs no claim.
     fn tells_queue(&mut self, params: &Value) -> bool {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let told = params["queue"].clone();
@@ -121,7 +122,7 @@ impl Server {
         before.unwrap_or_else(|| json!([])) != told
     }
 
-    /// Takes the news that something is waited for, or is no more.
+    /// Records the start or end of a reported wait. Returns `true` if the notification needs no claim.
     fn tells_wait(&mut self, method: &str, params: &Value) -> bool {
         let told = match method {
             "agent/state" | "session/activity" => &params["waitingFor"],
@@ -134,7 +135,7 @@ impl Server {
             self.waits.push_back(told.clone());
             return true;
         }
-        // It goes on: no news where the same tool runs as before.
+        // A notification that only ends the wait, with unchanged activity, needs no claim.
         method == "session/activity"
             && self.waiting.remove(session).as_ref() == Some(&params["activity"])
     }
@@ -147,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Fails with everything that was said.
+    /// Fails with a dump of the last messages.
     #[track_caller]
     pub fn fail(&mut self, why: &str) -> ! {
         let mut dump = String::new();

@@ -1,13 +1,13 @@
-//! Turns that have ended.
+//! Completed turns.
 
 use serde_json::Value;
 
-/// A turn that is over.
+/// Summary and chunks of a completed turn.
 #[derive(Debug)]
 pub struct Turn {
     pub summary: Value,
     pub chunks: Vec<Value>,
-    /// The params of `session/activity` meanwhile.
+    /// Activities that `session/activity` reported during the turn.
     pub activity: Vec<Value>,
 }
 
@@ -17,18 +17,17 @@ impl Turn {
         types.collect()
     }
 
-    /// The chunks of a type.
     pub fn of(&self, kind: &str) -> Vec<&Value> {
         self.chunks.iter().filter(|c| c["type"] == kind).collect()
     }
 
-    /// The text of the answer, as the chunks tell it.
+    /// Joins the text deltas of the answer.
     pub fn text(&self) -> String {
         let deltas = self.of("text-delta").into_iter();
         deltas.map(|c| c["delta"].as_str().unwrap()).collect()
     }
 
-    /// The only chunk of a type.
+    /// Returns the only chunk of a type.
     #[track_caller]
     pub fn one(&self, kind: &str) -> &Value {
         match self.of(kind)[..] {
